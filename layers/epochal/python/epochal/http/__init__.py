@@ -1,0 +1,14 @@
+"""The HTTP API: requests parsed into commands, commands run on a store, outcomes and errors as responses.
+
+    routes       which method and path is which operation, of which function: shared with stacks and documentation
+    message      a request and a response, as plain values
+    fields, document, query, preconditions, events      parsing: every refusal names the field and the rule
+    commands     what each operation asks for
+    views        events, states and pages as JSON
+    problems     every error as an RFC 9457 document
+    writing, reading, feeding      the operations themselves
+    gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
+    openapi      the same tables as an OpenAPI document
+
+Parsing and views are pure. Nothing is imported here, so that stacks can read `routes` without the rest.
+"""
