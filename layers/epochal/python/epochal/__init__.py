@@ -1,0 +1,1 @@
+"""Epochal: a serverless event store on DynamoDB."""

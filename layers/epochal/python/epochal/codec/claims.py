@@ -1,0 +1,40 @@
+"""Which bodies leave the item for the bucket, decided before anything is written (DESIGN §5.13).
+
+An item holds 400 KB. The largest bodies go first, and only as many as needed, because a body in the bucket costs
+its readers a second request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from epochal.codec.bodies import Encoded
+from epochal.model.events import Claim
+
+PREFIX: Final = "bodies/"
+CLAIM_BYTES: Final = 240
+"""At most what a claim check of ours takes inside an item."""
+
+
+def overflowing(sizes: Sequence[int], budget: int) -> tuple[int, ...]:
+    """Positions of the bodies to move out so that the rest, with the claim checks, fit `budget` bytes.
+
+    Bodies that are no larger than a claim check stay. Where even moving all others does not suffice the answer
+    is the same as if it did: the plan's own limit check then refuses with the sizes.
+    """
+    total = sum(sizes)
+    moved: list[int] = []
+    for position in sorted(range(len(sizes)), key=lambda k: -sizes[k]):
+        if total <= budget or sizes[position] <= CLAIM_BYTES:
+            break
+        total -= sizes[position] - CLAIM_BYTES
+        moved.append(position)
+    return tuple(sorted(moved))
+
+
+def claim_for(body: Encoded) -> Claim:
+    """The claim check of an encoded body: its key is its content's hash, so equal bodies share one object."""
+    digest = hashlib.sha256(body.data).hexdigest()
+    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=len(body.data), encoding=body.encoding)

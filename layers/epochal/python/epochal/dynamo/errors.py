@@ -1,0 +1,122 @@
+"""boto3's errors to what they mean: a reply, a failure to retry, or an error to raise.
+
+    condition failed                         Refusal, with the item that stood in the way
+    item too large                           Overflow
+    throttled, in conflict with a transaction NotApplied
+    no connection was made                   NotApplied
+    time-out, cut off, internal error        Lost: it may have been applied
+    no such table, denied                    MissingTable, Refused
+    anything else                            raised as it is: a defect of ours
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+)
+
+from epochal.errors import MissingTable, Refused
+from epochal.plan.capacity import write_units
+from epochal.plan.failures import Failure, Lost, NotApplied
+from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Transact
+from epochal.plan.sizes import item_size
+from epochal.plan.units import Units
+from epochal.plan.values import Item
+
+_THROTTLED: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "ThrottlingException",
+        "Throttling",
+        "RequestLimitExceeded",
+        "TransactionConflictException",
+        "ReplicatedWriteConflictException",
+        "LimitExceededException",
+    }
+)
+_UNCERTAIN: Final = frozenset(
+    {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
+)
+_DENIED: Final = frozenset(
+    {
+        "AccessDeniedException",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "ExpiredTokenException",
+    }
+)
+_TOO_LARGE: Final = "exceeded the maximum allowed size"
+
+
+def reply_to(error: ClientError, op: Op) -> Reply:
+    """The reply that an error stands for, or the failure or error it means, raised."""
+    code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+    if code == "ConditionalCheckFailedException":
+        blocking: Any = error.response.get("Item")
+        return _refusal((blocking,), (True,), error)
+    if code == "TransactionCanceledException":
+        return _cancelled(error)
+    if code == "ValidationException" and _TOO_LARGE in message:
+        return Overflow()
+    if code == "ResourceNotFoundException":
+        raise MissingTable(_table(op)) from error
+    if code in _DENIED:
+        raise Refused(error.operation_name, message) from error
+    if code in _THROTTLED:
+        raise NotApplied(code) from error
+    if code in _UNCERTAIN or _status(error) >= 500:
+        raise Lost(code) from error
+    raise error
+
+
+def failure_of(error: BotoCoreError) -> Failure:
+    """The failure that a broken connection means; any other error of boto is raised as it is."""
+    if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
+        return NotApplied(type(error).__name__)
+    if isinstance(error, HTTPClientError):
+        return Lost(type(error).__name__)
+    raise error
+
+
+def _cancelled(error: ClientError) -> Reply:
+    reasons: Any = error.response.get("CancellationReasons", [])
+    codes = [reason.get("Code", "None") for reason in reasons]
+    failed = tuple(code == "ConditionalCheckFailed" for code in codes)
+    if any(failed):
+        items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
+        return _refusal(tuple(items), failed, error)
+    if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
+        return Overflow()
+    if any(code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes):
+        raise NotApplied(", ".join(sorted(set(codes) - {"None"}))) from error
+    raise error
+
+
+def _refusal(items: tuple[Item | None, ...], failed: tuple[bool, ...], error: ClientError) -> Refusal:
+    """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
+    found = tuple(item or None for item in items)
+    factor = 2 if len(failed) > 1 else 1
+    cost = sum(write_units(item_size(item)) if item else 1 for item in found)
+    retried = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+    return Refusal(items=found, failed=failed, ambiguous=retried, units=Units(write=factor * cost))
+
+
+def _table(op: Op) -> str:
+    match op:
+        case Transact(writes=writes):
+            return ", ".join(sorted({write.table for write in writes}))
+        case Get(table=table) | BatchGet(table=table) | Query(table=table):
+            return table
+        case _:
+            return op.table
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -1,0 +1,67 @@
+"""Conditions and updates to DynamoDB's expression language.
+
+Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is ever part
+of an expression's text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present
+from epochal.plan.ops import Extend, Set, Update
+from epochal.plan.values import AttributeValue
+
+
+class Expressions:
+    """Placeholders of one request, gathered while its expressions are written."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, AttributeValue] = {}
+
+    def parameters(self) -> dict[str, Any]:
+        """`ExpressionAttributeNames` and `...Values`, each left out when empty, as DynamoDB demands."""
+        found: dict[str, Any] = {}
+        if self._names:
+            found["ExpressionAttributeNames"] = {mark: name for name, mark in self._names.items()}
+        if self._values:
+            found["ExpressionAttributeValues"] = self._values
+        return found
+
+    def condition(self, condition: Condition) -> str:
+        """The text of a condition."""
+        match condition:
+            case Absent(name):
+                return f"attribute_not_exists({self.name(name)})"
+            case Present(name):
+                return f"attribute_exists({self.name(name)})"
+            case Compare(name, operator, value):
+                return f"{self.name(name)} {operator} {self.value(value)}"
+            case All(conditions):
+                return " AND ".join(f"({self.condition(each)})" for each in conditions)
+            case AnyOf(conditions):
+                return " OR ".join(f"({self.condition(each)})" for each in conditions)
+
+    def update(self, update: Update) -> str:
+        """The text of an update."""
+        text = "SET " + ", ".join(self._change(change) for change in update.sets) if update.sets else ""
+        if update.removes:
+            text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
+        return text.strip()
+
+    def name(self, name: str) -> str:
+        """The placeholder of a name."""
+        return self._names.setdefault(name, f"#{len(self._names)}")
+
+    def value(self, value: AttributeValue) -> str:
+        """A placeholder for a value."""
+        mark = f":{len(self._values)}"
+        self._values[mark] = value
+        return mark
+
+    def _change(self, change: Set | Extend) -> str:
+        name = self.name(change.name)
+        if isinstance(change, Set):
+            return f"{name} = {self.value(change.value)}"
+        return f"{name} = list_append(if_not_exists({name}, {self.value({'L': []})}), {self.value(change.value)})"

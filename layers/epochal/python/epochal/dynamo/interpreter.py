@@ -1,0 +1,169 @@
+"""Plans to boto3 calls. One operation is one request, a BatchGet at least one; nothing is retried here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from epochal.dynamo.errors import failure_of, reply_to
+from epochal.dynamo.expressions import Expressions
+from epochal.plan import limits
+from epochal.plan.conditions import Condition
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Delete,
+    Done,
+    Execute,
+    Found,
+    Get,
+    Items,
+    Op,
+    Put,
+    Query,
+    Reply,
+    Transact,
+    TransactionWrite,
+    Update,
+)
+from epochal.plan.units import Units
+from epochal.plan.values import Item
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_MEASURED = {"ReturnConsumedCapacity": "TOTAL"}
+
+
+def interpreter(client: DynamoDBClient) -> Execute:
+    """An interpreter that performs plans on DynamoDB. Safe to share between threads, as clients are."""
+
+    def execute(op: Op) -> Reply:
+        limits.check(op)
+        try:
+            return _perform(client, op)
+        except ClientError as error:
+            return reply_to(error, op)
+        except BotoCoreError as error:
+            raise failure_of(error) from error
+
+    return execute
+
+
+def _perform(client: Any, op: Op) -> Reply:
+    match op:
+        case Get():
+            answer = client.get_item(
+                TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
+            )
+            return Found(item=answer.get("Item"), units=_read(answer))
+        case Query():
+            answer = client.query(**_query(op))
+            return Items(
+                items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=_read(answer)
+            )
+        case BatchGet():
+            return _batch_get(client, op)
+        case Transact():
+            answer = client.transact_write_items(**_transaction(op))
+            return Done(units=_written(answer))
+        case Put() | Update() | Delete():
+            answer = _call(client, op)(**_write(op), **_MEASURED)
+            return Done(units=_written(answer))
+        case Check():
+            raise TypeError("a Check stands only in a transaction")
+
+
+def _call(client: Any, op: Put | Update | Delete) -> Callable[..., Any]:
+    match op:
+        case Put():
+            return client.put_item  # type: ignore[no-any-return]
+        case Update():
+            return client.update_item  # type: ignore[no-any-return]
+        case Delete():
+            return client.delete_item  # type: ignore[no-any-return]
+
+
+def _query(op: Query) -> dict[str, Any]:
+    expressions = Expressions()
+    name, value = op.partition
+    keys = f"{expressions.name(name)} = {expressions.value(value)}"
+    if op.sort is not None:
+        sort, low, high = op.sort
+        bounds = f"{expressions.value(low)} AND {expressions.value(high)}"
+        keys += f" AND {expressions.name(sort)} BETWEEN {bounds}"
+    return {
+        "TableName": op.table,
+        "KeyConditionExpression": keys,
+        "ConsistentRead": op.consistent,
+        "ScanIndexForward": op.forward,
+        **({"Limit": op.limit} if op.limit is not None else {}),
+        **({"ExclusiveStartKey": op.after} if op.after is not None else {}),
+        **expressions.parameters(),
+        **_MEASURED,
+    }
+
+
+def _batch_get(client: Any, op: BatchGet) -> Items:
+    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
+    wanted = {op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}}
+    items: list[Item] = []
+    cost = Units()
+    while wanted:
+        answer = client.batch_get_item(RequestItems=wanted, **_MEASURED)
+        found = answer["Responses"].get(op.table, [])
+        wanted = answer.get("UnprocessedKeys")
+        if wanted and not found:
+            raise NotApplied("UnprocessedKeys")
+        items += found
+        cost += _read(answer)
+    return Items(items=tuple(items), units=cost)
+
+
+def _transaction(op: Transact) -> dict[str, Any]:
+    kinds = {Put: "Put", Update: "Update", Delete: "Delete", Check: "ConditionCheck"}
+    return {
+        "TransactItems": [{kinds[type(write)]: _write(write)} for write in op.writes],
+        **({"ClientRequestToken": op.token} if op.token is not None else {}),
+        **_MEASURED,
+    }
+
+
+def _write(op: TransactionWrite) -> dict[str, Any]:
+    expressions = Expressions()
+    request: dict[str, Any] = {"TableName": op.table}
+    if isinstance(op, Put):
+        request["Item"] = op.item
+    else:
+        request["Key"] = op.key
+    if isinstance(op, Update):
+        request["UpdateExpression"] = expressions.update(op)
+    request.update(_condition(op.condition, expressions))
+    request.update(expressions.parameters())
+    return request
+
+
+def _condition(condition: Condition | None, expressions: Expressions) -> dict[str, str]:
+    if condition is None:
+        return {}
+    # The item that stood in the way comes back with the refusal: a conflict costs no second read.
+    return {
+        "ConditionExpression": expressions.condition(condition),
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def _read(answer: dict[str, Any]) -> Units:
+    return Units(read=_total(answer))
+
+
+def _written(answer: dict[str, Any]) -> Units:
+    return Units(write=_total(answer))
+
+
+def _total(answer: dict[str, Any]) -> float:
+    consumed = answer.get("ConsumedCapacity", ())
+    return float(sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed])))

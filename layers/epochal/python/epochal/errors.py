@@ -1,0 +1,117 @@
+"""Every error Epochal raises, in one tree.
+
+    EpochalError
+    ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
+    │   └── TooLarge                     a body, item or transaction over a limit: carries size and limit
+    ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict` instead
+    ├── StreamDeleted                    the stream carries a tombstone and takes no more events
+    ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
+    ├── CorruptData                      what is stored breaks a format or leaves a hole
+    │   └── UnknownEncoding              a body under an encoding this version cannot read
+    ├── MissingBody (LookupError)        a claim check whose object is gone
+    ├── MissingTable (LookupError)       a table that settings name does not exist
+    ├── Refused (PermissionError)        AWS denied the request
+    └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
+
+Conflicts are values inside the library (DESIGN §5.1); they become exceptions only at the façade a user calls.
+"""
+
+from __future__ import annotations
+
+
+class EpochalError(Exception):
+    """The root: catch it to catch everything Epochal raises on purpose."""
+
+
+class InvalidInput(EpochalError, ValueError):
+    """`field` broke `rule`; nothing was written."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{field}: {rule}")
+        self.field = field
+        self.rule = rule
+
+
+class TooLarge(InvalidInput):
+    """`field` has `size` (bytes or items); `limit` is the most allowed."""
+
+    def __init__(self, field: str, size: int, limit: int, unit: str = "bytes") -> None:
+        super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed")
+        self.size = size
+        self.limit = limit
+
+
+class WrongExpectedVersion(EpochalError):
+    """The stream stands at `actual`, not at what the caller expected."""
+
+    def __init__(self, stream: str, expected: object, actual: int) -> None:
+        super().__init__(f"{stream}: expected {expected}, but the stream is at version {actual}")
+        self.stream = stream
+        self.expected = expected
+        self.actual = actual
+
+
+class StreamDeleted(EpochalError):
+    """`stream` was deleted; its name takes no more events."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"{stream}: deleted, takes no more events")
+        self.stream = stream
+
+
+class OutcomeUndetermined(EpochalError):
+    """The append's response was lost, and what would tell whether it was applied has been pruned since."""
+
+    def __init__(self, stream: str, version: int) -> None:
+        super().__init__(f"{stream}: the outcome of the append at version {version} can no longer be determined")
+        self.stream = stream
+        self.version = version
+
+
+class CorruptData(EpochalError):
+    """What is stored contradicts FORMATS: never repaired silently, never passed through."""
+
+
+class UnknownEncoding(CorruptData):
+    """A body is stored under an encoding that this version does not know."""
+
+    def __init__(self, encoding: int) -> None:
+        super().__init__(f"unknown body encoding {encoding}")
+        self.encoding = encoding
+
+
+class MissingBody(EpochalError, LookupError):
+    """The object that a claim check names is not in the bucket."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the body {key} is not in the bucket")
+        self.key = key
+
+
+class MissingTable(EpochalError, LookupError):
+    """A table named by the settings does not exist in this account and region."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"table {table} does not exist here: deploy first, or check the settings and the region")
+        self.table = table
+
+
+class Refused(EpochalError, PermissionError):
+    """AWS denied the request; `action` is what was attempted."""
+
+    def __init__(self, action: str, reason: str) -> None:
+        super().__init__(f"{action} was denied: {reason}")
+        self.action = action
+
+
+class Unavailable(EpochalError, TimeoutError):
+    """The store could not be reached, or kept throttling, for as long as the caller allowed.
+
+    `maybe_applied` tells whether a write was under way whose response was lost: it may have been applied, or may
+    still be. Repeating the call with the same idempotency key is safe.
+    """
+
+    def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:
+        super().__init__(f"the store is unavailable: {cause}")
+        self.cause = cause
+        self.maybe_applied = maybe_applied

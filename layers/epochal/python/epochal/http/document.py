@@ -1,0 +1,75 @@
+"""A request's body as a JSON document, bounded in depth, its numbers exact."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.http.fields import Node
+from epochal.http.message import Request
+
+MAX_DEPTH: Final = 100
+"""Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
+
+_TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
+
+
+class UnsupportedMedia(InvalidInput):
+    """A body under a media type, charset or content coding that this API does not read."""
+
+
+def document(request: Request) -> Node:
+    """The body as JSON. A missing Content-Type is taken for JSON.
+
+    Raises:
+        UnsupportedMedia: the headers say that it is something else.
+        InvalidInput: it is empty, not JSON, not UTF-8, or nested too deep.
+    """
+    _check_media(request)
+    if not request.body:
+        raise InvalidInput("body", "must not be empty")
+    try:
+        value = json.loads(request.body)
+    except RecursionError as error:
+        raise InvalidInput("body", _TOO_DEEP) from error
+    except (ValueError, ArithmeticError) as error:
+        # A Decimal whose exponent has no end is an ArithmeticError.
+        raise InvalidInput("body", "must be a JSON document in UTF-8, names unique within an object") from error
+    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    if request.body.count(b"[") + request.body.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    return Node(value)
+
+
+def no_document(request: Request) -> None:
+    """Refuse a body where none has a meaning."""
+    if request.body:
+        raise InvalidInput("body", "must be empty")
+
+
+def _check_media(request: Request) -> None:
+    media, _, parameter = (request.header("Content-Type") or "application/json").lower().partition(";")
+    kind = media.strip()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise UnsupportedMedia("Content-Type", "must be application/json")
+    if parameter.replace(" ", "").replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMedia("Content-Type", "must be application/json, in UTF-8")
+    if (request.header("Content-Encoding") or "identity").lower() != "identity":
+        raise UnsupportedMedia("Content-Encoding", "must be identity: bodies are not decompressed")
+
+
+def _check_depth(value: Any) -> None:
+    """Level by level, since a function that called itself would end where Python's stack does."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return
+    raise InvalidInput("body", _TOO_DEEP)
+
+
+def _children(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,87 @@
+"""Reading JSON values whose place is known, so that a refusal can name it: `events[2].data64: must be base64`.
+
+Nothing is coerced: `"5"`, `5.0` and `true` are not 5, and null is not an absent field.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from epochal.errors import InvalidInput, TooLarge
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A JSON value and where it stood; `at` is empty for a document's root."""
+
+    value: Any
+    at: str = ""
+
+    @property
+    def name(self) -> str:
+        """The place as an error names it."""
+        return self.at or "body"
+
+    def members(self, known: Collection[str]) -> dict[str, Node]:
+        """An object's fields; one that is not `known` is refused by name."""
+        if not isinstance(self.value, dict):
+            raise InvalidInput(self.name, "must be an object")
+        unknown = next((name for name in self.value if name not in known), None)
+        if unknown is not None:
+            raise InvalidInput(self._below(printable(unknown)), f"is not known here; known are {', '.join(known)}")
+        return {name: Node(value, self._below(name)) for name, value in self.value.items()}
+
+    def items(self, most: int) -> tuple[Node, ...]:
+        """The items of an array of at most `most`."""
+        if not isinstance(self.value, list):
+            raise InvalidInput(self.name, "must be an array")
+        if len(self.value) > most:
+            raise TooLarge(self.name, len(self.value), most, "items")
+        return tuple(Node(value, f"{self.at}[{k}]") for k, value in enumerate(self.value))
+
+    def text(self, most: int) -> str:
+        """Text of 1 to `most` bytes of UTF-8."""
+        if not isinstance(self.value, str):
+            raise InvalidInput(self.name, "must be text")
+        size = len(utf8(self.value, self.name))
+        if size > most:
+            raise TooLarge(self.name, size, most)
+        if not size:
+            raise InvalidInput(self.name, "must not be empty")
+        return self.value
+
+    def whole(self, least: int, most: int) -> int:
+        """A whole number from `least` to `most`."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise InvalidInput(self.name, "must be a whole number")
+        if not least <= self.value <= most:
+            raise InvalidInput(self.name, f"must be from {least:,} to {most:,}")
+        return self.value
+
+    def base64(self) -> bytes:
+        """Bytes written in base64 with padding, without line breaks."""
+        if not isinstance(self.value, str):
+            raise InvalidInput(self.name, "must be base64 text")
+        try:
+            return binascii.a2b_base64(self.value.encode("ascii"), strict_mode=True)
+        except ValueError as error:
+            raise InvalidInput(self.name, "must be base64 with padding and without line breaks") from error
+
+    def _below(self, name: str) -> str:
+        return f"{self.at}.{name}" if self.at else name
+
+
+def utf8(text: str, at: str) -> bytes:
+    """Text as UTF-8, or `InvalidInput` where it holds half of a surrogate pair, which UTF-8 cannot say."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(at, "must be Unicode text without lone surrogates") from error
+
+
+def printable(text: str) -> str:
+    """What a caller sent, short and in a form that any answer or log can hold."""
+    return text[:64].encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,92 @@
+"""What a writer expects of a stream, and which state a reader already has (RFC 9110, sections 8.8.3 and 13.1).
+
+An ETag is a token between quotes: it names the exact state of a Tip, unfolds included, so it is a strong validator.
+A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or `expected` in the body.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.http.fields import Node
+from epochal.http.message import Request
+from epochal.model.versions import (
+    ANY,
+    MAX_VERSION,
+    NO_STREAM,
+    STREAM_EXISTS,
+    AtVersion,
+    Expected,
+    ExpectedVersion,
+    Token,
+    parse_token,
+)
+
+EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
+
+_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASCII)
+_EACH: Final = re.compile(r'"([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """What is expected; in a header its failure is 412, in the body it is 409."""
+
+    expected: ExpectedVersion = ANY
+    in_header: bool = False
+
+
+def etag(token: Token) -> str:
+    """The ETag of the state that a token names."""
+    return f'"{token.text()}"'
+
+
+def precondition(request: Request, in_body: Node | None = None) -> Precondition:
+    """The writer's expectation, wherever it stands; `ANY` where it stands nowhere."""
+    if_match, if_none_match = request.header("If-Match"), request.header("If-None-Match")
+    given = [
+        name
+        for name, value in (("If-Match", if_match), ("If-None-Match", if_none_match), ("expected", in_body))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise InvalidInput(given[-1], f"may not be given together with {given[0]}")
+    if if_match is not None:
+        return Precondition(expected=_if_match(if_match), in_header=True)
+    if if_none_match is not None:
+        if if_none_match != "*":
+            raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
+        return Precondition(expected=NO_STREAM, in_header=True)
+    return Precondition() if in_body is None else Precondition(expected=_expected(in_body))
+
+
+def unchanged(request: Request, token: Token) -> bool:
+    """Whether `If-None-Match` names the state that `token` does (weak comparison, as RFC 9110 asks)."""
+    value = request.header("If-None-Match")
+    if value is None:
+        return False
+    if value == "*":
+        return True
+    if not _TAGS.fullmatch(value):
+        raise InvalidInput("If-None-Match", "must be * or a list of ETags in double quotes")
+    return token.text() in _EACH.findall(value)
+
+
+def _if_match(value: str) -> ExpectedVersion:
+    if value == "*":
+        return STREAM_EXISTS
+    if len(value) < 2 or value[0] != '"' or value[-1] != '"':
+        raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
+    return parse_token(value[1:-1], "If-Match")
+
+
+def _expected(node: Node) -> ExpectedVersion:
+    if isinstance(node.value, str) and node.value in EXPECTATIONS:
+        return Expected(node.value)
+    if not isinstance(node.value, int) or isinstance(node.value, bool):
+        raise InvalidInput(node.name, f"must be a version or one of {', '.join(EXPECTATIONS)}")
+    return AtVersion(version=node.whole(0, MAX_VERSION))

@@ -1,0 +1,1 @@
+"""Layouts: streams as items and back. Each plans requests and interprets replies; none performs one."""

@@ -1,0 +1,188 @@
+"""Appending: one conditional write of the Tip, and everything that can come back from it.
+
+    what is known      Tip or token: the write goes out at once       nothing: the Tip is read first
+    too heavy          a calf is put first (see `calve`), then the Tip is written
+    refused            the Tip that came back is the new state to decide on, no second read (DESIGN §5.2)
+      ├ it is our own write                       appended: a response was lost, or the key was used before
+      ├ our first event stands at our index       appended: others have appended since
+      ├ our index has been pruned                 undetermined
+      └ none of these                             conflict; or, where any version will do, again on the new Tip
+
+Every write names the exact state it changes (etag, or absence), so a request that lands late is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from epochal.errors import InvalidInput, TooLarge
+from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written
+from epochal.layout.tips.calve import calve, calve_at_once
+from epochal.layout.tips.calving import Calving
+from epochal.layout.tips.find import Earlier, find
+from epochal.layout.tips.items import Tip, read_tip, tip_key
+from epochal.layout.tips.writes import create, extend, growth_of, restart, token_of, version_of
+from epochal.model.versions import MAX_VERSION, NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps
+
+
+class Unread(Enum):
+    """The Tip has not been looked at."""
+
+    UNREAD = "unread"
+
+
+UNREAD: Final = Unread.UNREAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blocked:
+    """A write did not go through: this Tip stood in the way."""
+
+    tip: Tip | None
+    ambiguous: bool = False
+
+
+def append(
+    table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, start: Known | Unread = UNREAD
+) -> Steps[Result]:
+    """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
+
+    Raises:
+        TooLarge: the events do not fit an item even with a Tip of their own.
+        InvalidInput: the idempotency key was used for other events; the stream is full.
+    """
+    known = _told(expected) if start is UNREAD else start
+    if known is UNREAD:
+        known = yield from read(table, batch.stream)
+        if not accepts(expected, known):
+            return (yield from _too_late(table, batch, expected, known))
+    while True:
+        sent = yield from _write(table, batch, known, calving)
+        if isinstance(sent, Token):
+            return Written(first=sent.version - batch.count, version=sent.version, token=sent)
+        settled = yield from _settle(table, batch, expected, sent, version_of(known))
+        if settled is not None:
+            return settled
+        known = sent.tip
+
+
+def _told(expected: ExpectedVersion) -> Known | Unread:
+    """What an expectation alone says of the Tip."""
+    if expected is NO_STREAM:
+        return None
+    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
+
+
+def read(table: str, stream: str) -> Steps[Tip | None]:
+    """The Tip, strongly consistent; None where the stream does not exist."""
+    reply = yield Get(table=table, key=tip_key(stream))
+    return None if reply.item is None else read_tip(reply.item)
+
+
+def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
+    """Whether a Tip is what a writer expects."""
+    if tip is not None and tip.deleted:
+        return False
+    version = 0 if tip is None else tip.version
+    match expected:
+        case Expected.ANY:
+            return True
+        case Expected.NO_STREAM:
+            return version == 0
+        case Expected.STREAM_EXISTS:
+            return version > 0
+        case AtVersion(version=wanted):
+            return version == wanted
+        case Token(version=wanted, etag=etag):
+            return version == wanted and (etag is None or (tip is not None and tip.etag == etag))
+
+
+def settle(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip, since: int) -> Steps[Result | None]:
+    """What an existing Tip says about an append that another process may have made from index `since` on."""
+    return (yield from _settle(table, batch, expected, _Blocked(tip=tip), since))
+
+
+def _settle(
+    table: str, batch: Batch, expected: ExpectedVersion, blocked: _Blocked, since: int
+) -> Steps[Result | None]:
+    """The append's outcome, or None to go on and write on the Tip that blocked it."""
+    tip = blocked.tip
+    if tip is not None:
+        if tip.etag == batch.etag:
+            return _already(batch, tip, tip.version - batch.count, replayed=False)
+        if blocked.ambiguous or batch.keyed:
+            earlier = yield from _earlier(table, batch, tip, since, expected)
+            if isinstance(earlier, int):
+                return _already(batch, tip, earlier, replayed=not blocked.ambiguous)
+            if earlier is Earlier.PRUNED:
+                return Unknown(first=since)
+    return None if accepts(expected, tip) else Rejected(tip=tip)
+
+
+def _too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
+    """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
+    if tip is not None and isinstance(expected, AtVersion | Token):
+        settled = yield from _settle(table, batch, expected, _Blocked(tip=tip), expected.version)
+        if settled is not None:
+            return settled
+    return Rejected(tip=tip)
+
+
+def _earlier(
+    table: str, batch: Batch, tip: Tip, since: int, expected: ExpectedVersion
+) -> Steps[int | Earlier]:
+    if batch.count:
+        return (yield from find(table, tip, batch.append_id, since))
+    # Unfolds alone leave no trace once others replace them; where any version will do, they are written again.
+    return Earlier.ABSENT if expected in (Expected.ANY, Expected.STREAM_EXISTS) else Earlier.PRUNED
+
+
+def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:
+    version = first + batch.count
+    token = tip.token() if tip.version == version else Token(version=version)
+    return Written(first=first, version=version, token=token, replayed=replayed)
+
+
+def _write(table: str, batch: Batch, known: Known, calving: Calving) -> Steps[Token | _Blocked]:
+    """One attempt: the token it leaves, or the Tip that blocked it."""
+    if version_of(known) + batch.count > MAX_VERSION:
+        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
+    if known is None:
+        put, token = create(table, batch)
+        return _sent((yield put), token)
+    if batch.count and calving.calves(token_of(known), growth_of(batch, known)):
+        return (yield from _calve_and_write(table, batch, known, calving))
+    update, token = extend(table, batch, known)
+    reply = yield update
+    if isinstance(reply, Overflow):
+        return (yield from _calve_and_write(table, batch, known, calving))
+    return _sent(reply, token)
+
+
+def _calve_and_write(
+    table: str, batch: Batch, known: Tip | Token, calving: Calving
+) -> Steps[Token | _Blocked]:
+    tip = known if isinstance(known, Tip) else (yield from read(table, batch.stream))
+    if tip is None or tip.etag != known.etag:
+        return _Blocked(tip=tip)
+    update, token = restart(table, batch, tip)
+    if calving.mode == "transactional":
+        reply = yield from calve_at_once(table, tip, update)
+    else:
+        reply = (yield update) if (yield from calve(table, tip)) else None
+    if reply is None:
+        return _Blocked(tip=(yield from read(table, batch.stream)))
+    if isinstance(reply, Overflow):
+        raise TooLarge("events", token.size, ITEM_BYTES)
+    return _sent(reply, token)
+
+
+def _sent(reply: Done | Refusal, token: Token) -> Token | _Blocked:
+    if isinstance(reply, Done):
+        return token
+    tip = None if reply.item is None else read_tip(reply.item)
+    return _Blocked(tip=tip, ambiguous=reply.ambiguous)

@@ -1,0 +1,30 @@
+"""What a Tip tells the feed: the events that its latest write appended.
+
+Calves carry no `a`, which is how they are told apart; a prune writes `a` 0. Equinox's own trim leaves `a` as it was and
+shortens `c`, so no more types are believed than there are.
+"""
+
+from __future__ import annotations
+
+from epochal.errors import CorruptData
+from epochal.layout.tips.items import is_tip
+from epochal.model.spans import Span
+from epochal.plan.values import Item, read_list, read_number
+
+
+def appended(item: Item) -> Span | None:
+    """The span that a Tip's latest write appended; None for calves, records, and writes without events.
+
+    Raises:
+        CorruptData: the item looks like a Tip but its counters are missing or negative.
+    """
+    if not is_tip(item) or "a" not in item:
+        return None
+    latest, following = read_number(item, "a") or 0, read_number(item, "n")
+    types = [kind["S"] for kind in read_list(item, "c")]
+    latest = min(latest, len(types))
+    if following is None or latest < 0 or following < latest:
+        raise CorruptData(f"{item['p']['S']}: a Tip whose n and a do not fit each other")
+    if latest == 0:
+        return None
+    return Span(item["p"]["S"], following - latest, tuple(types[-latest:]))

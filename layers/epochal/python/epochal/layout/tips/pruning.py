@@ -1,0 +1,121 @@
+"""Pruning and deleting: the Tip first says what is gone, then the calves go.
+
+One Update raises the low-water mark `l`, trims the Tip and sets `a` to 0, so that nobody takes it for an append. From
+then on readers skip what lies below `l`, wherever a copy turns up, so the calves can be deleted at leisure: oldest
+first, each only if all of it lies below the mark. Deleting a stream prunes all of it and leaves a tombstone, or, by
+choice, an open stream that goes on at its next index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from epochal.layout.tips.append import accepts, read
+from epochal.layout.tips.batch import Rejected
+from epochal.layout.tips.items import Span, Tip, calf_key, events_attributes, read_span, read_tip, tip_key
+from epochal.layout.tips.writes import unchanged
+from epochal.model.versions import ANY, ExpectedVersion
+from epochal.plan.conditions import Compare
+from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
+from epochal.plan.values import number, text
+
+DELETES: Final = 500
+"""Calves deleted by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Everything below `low_water` is gone for readers. `done` is False while calves below it remain to be deleted."""
+
+    low_water: int
+    deleted: int
+    done: bool
+
+
+def prune(table: str, stream: str, before: int, etag: str, *, deletes: int = DELETES) -> Steps[Pruned | None]:
+    """Make the events below `before` gone. None: there is no such stream.
+
+    Args:
+        before: beyond the stream's version it means all that there is.
+        etag: fresh, for the Tip.
+    """
+    tip = yield from read(table, stream)
+    while tip is not None and tip.low_water < min(before, tip.version):
+        mark = min(before, tip.version)
+        raised = replace(tip, etag=etag, low_water=mark, span=tip.span.since(mark))
+        tip = yield from _replace(table, tip, raised)
+    if tip is None:
+        return None
+    return (yield from _delete_calves(table, stream, tip.low_water, deletes))
+
+
+def delete(
+    table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
+) -> Steps[Pruned | Rejected]:
+    """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
+
+    Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not exist or
+    is not what was `expected`.
+    """
+    tip = yield from read(table, stream)
+    while tip is not None and not _emptied(tip, leave_open=leave_open):
+        if not accepts(expected, tip):
+            return Rejected(tip=tip)
+        empty = Span(base=tip.version)
+        gone = replace(
+            tip, etag=etag, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open
+        )
+        tip = yield from _replace(table, tip, gone)
+    if tip is None:
+        return Rejected(tip=None)
+    return (yield from _delete_calves(table, stream, tip.low_water, deletes))
+
+
+def _emptied(tip: Tip, *, leave_open: bool) -> bool:
+    return tip.deleted or (leave_open and tip.low_water == tip.version and not tip.unfolds)
+
+
+def _replace(table: str, tip: Tip, wanted: Tip) -> Steps[Tip | None]:
+    """Write a Tip over the one it was made from; the one that is there afterwards, ours or another's."""
+    events = events_attributes(wanted.span)
+    sets = [Set("l", number(wanted.low_water)), Set("a", number(0)), Set("etag", text(wanted.etag or ""))]
+    sets += [Set(name, value) for name, value in events.items()]
+    if wanted.deleted:
+        sets.append(Set("z", number(1)))
+    removes = tuple(name for name in ("e", "c") if name not in events) + (() if wanted.unfolds else ("u",))
+    reply = yield Update(
+        table=table,
+        key=tip_key(tip.stream),
+        sets=tuple(sets),
+        removes=removes,
+        condition=unchanged(tip.etag, tip.version),
+    )
+    if isinstance(reply, Done):
+        return wanted
+    return None if reply.item is None else read_tip(reply.item)
+
+
+def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pruned]:
+    """Delete up to `deletes` calves that lie wholly below the mark, oldest first."""
+    deleted = 0
+    while mark > 0:
+        room = deletes - deleted
+        reply = yield _oldest(table, stream, mark, min(room, 100) + 1)
+        below = [span for span in map(read_span, reply.items) if span.next <= mark]
+        for span in below[:room]:
+            condition = Compare("n", "<=", number(mark))
+            yield Delete(table=table, key=calf_key(stream, span.base), condition=condition)
+        deleted += len(below[:room])
+        if len(below) > room:
+            return Pruned(low_water=mark, deleted=deleted, done=False)
+        if len(below) < len(reply.items) or reply.last is None:
+            break
+    return Pruned(low_water=mark, deleted=deleted, done=True)
+
+
+def _oldest(table: str, stream: str, mark: int, limit: int) -> Query:
+    key = calf_key(stream, 0)
+    return Query(
+        table=table, partition=("p", key["p"]), sort=("i", key["i"], number(mark - 1)), limit=limit
+    )

@@ -1,0 +1,136 @@
+"""Reading a stream, forward or backward, a page at a time, complete or saying where it stopped.
+
+The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need no
+further request, and what lies below its base is in calves. A calf may overlap the one after it or the Tip, so what has
+been passed is dropped by index. An item that leaves a hole means that the stream was pruned meanwhile, which the Tip
+read again must confirm; otherwise the hole is corruption.
+
+A read is a value: `Cursor`s can be kept and resumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from epochal.errors import CorruptData
+from epochal.layout.tips.append import read
+from epochal.layout.tips.items import Span, Tip, calf_key, read_span
+from epochal.plan.ops import Query, Steps
+from epochal.plan.values import number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where a read of the stream that `tip` heads stands.
+
+    Attributes:
+        at: forward, the next index wanted; backward, the index after the next one wanted.
+        located: forward, a calf begins at `at`; otherwise the one that holds `at` must be found first.
+    """
+
+    tip: Tip
+    at: int
+    forward: bool
+    located: bool = False
+
+    @property
+    def at_end(self) -> bool:
+        """Nothing is left to read."""
+        return self.at >= self.tip.version if self.forward else self.at <= self.tip.low_water
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Spans in the order of reading (each itself oldest first), and where to go on."""
+
+    spans: tuple[Span, ...]
+    cursor: Cursor
+
+
+def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
+    """Read the Tip and stand before event `start` (None: the first, or backward the last). None: no such stream."""
+    tip = yield from read(table, stream)
+    return None if tip is None else stand(tip, start, forward=forward)
+
+
+def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
+    """Stand before event `start` of a stream whose Tip is in hand."""
+    if forward:
+        at = max(start or 0, tip.low_water)
+        return Cursor(tip=tip, at=at, forward=True, located=at == 0)
+    last = tip.version if start is None else min(start + 1, tip.version)
+    return Cursor(tip=tip, at=last, forward=False)
+
+
+def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages]:
+    """One page more: at most one request, and one to explain a hole.
+
+    Args:
+        limit: events wanted; more may come, since calves are read whole.
+    """
+    base = cursor.tip.span.base
+    if cursor.at_end:
+        return Pages(spans=(), cursor=cursor)
+    if cursor.forward:
+        if cursor.at >= base:
+            return Pages(
+                spans=(cursor.tip.span.since(cursor.at),), cursor=replace(cursor, at=cursor.tip.version)
+            )
+        return (yield from _forward(table, cursor, limit))
+    if cursor.at > base:
+        own = cursor.tip.span.before(cursor.at).since(cursor.tip.low_water)
+        return Pages(spans=(own,), cursor=replace(cursor, at=own.base))
+    return (yield from _backward(table, cursor, limit))
+
+
+def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
+    if cursor.located:
+        reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, forward=True, limit=limit)
+    else:
+        reply = yield _query(table, cursor, 0, cursor.at, forward=False, limit=1)
+    spans: list[Span] = []
+    for item in reply.items:
+        span = read_span(item)
+        if not span.base <= cursor.at < span.next:
+            break
+        spans.append(span.since(cursor.at))
+        cursor = replace(cursor, at=span.next, located=True)
+    if not spans:
+        cursor = yield from _pruned_meanwhile(table, cursor)
+    return Pages(spans=tuple(spans), cursor=cursor)
+
+
+def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
+    reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit)
+    spans: list[Span] = []
+    for item in reply.items:
+        span = read_span(item)
+        if cursor.at_end or not span.base < cursor.at <= span.next:
+            break
+        spans.append(span.before(cursor.at).since(cursor.tip.low_water))
+        cursor = replace(cursor, at=spans[-1].base)
+    if not spans:
+        cursor = yield from _pruned_meanwhile(table, cursor)
+    return Pages(spans=tuple(spans), cursor=cursor)
+
+
+def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Cursor]:
+    """No item holds the event wanted: if the stream was pruned past it, go on from there; else it is lost."""
+    fresh = yield from read(table, cursor.tip.stream)
+    wanted = cursor.at if cursor.forward else cursor.at - 1
+    if fresh is None or fresh.low_water <= wanted:
+        raise CorruptData(f"{cursor.tip.stream}: event {wanted} is in no item, and was not pruned")
+    if cursor.forward:
+        return replace(cursor, at=fresh.low_water, located=False)
+    return replace(cursor, at=fresh.low_water, tip=replace(cursor.tip, low_water=fresh.low_water))
+
+
+def _query(table: str, cursor: Cursor, lowest: int, highest: int, *, forward: bool, limit: int | None) -> Query:
+    # A calf has at least one event, so no more calves than events are needed.
+    return Query(
+        table=table,
+        partition=("p", calf_key(cursor.tip.stream, 0)["p"]),
+        sort=("i", number(lowest), number(highest)),
+        forward=forward,
+        limit=limit,
+    )

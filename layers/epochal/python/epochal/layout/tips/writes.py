@@ -1,0 +1,128 @@
+"""The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from epochal.layout.tips.batch import Batch, Known
+from epochal.layout.tips.calving import Append
+from epochal.layout.tips.items import (
+    Span,
+    Tip,
+    event_bytes,
+    events_attributes,
+    tip_key,
+    unfolds_size,
+    write_calf,
+    write_unfold,
+)
+from epochal.model.versions import Token
+from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.ops import Extend, Put, Set, Update
+from epochal.plan.sizes import attribute_size, item_size
+from epochal.plan.values import AttributeValue, number, sequence, text
+
+_EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
+
+
+def version_of(known: Known) -> int:
+    """The next index, as far as the writer knows."""
+    return 0 if known is None else known.version
+
+
+def token_of(known: Tip | Token) -> Token:
+    """The figures the calving rule needs."""
+    return known.token() if isinstance(known, Tip) else known
+
+
+def unfolds_of(batch: Batch, version: int) -> tuple[AttributeValue, ...] | None:
+    """The batch's unfolds in wire form, made from `version`."""
+    if batch.unfolds is None:
+        return None
+    return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
+
+
+def growth_of(batch: Batch, known: Tip | Token) -> Append:
+    """What the calving rule must know of a batch."""
+    unfolds = unfolds_of(batch, known.version + batch.count)
+    return Append(
+        growth=batch.size - _EMPTY_LISTS,
+        events=batch.count,
+        unfolds=token_of(known).unfolds if unfolds is None else unfolds_size(unfolds),
+        name=len(batch.stream),
+    )
+
+
+def create(table: str, batch: Batch) -> tuple[Put, Token]:
+    """A stream's first write: the whole Tip, if there is none."""
+    unfolds = unfolds_of(batch, batch.count) or ()
+    item = {
+        **tip_key(batch.stream),
+        "n": number(batch.count),
+        "a": number(batch.count),
+        "etag": text(batch.etag),
+        **events_attributes(batch.span),
+        **({"u": sequence(unfolds)} if unfolds else {}),
+    }
+    taken = unfolds_size(unfolds)
+    bare = Token(version=0, size=item_size(item) - batch.size - taken)
+    return Put(table=table, item=item, condition=Absent("i")), _token(batch, bare, taken)
+
+
+def extend(table: str, batch: Batch, known: Tip | Token) -> tuple[Update, Token]:
+    """Append to what the Tip carries, if it is still the one known."""
+    changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
+    return _update(table, batch, known, token_of(known), changes)
+
+
+def restart(table: str, batch: Batch, tip: Tip) -> tuple[Update, Token]:
+    """Leave only the new events in the Tip: what it carried is in calves."""
+    changes = [Set(name, value) for name, value in events_attributes(batch.span).items()]
+    changes.append(Set("b", number(tip.calved + event_bytes(tip.span))))
+    before = tip.token()
+    emptied = replace(before, size=before.size - before.carried, carried=0, events=0, appends=0)
+    return _update(table, batch, tip, emptied, changes)
+
+
+def put_calf(table: str, stream: str, span: Span) -> Put:
+    """A calf, if there is none at its base."""
+    return Put(table=table, item=write_calf(stream, span), condition=Absent("i"))
+
+
+def unchanged(etag: str | None, version: int) -> Condition:
+    """That a Tip is still the one known. Without an etag (a foreign item) its version must do."""
+    if etag is None:
+        return All((Absent("etag"), equals("n", number(version))))
+    return equals("etag", text(etag))
+
+
+def _update(
+    table: str, batch: Batch, known: Tip | Token, before: Token, changes: Sequence[Set | Extend]
+) -> tuple[Update, Token]:
+    """An update of the Tip as it is `known`; `before` has the figures that the new events add to."""
+    version = before.version + batch.count
+    unfolds = unfolds_of(batch, version)
+    counters = (Set("n", number(version)), Set("a", number(batch.count)), Set("etag", text(batch.etag)))
+    update = Update(
+        table=table,
+        key=tip_key(batch.stream),
+        sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
+        removes=("u",) if unfolds == () else (),
+        condition=unchanged(known.etag, known.version),
+    )
+    return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
+
+
+def _token(batch: Batch, before: Token, unfolds: int) -> Token:
+    """The token after adding a batch to a Tip with these figures."""
+    grown = batch.size - (_EMPTY_LISTS if before.events and batch.count else 0)
+    return Token(
+        version=before.version + batch.count,
+        etag=batch.etag,
+        size=before.size + grown + unfolds - before.unfolds,
+        carried=before.carried + grown,
+        unfolds=unfolds,
+        events=before.events + batch.count,
+        appends=before.appends + bool(batch.count),
+    )

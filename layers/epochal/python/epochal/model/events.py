@@ -1,0 +1,90 @@
+"""Events and unfolds as users hand them in and get them back.
+
+Bodies are bytes, usually UTF-8 JSON; what they mean is the user's codec's business. A body that is already in the
+bucket stands as a `Claim`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A body that lies in the bucket, not in the item.
+
+    Attributes:
+        key: object key.
+        sha256: 64 hex digits over the object's content.
+        size: bytes of the object.
+        encoding: how the object's content encodes the body (0 direct, 1 deflate, 2 brotli).
+    """
+
+    key: str
+    sha256: str
+    size: int
+    encoding: int = 0
+
+
+Body = bytes | Claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event to append.
+
+    Attributes:
+        type: 1 to 512 bytes of UTF-8.
+        data: the payload.
+        meta: metadata, empty for none.
+        timestamp: ISO 8601; when it happened. None: the moment of the append.
+        correlation_id: the conversation it belongs to.
+        causation_id: what caused it.
+    """
+
+    type: str
+    data: Body = b""
+    meta: Body = b""
+    timestamp: str | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """An event as the store holds it: event `index` of `stream`, counted from 0.
+
+    `append_id` stands on the first event of each append (16 bytes), and is None elsewhere and on events that other
+    libraries wrote.
+    """
+
+    stream: str
+    index: int
+    type: str
+    data: Body
+    meta: Body
+    timestamp: str
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    append_id: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfold:
+    """State derived from events, stored beside them in the Tip and replaced as a whole by the next write of unfolds."""
+
+    type: str
+    data: Body = b""
+    meta: Body = b""
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedUnfold:
+    """An unfold as stored; `version` is the stream's version that it was made from."""
+
+    version: int
+    type: str
+    data: Body
+    meta: Body
+    timestamp: str

@@ -1,0 +1,47 @@
+"""Stream names: `Category-id`, and the system's own, which begin with `$`.
+
+A name is a partition key and a path segment, so it is kept to characters that need no escaping in either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NewType
+
+from epochal.errors import InvalidInput
+
+StreamName = NewType("StreamName", str)
+
+MAX_NAME_BYTES: Final = 512
+_USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
+_SYSTEM: Final = re.compile(r"\$[A-Za-z0-9\-_.:~@+=$]{1,600}", re.ASCII)
+
+
+def stream_name(text: str) -> StreamName:
+    """Parse a user's stream name.
+
+    Raises:
+        InvalidInput: `stream` is empty, over 512 bytes, reserved (`$...`), or has other characters than
+            ASCII letters, digits and ``- _ . : ~ @ + =``.
+    """
+    if _USER.fullmatch(text):
+        return StreamName(text)
+    if not text:
+        raise InvalidInput("stream", "must not be empty")
+    if text.startswith("$"):
+        raise InvalidInput("stream", "names that begin with $ are reserved for the system")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
+        raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes")
+    raise InvalidInput("stream", "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+
+
+def system_name(text: str) -> StreamName:
+    """Parse a name that begins with `$`; raises `InvalidInput` where it does not or holds other characters."""
+    if not _SYSTEM.fullmatch(text):
+        raise InvalidInput("stream", "a system stream begins with $ and holds only name characters")
+    return StreamName(text)
+
+
+def category_of(name: str) -> str:
+    """What precedes the first `-`; the whole name where there is none."""
+    return name.partition("-")[0]

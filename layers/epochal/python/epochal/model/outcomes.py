@@ -1,0 +1,43 @@
+"""How an append can end. Match on all three: a conflict is an answer, not an accident (DESIGN §5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochal.model.versions import Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Committed, once. Events `first` to `version - 1` are this append's.
+
+    Attributes:
+        first: index of the first event (equal to `version` where only unfolds were written).
+        version: the stream's next index after this append.
+        token: makes the next append one request.
+        replayed: an earlier request with the same idempotency key had already done it.
+    """
+
+    first: int
+    version: int
+    token: Token
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Not committed: the stream is not where the caller expected it. `version` and `token` say where it is."""
+
+    version: int
+    token: Token | None = None
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undetermined:
+    """A response was lost and the events from index `first` on, which would tell, have been pruned since."""
+
+    first: int
+
+
+Outcome = Appended | Conflict | Undetermined

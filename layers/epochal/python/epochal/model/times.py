@@ -1,0 +1,68 @@
+"""Time to the 100 ns, as the original libraries keep it.
+
+`Ticks` count 100 ns since 0001-01-01 UTC (the unit of .NET, hence of FORMATS §1 and §3). Python's datetime stops
+at microseconds, so a tick's last digit is carried beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Final, NewType
+
+from epochal.errors import InvalidInput
+
+Ticks = NewType("Ticks", int)
+
+PER_SECOND: Final = 10_000_000
+_EPOCH: Final = datetime(1, 1, 1, tzinfo=timezone.utc)
+_UNIX_EPOCH_TICKS: Final = 62_135_596_800 * PER_SECOND
+_ISO: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+
+
+def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
+    """Ticks of `time.time_ns()`."""
+    return Ticks(_UNIX_EPOCH_TICKS + nanoseconds // 100)
+
+
+def unix_seconds(ticks: Ticks) -> int:
+    """Whole seconds since 1970, as TTL attributes want them."""
+    return (ticks - _UNIX_EPOCH_TICKS) // PER_SECOND
+
+
+def format_ticks(ticks: Ticks) -> str:
+    """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
+    seconds, fraction = divmod(ticks, PER_SECOND)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{fraction:07d}+00:00"
+
+
+def parse_time(text: str, field: str = "timestamp") -> Ticks:
+    """Read any ISO 8601 date and time; without an offset it is UTC. Digits below 100 ns are cut.
+
+    Raises:
+        InvalidInput: `field` is not an ISO 8601 date and time, or lies outside the years 1 to 9999.
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
+        raise InvalidInput(field, "must be an ISO 8601 date and time")
+    day, clock, fraction, zone = match.groups()
+    try:
+        local = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=_zone(zone))
+        whole = (local - _EPOCH) // timedelta(seconds=1)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(field, "must be an ISO 8601 date and time") from error
+    ticks = whole * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
+    if ticks < 0:
+        raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
+    return Ticks(ticks)
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text in "Zz":
+        return timezone.utc
+    hours, minutes = int(text[1:3]), int(text[-2:]) if len(text) > 3 else 0
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if text[0] == "-" else offset)

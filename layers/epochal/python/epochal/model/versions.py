@@ -1,0 +1,97 @@
+"""What a writer expects of a stream, and the token that makes its next append one request.
+
+A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a version
+with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one need not read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from epochal.errors import InvalidInput
+
+MAX_VERSION: Final = 2_147_483_646
+"""Sort key 2147483647 is the Tip's, so indices end below it (FORMATS §1)."""
+
+_TOKEN: Final = re.compile(
+    r"(0|[1-9]\d{0,9})(?:\.([0-9a-f]{32})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7}))?", re.ASCII
+)
+
+
+class Expected(Enum):
+    """Expectations that need no number."""
+
+    ANY = "any"
+    NO_STREAM = "no_stream"
+    STREAM_EXISTS = "stream_exists"
+
+
+ANY: Final = Expected.ANY
+NO_STREAM: Final = Expected.NO_STREAM
+STREAM_EXISTS: Final = Expected.STREAM_EXISTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtVersion:
+    """The stream must hold exactly `version` events; unfolds may have changed meanwhile."""
+
+    version: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.version <= MAX_VERSION:
+            raise InvalidInput("expected", f"a version is from 0 to {MAX_VERSION:,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """The exact state of a Tip: any write since, of events or unfolds, is a conflict.
+
+    Attributes:
+        version: the stream's next index.
+        etag: of the Tip's latest write; None makes the token a bare version.
+        size: bytes of the whole Tip item, to within a few.
+        carried: bytes of the events it carries, part of `size`.
+        unfolds: bytes of its unfolds, part of `size`.
+        events: events it carries.
+        appends: appends those events came in.
+    """
+
+    version: int
+    etag: str | None = None
+    size: int = 0
+    carried: int = 0
+    unfolds: int = 0
+    events: int = 0
+    appends: int = 0
+
+    def text(self) -> str:
+        """ASCII of at most 83 bytes: `version.etag.size.carried.unfolds.events.appends`, or the version alone."""
+        if self.etag is None:
+            return str(self.version)
+        figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)
+        return ".".join(map(str, figures))
+
+
+ExpectedVersion = Expected | AtVersion | Token
+
+
+def parse_token(text: str, field: str = "If-Match") -> Token:
+    """Read `Token.text` back; raises `InvalidInput` naming `field`."""
+    match = _TOKEN.fullmatch(text)
+    if match is None or int(match[1]) > MAX_VERSION:
+        raise InvalidInput(field, "must be a token that an append or load returned, or a version")
+    if match[2] is None:
+        return Token(version=int(match[1]))
+    size, carried, unfolds, events, appends = map(int, match.groups()[2:])
+    return Token(
+        version=int(match[1]),
+        etag=match[2],
+        size=size,
+        carried=carried,
+        unfolds=unfolds,
+        events=events,
+        appends=appends,
+    )

@@ -1,0 +1,67 @@
+"""What a plan costs, in DynamoDB's capacity units, before it is sent.
+
+    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a write
+    read    1 unit per 4 KB strongly consistent, half eventually; a query rounds the sum of its items up, not each
+    in a transaction both count twice; each index of a table is written besides
+
+Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is stored, so
+`units` takes a function that tells the item under a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from epochal.plan.effects import after, holds
+from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Transact, TransactionWrite
+from epochal.plan.sizes import item_size
+from epochal.plan.units import Units
+from epochal.plan.values import Item, Key
+
+WRITE_UNIT: Final = 1024
+READ_UNIT: Final = 4096
+
+Lookup = Callable[[str, Key], Item | None]
+"""The item stored under a key of a table (for a Put: under the whole item's own key attributes), or None."""
+
+
+def write_units(size: int) -> int:
+    """Units to write an item of `size` bytes; the least is 1."""
+    return max(1, -(-size // WRITE_UNIT))
+
+
+def read_units(size: int, *, consistent: bool = True) -> float:
+    """Units to read `size` bytes in one request; the least is 1, or a half."""
+    return max(1, -(-size // READ_UNIT)) * (1.0 if consistent else 0.5)
+
+
+def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
+    """Units of one operation on a table without indexes.
+
+    Args:
+        op: what would be sent.
+        stored: what is there now.
+        results: for a Query, the items it would return, since only they tell what it reads.
+    """
+    match op:
+        case Get(table=table, key=key, consistent=consistent):
+            return Units(read=read_units(_size(stored(table, key)), consistent=consistent))
+        case BatchGet(table=table, keys=keys, consistent=consistent):
+            return Units(read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys))
+        case Query(consistent=consistent):
+            return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
+        case Transact(writes=writes):
+            return Units(write=sum(2 * _written(write, stored) for write in writes))
+        case _:
+            return Units(write=_written(op, stored))
+
+
+def _written(write: TransactionWrite, stored: Lookup) -> int:
+    before = stored(write.table, write.item if isinstance(write, Put) else write.key)
+    left = after(write, before) if holds(write.condition, before) else before
+    return write_units(max(_size(before), _size(left)))
+
+
+def _size(item: Item | None) -> int:
+    return 0 if item is None else item_size(item)

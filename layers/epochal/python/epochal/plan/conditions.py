@@ -1,0 +1,59 @@
+"""Conditions on an item, as values that both interpreters evaluate alike.
+
+Top-level attributes only: nothing Epochal stores needs a deeper path. A comparison with an absent attribute is false,
+as in DynamoDB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from epochal.plan.values import AttributeValue
+
+Comparison = Literal["=", "<", "<="]
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The attribute does not exist. On a key attribute: the item does not exist."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The attribute exists."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """The attribute exists and compares with `value`, of the same type."""
+
+    name: str
+    operator: Comparison
+    value: AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every one holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition = Absent | Present | Compare | All | AnyOf
+
+
+def equals(name: str, value: AttributeValue) -> Compare:
+    """`name = value`."""
+    return Compare(name, "=", value)

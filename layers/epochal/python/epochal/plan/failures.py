@@ -1,0 +1,19 @@
+"""How a request can fail without an answer from the conditions: what an interpreter raises, and a driver retries."""
+
+from __future__ import annotations
+
+
+class Failure(Exception):
+    """A request that got no answer of substance. `cause` names it for logs."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class NotApplied(Failure):
+    """Throttled, or in conflict with a transaction: certainly not applied, worth trying again."""
+
+
+class Lost(Failure):
+    """Timed out, cut off, or an internal error: it may have been applied, or may still be."""

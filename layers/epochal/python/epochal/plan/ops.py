@@ -1,0 +1,189 @@
+"""Operations on tables and the replies to them: all that a layout can ask for, and all it can learn.
+
+A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Whoever drives it
+decides how requests are made, retried, delayed or lost; the layout cannot tell, except by `Refusal.ambiguous`.
+
+Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2). Failures of the store itself are
+not replies: interpreters raise them (`plan.failures`), and the driver retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from epochal.plan.conditions import Condition
+from epochal.plan.units import NONE, Units
+from epochal.plan.values import AttributeValue, Item, Key
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Get:
+    """One item by key. Strongly consistent unless said otherwise."""
+
+    table: str
+    key: Key
+    consistent: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchGet:
+    """Up to 100 items of one table by key. Replied to with `Items` in no particular order."""
+
+    table: str
+    keys: tuple[Key, ...]
+    consistent: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A page of one partition, ordered by sort key; at most 1 MB.
+
+    Attributes:
+        partition: name and value of the partition key.
+        sort: name, lowest and highest value of the sort key (both inclusive), where it is bounded.
+        limit: items at most.
+        after: the last key of the page before.
+    """
+
+    table: str
+    partition: tuple[str, AttributeValue]
+    sort: tuple[str, AttributeValue, AttributeValue] | None = None
+    consistent: bool = True
+    forward: bool = True
+    limit: int | None = None
+    after: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Write a whole item, if `condition` holds on what is there."""
+
+    table: str
+    item: Item
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Give an attribute a value."""
+
+    name: str
+    value: AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Append a list's elements to a list attribute, which may be absent."""
+
+    name: str
+    value: AttributeValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Change one item, if `condition` holds. An absent item is created, as in DynamoDB."""
+
+    table: str
+    key: Key
+    sets: tuple[Set | Extend, ...]
+    removes: tuple[str, ...] = ()
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Delete one item, if `condition` holds. An absent item is success without a condition."""
+
+    table: str
+    key: Key
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Within a transaction: `condition` must hold on an item that is not written."""
+
+    table: str
+    key: Key
+    condition: Condition
+
+
+Write = Put | Update | Delete
+TransactionWrite = Put | Update | Delete | Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transact:
+    """All writes or none. The same `token` within ten minutes is applied once (1 to 36 characters)."""
+
+    writes: tuple[TransactionWrite, ...]
+    token: str | None = None
+
+
+Op = Get | BatchGet | Query | Put | Update | Delete | Check | Transact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Reply to Get."""
+
+    item: Item | None
+    units: Units = NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """Reply to Query and BatchGet. `last` is the key to go on after; None at the end."""
+
+    items: tuple[Item, ...]
+    last: Key | None = None
+    units: Units = NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Reply to a write that was applied."""
+
+    units: Units = NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Reply to a write whose condition failed.
+
+    Attributes:
+        items: what stood in the way, one for each write of the operation; None where that write was not refused,
+            or there was no item.
+        failed: which writes were refused, parallel to `items`.
+        ambiguous: an earlier try of the same request may have been applied, so this refusal may be its echo.
+    """
+
+    items: tuple[Item | None, ...]
+    failed: tuple[bool, ...] = (True,)
+    ambiguous: bool = False
+    units: Units = NONE
+
+    @property
+    def item(self) -> Item | None:
+        """What stood in the way of a single write."""
+        return self.items[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """Reply to an Update that would have pushed its item over 400 KB: nothing was written."""
+
+    units: Units = NONE
+
+
+Reply = Found | Items | Done | Refusal | Overflow
+
+Execute = Callable[[Op], Reply]
+"""An interpreter: performs one operation, or raises one of `plan.failures`."""
+
+Steps = Generator[Op, Any, T]
+"""A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""

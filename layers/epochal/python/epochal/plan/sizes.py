@@ -1,0 +1,78 @@
+"""How many bytes an item takes, by DynamoDB's published rules, to the byte.
+
+Names and strings count their UTF-8 bytes, binaries their bytes, numbers a byte for every two significant digits and
+one more (and one for a minus sign), NULL and BOOL one; lists and maps three, and one for every element.
+Source: AWS, "DynamoDB item sizes and formats". DynamoDB Local agrees (tests/contract).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from epochal.plan.values import AttributeValue, Item
+
+CONTAINER: Final = 3
+ELEMENT: Final = 1
+
+
+def item_size(item: Item) -> int:
+    """Bytes of a whole item: names and values."""
+    return sum(attribute_size(name, value) for name, value in item.items())
+
+
+def attribute_size(name: str, value: AttributeValue) -> int:
+    """Bytes of one top-level attribute."""
+    return _utf8(name) + value_size(value)
+
+
+def value_size(value: AttributeValue) -> int:
+    """Bytes of a value without its name."""
+    ((kind, content),) = value.items()
+    return _SIZES[kind](content)
+
+
+def number_size(digits: str) -> int:
+    """Bytes of a number: leading and trailing zeroes do not count."""
+    mantissa, _, exponent = digits.lower().partition("e")
+    negative = mantissa.startswith("-")
+    whole, _, fraction = mantissa.lstrip("+-").partition(".")
+    if not (whole + fraction).strip("0"):
+        return 1
+    shift = int(exponent or 0) - len(fraction)
+    significant = (whole + fraction).lstrip("0")
+    stripped = significant.rstrip("0")
+    # A byte holds two decimal digits, aligned to the decimal point, so an odd power of ten takes half a byte more.
+    power = shift + len(significant) - len(stripped)
+    pairs = (len(stripped) + (power % 2) + 1) // 2
+    return 1 + pairs + negative
+
+
+def _utf8(content: str) -> int:
+    return len(content) if content.isascii() else len(content.encode("utf-8"))
+
+
+def _list_size(content: list[AttributeValue]) -> int:
+    return CONTAINER + sum(ELEMENT + value_size(value) for value in content)
+
+
+def _map_size(content: Mapping[str, AttributeValue]) -> int:
+    return CONTAINER + sum(ELEMENT + attribute_size(name, value) for name, value in content.items())
+
+
+def _constant(_: Any) -> int:
+    return 1
+
+
+_SIZES: Final[dict[str, Callable[[Any], int]]] = {
+    "S": _utf8,
+    "N": number_size,
+    "B": len,
+    "BOOL": _constant,
+    "NULL": _constant,
+    "L": _list_size,
+    "M": _map_size,
+    "SS": lambda content: sum(_utf8(element) for element in content),
+    "NS": lambda content: sum(number_size(element) for element in content),
+    "BS": lambda content: sum(len(element) for element in content),
+}

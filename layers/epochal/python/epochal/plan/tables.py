@@ -1,0 +1,52 @@
+"""What a table must look like for a layout to work: keys, indexes, expiry, stream.
+
+Written once, read by the stacks that deploy tables, by the tests that create them, and by the memory interpreter.
+Billing, recovery and encryption are a deployment's business and are not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+KeyType = Literal["S", "N", "B"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAttribute:
+    """A key attribute: its name and DynamoDB scalar type."""
+
+    name: str
+    type: KeyType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSpec:
+    """A global secondary index. `keys_only` projects keys; otherwise every attribute."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    keys_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """One table. `kind` names it among the layouts (`tips`, `index`, ...), not in an account.
+
+    Attributes:
+        ttl: attribute that holds the expiry time in epoch seconds, if items of this table may expire.
+        stream: whether the table feeds DynamoDB Streams with new images.
+    """
+
+    kind: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[IndexSpec, ...] = ()
+    ttl: str | None = None
+    stream: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the primary key's attributes, partition first."""
+        return (self.partition.name,) if self.sort is None else (self.partition.name, self.sort.name)

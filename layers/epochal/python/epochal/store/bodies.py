@@ -1,0 +1,87 @@
+"""Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from epochal.codec.bodies import Encoded, decode, encode, encode_claim
+from epochal.codec.claims import claim_for, overflowing
+from epochal.errors import CorruptData, InvalidInput
+from epochal.model.events import Body, Claim
+
+FETCHES = 8
+"""Objects fetched at once."""
+
+
+class Bodies(Protocol):
+    """Where bodies too large for an item lie: S3, or memory in tests."""
+
+    def put(self, claim: Claim, content: bytes) -> None:
+        """Store `content` under the claim's key; doing so again changes nothing."""
+
+    def get(self, claim: Claim) -> bytes:
+        """The content a claim names, verified; raises `MissingBody` or `CorruptData`."""
+
+    def has(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyCodec:
+    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large."""
+
+    bodies: Bodies | None = None
+    compress: bool = True
+
+    def pack(self, bodies: Sequence[Body], budget: int, field: str) -> list[Encoded]:
+        """Encode bodies, and move the largest to the bucket until the rest fits `budget` bytes.
+
+        Raises:
+            InvalidInput: a claim of the caller's names no object of that size.
+        """
+        packed = [self._encode(body, field) for body in bodies]
+        if self.bodies is not None:
+            for position in overflowing([len(body.data) for body in packed], budget):
+                packed[position] = self._move(self.bodies, packed[position])
+        return packed
+
+    def unpack(self, bodies: Iterable[Encoded], *, fetch: bool = True) -> list[Body]:
+        """Decode bodies; claims are fetched, several at once, or left as they are."""
+        opened = [decode(body) for body in bodies]
+        if not fetch or not any(isinstance(body, Claim) for body in opened):
+            return opened
+        with ThreadPoolExecutor(FETCHES) as pool:
+            return list(pool.map(self._fetch, opened))
+
+    def _encode(self, body: Body, field: str) -> Encoded:
+        if isinstance(body, bytes):
+            return encode(body, compress=self.compress)
+        if self.bodies is None or not self.bodies.has(body):
+            raise InvalidInput(f"{field}.claim", "names no object of that size in the bucket")
+        return encode_claim(body)
+
+    def _move(self, bucket: Bodies, body: Encoded) -> Encoded:
+        claim = claim_for(body)
+        bucket.put(claim, body.data)
+        return encode_claim(claim)
+
+    def _fetch(self, body: Body) -> Body:
+        if isinstance(body, bytes):
+            return body
+        if self.bodies is None:
+            raise CorruptData(f"the body {body.key} lies in a bucket, and this store was given none")
+        content = decode(Encoded(body.encoding, self.bodies.get(body)))
+        if isinstance(content, Claim):
+            raise CorruptData(f"the body {body.key} is itself a claim check")
+        return content
+
+
+def verified(claim: Claim, content: bytes) -> bytes:
+    """`content`, if it is what was claimed; raises `CorruptData` otherwise."""
+    if hashlib.sha256(content).hexdigest() != claim.sha256:
+        raise CorruptData(f"the body {claim.key} is not the one that was claimed")
+    return content

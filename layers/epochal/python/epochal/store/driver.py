@@ -1,0 +1,114 @@
+"""Driving a layout's steps: perform each operation, wait out throttling and outages, remember what may have happened.
+
+A failed request is tried again with full jitter until the time allowed is over. Once a response has been lost, a
+refusal of the retry may be the echo of our own write; the reply says so (`Refusal.ambiguous`), and the layout finds
+out. Nothing here knows what is stored.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from epochal.errors import Unavailable
+from epochal.plan.failures import Failure, Lost
+from epochal.plan.ops import Execute, Op, Refusal, Reply, Steps
+from epochal.plan.units import Units
+from epochal.settings import REQUEST_SECONDS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long and how eagerly to try again.
+
+    Attributes:
+        seconds: after this no further try is made, and `Unavailable` is raised.
+        first: longest wait before the second try, in seconds; doubled for each further one.
+        longest: no wait is longer.
+    """
+
+    seconds: float = REQUEST_SECONDS
+    first: float = 0.05
+    longest: float = 2.0
+
+    def wait(self, tries: int, luck: float) -> float:
+        """Seconds to wait after `tries` failures; `luck` from 0 to 1 spreads writers out (full jitter)."""
+        return luck * min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
+
+
+class Meter:
+    """Counts requests and capacity units; safe under threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.requests = 0
+        self.units = Units()
+
+    def add(self, units: Units) -> None:
+        """Count one request that cost `units`."""
+        with self._lock:
+            self.requests += 1
+            self.units += units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """Runs steps on an interpreter. Time, sleep and luck are parameters, so that tests own them.
+
+    Attributes:
+        deadline: clock reading at which to give up whatever is left of `patience`; None for none.
+    """
+
+    execute: Execute
+    meter: Meter
+    patience: Patience = Patience()
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Any] = time.sleep
+    luck: Callable[[], float] = random.random
+    deadline: float | None = None
+
+    def run(self, steps: Steps[T]) -> T:
+        """Perform every operation of `steps`; their outcome.
+
+        Raises:
+            Unavailable: the store kept failing until the time allowed was over.
+        """
+        limit = self.clock() + self.patience.seconds
+        limit = limit if self.deadline is None else min(limit, self.deadline)
+        try:
+            op = next(steps)
+            while True:
+                op = steps.send(self._perform(op, limit))
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+
+    def within(self, seconds: float) -> Driver:
+        """The same driver, giving up `seconds` from now."""
+        return replace(self, deadline=self.clock() + seconds)
+
+    def _perform(self, op: Op, limit: float) -> Reply:
+        tries, lost = 0, False
+        while True:
+            try:
+                reply = self.execute(op)
+            except Failure as failure:
+                tries += 1
+                lost = lost or isinstance(failure, Lost)
+                self.meter.add(Units())
+                self._wait(tries, limit, failure, lost=lost)
+                continue
+            self.meter.add(reply.units)
+            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply
+
+    def _wait(self, tries: int, limit: float, failure: Failure, *, lost: bool) -> None:
+        pause = self.patience.wait(tries, self.luck())
+        if self.clock() + pause >= limit:
+            raise Unavailable(failure.cause, maybe_applied=lost) from failure
+        self.sleep(pause)

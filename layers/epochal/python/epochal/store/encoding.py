@@ -1,0 +1,131 @@
+"""Users' events and unfolds to stored ones and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.tips.items import StoredEvent, StoredUnfold
+from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.times import format_ticks, parse_time
+from epochal.store.bodies import BodyCodec
+
+EVENTS_INLINE: Final = 240 * 1024
+UNFOLDS_INLINE: Final = 140 * 1024
+"""Bytes of bodies that an append leaves in the Tip. Together they fit an item, whatever the Tip holds already."""
+
+MAX_TYPE_BYTES: Final = 512
+MAX_ID_BYTES: Final = 1024
+
+
+def store_events(events: Sequence[Event], now: str, codec: BodyCodec) -> list[StoredEvent]:
+    """Check and encode events; raises `InvalidInput` naming the event and field."""
+    for position, event in enumerate(events):
+        _check(event, f"events[{position}]")
+    bodies = codec.pack([body for event in events for body in (event.data, event.meta)], EVENTS_INLINE, "events")
+    return [
+        StoredEvent(
+            type=event.type,
+            data=bodies[2 * position],
+            meta=bodies[2 * position + 1],
+            timestamp=_timestamp(event.timestamp, now, f"events[{position}].timestamp"),
+            correlation_id=event.correlation_id,
+            causation_id=event.causation_id,
+        )
+        for position, event in enumerate(events)
+    ]
+
+
+def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[StoredUnfold, ...]:
+    """Check and encode unfolds; the version is set when the index is known."""
+    for position, unfold in enumerate(unfolds):
+        _check_type(unfold.type, f"unfolds[{position}].type")
+    bodies = codec.pack(
+        [body for unfold in unfolds for body in (unfold.data, unfold.meta)], UNFOLDS_INLINE, "unfolds"
+    )
+    return tuple(
+        StoredUnfold(
+            version=0,
+            type=unfold.type,
+            data=bodies[2 * position],
+            meta=bodies[2 * position + 1],
+            timestamp=_timestamp(unfold.timestamp, now, f"unfolds[{position}].timestamp"),
+        )
+        for position, unfold in enumerate(unfolds)
+    )
+
+
+def recorded_events(
+    stream: str, events: Iterable[tuple[int, StoredEvent]], codec: BodyCodec, *, fetch: bool = True
+) -> list[Recorded]:
+    """Decode events with their indices."""
+    listed = list(events)
+    bodies = codec.unpack([body for _, event in listed for body in (event.data, event.meta)], fetch=fetch)
+    return [
+        Recorded(
+            stream=stream,
+            index=index,
+            type=event.type,
+            data=bodies[2 * position],
+            meta=bodies[2 * position + 1],
+            timestamp=event.timestamp,
+            correlation_id=event.correlation_id,
+            causation_id=event.causation_id,
+            append_id=event.append_id,
+        )
+        for position, (index, event) in enumerate(listed)
+    ]
+
+
+def recorded_unfolds(unfolds: Sequence[StoredUnfold], codec: BodyCodec) -> tuple[RecordedUnfold, ...]:
+    """Decode unfolds."""
+    bodies = codec.unpack([body for unfold in unfolds for body in (unfold.data, unfold.meta)])
+    return tuple(
+        RecordedUnfold(
+            version=unfold.version,
+            type=unfold.type,
+            data=bodies[2 * position],
+            meta=bodies[2 * position + 1],
+            timestamp=unfold.timestamp,
+        )
+        for position, unfold in enumerate(unfolds)
+    )
+
+
+def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:
+    """8 bytes over what a caller wants appended, to tell a retry from a key used twice."""
+    digest = hashlib.sha256()
+    for event in events:
+        _feed(digest, event.type, event.data, event.meta, event.timestamp)
+        _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
+    for unfold in unfolds or ():
+        _feed(digest, unfold.type, unfold.data, unfold.meta, unfold.timestamp)
+    return digest.digest()[:8]
+
+
+def _feed(digest: hashlib._Hash, kind: str, data: Body, meta: Body, timestamp: str | None) -> None:
+    for part in (kind.encode(), _bytes(data), _bytes(meta), (timestamp or "").encode()):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+def _bytes(body: Body) -> bytes:
+    return body.sha256.encode() if isinstance(body, Claim) else body
+
+
+def _timestamp(given: str | None, now: str, field: str) -> str:
+    return now if given is None else format_ticks(parse_time(given, field))
+
+
+def _check(event: Event, field: str) -> None:
+    _check_type(event.type, f"{field}.type")
+    for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
+        if value is not None and not 0 < len(value.encode()) <= MAX_ID_BYTES:
+            raise InvalidInput(f"{field}.{name}", f"must be 1 to {MAX_ID_BYTES:,} bytes")
+
+
+def _check_type(kind: str, field: str) -> None:
+    if not 0 < len(kind.encode()) <= MAX_TYPE_BYTES:
+        raise InvalidInput(field, f"must be 1 to {MAX_TYPE_BYTES} bytes")

@@ -1,0 +1,217 @@
+"""The store of the `tips` layout: append, load, read, prune and delete named streams.
+
+One `Streams` serves many threads. It holds no state of its own besides what it was given: what a writer needs for its
+next append it gets back as a token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from epochal.errors import InvalidInput
+from epochal.layout.tips import pruning
+from epochal.layout.tips.append import append, read
+from epochal.layout.tips.batch import Batch, Rejected, Result, Unknown, Written, batch_of
+from epochal.layout.tips.calving import ByCost, Calving
+from epochal.layout.tips.items import Tip, read_event, read_unfold
+from epochal.layout.tips.once import KeyRecord, append_once
+from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.names import stream_name
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.times import format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion
+from epochal.settings import RESPONSE_BYTES
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from epochal.store.encoding import (
+    contents_digest,
+    recorded_events,
+    recorded_unfolds,
+    store_events,
+    store_unfolds,
+)
+from epochal.store.reading import Reader
+from epochal.store.results import Direction, Page, Pruned, StreamState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """A table of streams.
+
+    Attributes:
+        driver: runs requests; carries the interpreter, the meter and the patience.
+        table: a table of the `tips` layout.
+        codec: where bodies too large for an item go, and whether bodies are compressed.
+        calving: when events leave the Tip.
+        archive: streams of the same names to read from where this table's events have been pruned.
+        now: nanoseconds since 1970.
+        fresh: random bytes, for etags and append ids.
+    """
+
+    driver: Driver
+    table: str
+    codec: BodyCodec = BodyCodec()
+    calving: Calving = ByCost()
+    archive: Streams | None = None
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def append(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        *,
+        unfolds: Sequence[Unfold] | None = None,
+        expected: ExpectedVersion = ANY,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """Append events, replace unfolds, or both, in one atomic write.
+
+        Args:
+            events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first.
+            unfolds: None keeps those stored, an empty sequence removes them.
+            expected: what the stream must be; a token makes this one request.
+            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the first;
+                for 24 hours where `expected` names no version, else for as long as the events are there.
+
+        Raises:
+            InvalidInput: nothing to write, a malformed name or field, a key used for other events.
+            TooLarge: the events do not fit an item.
+            Unavailable: see `maybe_applied`.
+        """
+        stream_name(stream)
+        if not events and unfolds is None:
+            raise InvalidInput("events", "must not be empty unless unfolds are given")
+        ticks = from_unix_nanoseconds(self.now())
+        batch = self._batch(stream, events, unfolds, format_ticks(ticks), idempotency_key)
+        if idempotency_key is not None and expected in (ANY, STREAM_EXISTS):
+            record = KeyRecord.of(stream, idempotency_key, unix_seconds(ticks))
+            return _outcome(self.driver.run(append_once(self.table, batch, expected, self.calving, record)))
+        return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
+
+    def load(self, stream: str) -> StreamState | None:
+        """The stream's Tip, in one strongly consistent request; None where there is no such stream."""
+        tip = self.driver.run(read(self.table, stream_name(stream)))
+        return None if tip is None else self._state(tip)
+
+    def read(
+        self, stream: str, *, start: int | None = None, limit: int | None = None, direction: Direction = "forward"
+    ) -> Iterator[Recorded]:
+        """Every event from `start` on, page by page as they are consumed.
+
+        The Tip is read first: what is appended later is not part of the read.
+        """
+        return self._reader(fetch=True).events(stream_name(stream), start, limit, direction)
+
+    def page(
+        self,
+        stream: str,
+        *,
+        start: int | None = None,
+        limit: int = 1000,
+        direction: Direction = "forward",
+        max_bytes: int = RESPONSE_BYTES,
+        fetch: bool = True,
+    ) -> Page:
+        """Events up to `limit` or `max_bytes`, at least one, and where to go on.
+
+        Args:
+            start: index of the first event wanted; None is the first, or backward the last.
+            fetch: False leaves bodies that lie in the bucket as claims.
+        """
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        if start is not None and start < 0:
+            raise InvalidInput("from", "must not be negative")
+        return self._reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
+
+    def prune(self, stream: str, before: int) -> Pruned | None:
+        """Make the events below index `before` gone, for good. None where there is no such stream."""
+        if before < 0:
+            raise InvalidInput("before", "must not be negative")
+        found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
+        return None if found is None else _pruned(found)
+
+    def delete(
+        self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
+    ) -> Pruned | Conflict:
+        """Prune all of the stream and leave a tombstone, so that its name takes no more events.
+
+        Args:
+            leave_open: no tombstone; the stream goes on at its next index.
+        """
+        steps = pruning.delete(
+            self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open
+        )
+        found = self.driver.run(steps)
+        return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
+
+    def within(self, seconds: float) -> Streams:
+        """The same store, whose calls give up `seconds` from now."""
+        return replace(self, driver=self.driver.within(seconds))
+
+    def _reader(self, *, fetch: bool) -> Reader:
+        archive = None if self.archive is None else self.archive._reader(fetch=fetch)
+        return Reader(driver=self.driver, table=self.table, codec=self.codec, fetch=fetch, archive=archive)
+
+    def _batch(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        unfolds: Sequence[Unfold] | None,
+        now: str,
+        key: str | None,
+    ) -> Batch:
+        return batch_of(
+            stream,
+            store_events(events, now, self.codec),
+            None if unfolds is None else store_unfolds(unfolds, now, self.codec),
+            etag=self._etag(),
+            append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
+            keyed=key is not None,
+        )
+
+    def _etag(self) -> str:
+        return self.fresh(16).hex()
+
+    def _state(self, tip: Tip) -> StreamState:
+        stored = ((tip.span.base + k, read_event(kind, event)) for k, (kind, event) in enumerate(tip.span.pairs))
+        return StreamState(
+            stream=tip.stream,
+            version=tip.version,
+            token=tip.token(),
+            unfolds=recorded_unfolds([read_unfold(unfold) for unfold in tip.unfolds], self.codec),
+            events=tuple(recorded_events(tip.stream, stored, self.codec)),
+            low_water=tip.low_water,
+            deleted=tip.deleted,
+        )
+
+
+def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:
+    whose = hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
+    return whose + contents_digest(events, unfolds)
+
+
+def _outcome(result: Result) -> Outcome:
+    match result:
+        case Written(first=first, version=version, token=token, replayed=replayed):
+            return Appended(first=first, version=version, token=token, replayed=replayed)
+        case Rejected():
+            return _conflict(result)
+        case Unknown(first=first):
+            return Undetermined(first=first)
+
+
+def _conflict(rejected: Rejected) -> Conflict:
+    tip = rejected.tip
+    if tip is None:
+        return Conflict(version=0)
+    return Conflict(version=tip.version, token=tip.token(), deleted=tip.deleted)
+
+
+def _pruned(pruned: pruning.Pruned) -> Pruned:
+    return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done)

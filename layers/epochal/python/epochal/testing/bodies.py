@@ -1,0 +1,28 @@
+"""A bucket in memory."""
+
+from __future__ import annotations
+
+from epochal.errors import MissingBody
+from epochal.model.events import Claim
+from epochal.store.bodies import verified
+
+
+class MemoryBodies:
+    """Implements `store.bodies.Bodies`. `objects` holds contents by key."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def put(self, claim: Claim, content: bytes) -> None:
+        """Store `content` under the claim's key."""
+        self.objects[claim.key] = content
+
+    def get(self, claim: Claim) -> bytes:
+        """The content a claim names, verified."""
+        if claim.key not in self.objects:
+            raise MissingBody(claim.key)
+        return verified(claim, self.objects[claim.key])
+
+    def has(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there."""
+        return len(self.objects.get(claim.key, b"")) == claim.size

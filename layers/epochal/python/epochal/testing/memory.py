@@ -1,0 +1,189 @@
+"""DynamoDB in memory: the interpreter that tests run on.
+
+It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB, limits,
+capacity, and the change records of a table's stream. The contract suite holds it to DynamoDB Local. What only a
+distributed store does (throttling, lost responses, late index reads) is not here but in `testing.faults`, so that a
+test chooses it.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from epochal.errors import MissingTable
+from epochal.plan import limits
+from epochal.plan.capacity import units
+from epochal.plan.effects import after, comparable, holds
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Done,
+    Found,
+    Get,
+    Items,
+    Op,
+    Overflow,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Transact,
+    TransactionWrite,
+)
+from epochal.plan.sizes import item_size
+from epochal.plan.tables import TableSpec
+from epochal.plan.values import Item, Key
+
+_Sort = Any
+
+
+@dataclass(slots=True)
+class _Table:
+    """Items by partition and sort key; sort keys kept in order for queries."""
+
+    spec: TableSpec
+    partitions: dict[Any, dict[_Sort, Item]] = field(default_factory=dict)
+    order: dict[Any, list[_Sort]] = field(default_factory=dict)
+    changes: list[Item] = field(default_factory=list)
+
+    def place(self, key: Key) -> tuple[Any, _Sort]:
+        sort = self.spec.sort
+        return comparable(key[self.spec.partition.name]), None if sort is None else comparable(key[sort.name])
+
+    def get(self, key: Key) -> Item | None:
+        partition, sort = self.place(key)
+        return self.partitions.get(partition, {}).get(sort)
+
+    def put(self, key: Key, item: Item | None) -> None:
+        partition, sort = self.place(key)
+        items, order = self.partitions.setdefault(partition, {}), self.order.setdefault(partition, [])
+        if item is None:
+            if items.pop(sort, None) is not None:
+                order.remove(sort)
+            return
+        if sort not in items:
+            insort(order, sort)
+        if self.spec.stream and items.get(sort) != item:
+            self.changes.append(item)
+        items[sort] = item
+
+
+class MemoryTables:
+    """Tables in memory; safe under threads. `execute` is the interpreter."""
+
+    def __init__(self, tables: dict[str, TableSpec]) -> None:
+        self._tables = {name: _Table(spec) for name, spec in tables.items()}
+        self._lock = threading.RLock()
+        self._tokens: dict[str, Transact] = {}
+
+    def execute(self, op: Op) -> Reply:
+        """Perform one operation at once and alone.
+
+        Raises:
+            TooLarge: a limit of DynamoDB.
+            MissingTable: no such table.
+        """
+        limits.check(op)
+        with self._lock:
+            if isinstance(op, Query):
+                found = self._query(op)
+                return replace(found, units=units(op, self._stored, found.items))
+            cost = units(op, self._stored)
+            return replace(self._perform(op), units=cost)
+
+    def _perform(self, op: Op) -> Reply:
+        match op:
+            case Get(table=table, key=key):
+                return Found(item=self._stored(table, key))
+            case BatchGet(table=table, keys=keys):
+                found = (self._stored(table, key) for key in keys)
+                return Items(items=tuple(item for item in found if item is not None))
+            case Transact():
+                return self._transact(op)
+            case Query():
+                return self._query(op)
+            case _:
+                return self._write((op,))
+
+    def items(self, table: str) -> Iterator[Item]:
+        """Every item of a table, for assertions."""
+        with self._lock:
+            stored = self._table(table)
+            yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
+
+    def changes(self, table: str) -> tuple[Item, ...]:
+        """New images in the order of writing, as the table's stream carries them."""
+        with self._lock:
+            return tuple(self._table(table).changes)
+
+    def _table(self, name: str) -> _Table:
+        try:
+            return self._tables[name]
+        except KeyError:
+            raise MissingTable(name) from None
+
+    def _stored(self, table: str, key: Key) -> Item | None:
+        return self._table(table).get(key)
+
+    def _query(self, query: Query) -> Items:
+        stored = self._table(query.table)
+        partition = comparable(query.partition[1])
+        keys = _between(stored.spec, stored.order.get(partition, []), query)
+        items = stored.partitions.get(partition, {})
+        taken, total = [], 0
+        for sort in keys:
+            item = items[sort]
+            total += item_size(item)
+            taken.append(item)
+            if len(taken) == query.limit or total >= limits.PAGE_BYTES:
+                last = {name: item[name] for name in stored.spec.keys}
+                return Items(items=tuple(taken), last=last)
+        return Items(items=tuple(taken))
+
+    def _transact(self, op: Transact) -> Reply:
+        if op.token is not None and self._tokens.get(op.token) == op:
+            return Done()
+        reply = self._write(op.writes)
+        if op.token is not None and isinstance(reply, Done):
+            self._tokens[op.token] = op
+        return reply
+
+    def _write(self, writes: tuple[TransactionWrite, ...]) -> Reply:
+        before = [self._stored(write.table, _key(write)) for write in writes]
+        failed = tuple(
+            not holds(write.condition, item) for write, item in zip(writes, before, strict=True)
+        )
+        if any(failed):
+            items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
+            return Refusal(items=items, failed=failed)
+        results = [after(write, item) for write, item in zip(writes, before, strict=True)]
+        if any(result is not None and item_size(result) > limits.ITEM_BYTES for result in results):
+            return Overflow()
+        for write, result in zip(writes, results, strict=True):
+            if not isinstance(write, Check):
+                self._table(write.table).put(_key(write), result)
+        return Done()
+
+
+def _key(write: TransactionWrite) -> Key:
+    return write.item if isinstance(write, Put) else write.key
+
+
+def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
+    """The sort keys a query covers, in its order."""
+    low, high = 0, len(order)
+    if query.sort is not None:
+        low = bisect_left(order, comparable(query.sort[1]))
+        high = bisect_right(order, comparable(query.sort[2]))
+    if query.after is not None and spec.sort is not None:
+        last = comparable(query.after[spec.sort.name])
+        if query.forward:
+            low = max(low, bisect_right(order, last))
+        else:
+            high = min(high, bisect_left(order, last))
+    keys = order[low:high]
+    return keys if query.forward else keys[::-1]

@@ -1,0 +1,22 @@
+"""Whole stores in memory, for users' own tests: no AWS, no network, no clean-up."""
+
+from __future__ import annotations
+
+from epochal.layout.tables import INDEX, TIPS
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.bodies import MemoryBodies
+from epochal.testing.memory import MemoryTables
+
+
+def memory_tables() -> MemoryTables:
+    """Empty tables of every layout, each named by its kind (`tips`, `index`)."""
+    return MemoryTables({spec.kind: spec for spec in (TIPS, INDEX)})
+
+
+def memory_streams(tables: MemoryTables | None = None) -> Streams:
+    """A store of streams in memory, with a bucket."""
+    tables = tables or memory_tables()
+    driver = Driver(execute=tables.execute, meter=Meter())
+    return Streams(driver=driver, table=TIPS.kind, codec=BodyCodec(bodies=MemoryBodies()))
