@@ -1,0 +1,84 @@
+# What a developer, CI and the README run. `make help` lists it.
+#
+# Setting up is done once: a stamp file stands for each finished step, and the files it depends on renew it.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+LIBRARY := layers/epochal/python
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The first interpreter that is new enough; name another with `make PYTHON=…`.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
+
+# Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365
+export DAYS VIA
+
+.PHONY: help setup test lint format demo bench synth lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(VENV)/.installed node_modules/.installed $(VENV)/.dynamodb-local ## everything the other commands need, once
+
+test: setup lint ## what CI runs: static checks, then every test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed ## put every file into the one format
+	$(BIN)/ruff check --fix-only --exit-zero .
+	$(BIN)/ruff format .
+
+demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library)
+	@$(BIN)/python -m examples.flights
+
+bench: setup ## measure cost and speed against their bounds
+	$(BIN)/python -m bench
+
+synth: $(VENV)/.installed node_modules/.installed ## the CloudFormation templates, into cdk.out
+	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk synth --all --quiet
+
+lock: $(VENV)/.installed ## write down the versions that are installed now
+	@{ echo "# Every version that the tests last passed with; written by \`make lock\`, read through requirements.txt."; \
+	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable; } > constraints.txt
+
+clean: ## remove what setup and the tests made
+	rm -rf $(VENV) node_modules .cache .epochal cdk.out* build dist .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: prerequisites
+prerequisites:
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "missing: Python 3.11 or newer. To get it: apt-get install python3 python3-venv" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "missing: Python's venv ($(PYTHON)). To get it: apt-get install python3-venv" >&2; exit 1; }
+	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m epochal.local.programs
+
+# The check comes first, so that a fresh machine hears of everything it lacks before anything is downloaded.
+$(VENV)/.installed: requirements.txt constraints.txt pyproject.toml
+	@$(MAKE) --no-print-directory prerequisites
+	@echo "==> installing Python packages into $(VENV)"
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@$(MAKE) --no-print-directory prerequisites
+	@echo "==> installing the CDK command line into node_modules"
+	npm ci --ignore-scripts --loglevel=error
+	@touch $@
+
+$(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed
+	@echo "==> fetching DynamoDB Local into .cache"
+	@$(BIN)/python -m epochal.local.dynamodb_local
+	@touch $@

@@ -1,0 +1,69 @@
+"""What can go wrong on a developer's machine, each with what to do about it.
+
+    LocalError
+    ├── ProgramMissing (FileNotFoundError)   a program is not there or too old; says how to get it
+    ├── DownloadCorrupt (ValueError)         what was fetched is not what the repository pins
+    ├── PortTaken (OSError)                  the port asked for is in use
+    ├── ServerFailed (RuntimeError)          a server ended or stayed silent while starting; carries its log's end
+    ├── NotRunning (ConnectionError)         the embedded AWS is not up
+    └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
+"""
+
+from __future__ import annotations
+
+from epochal.errors import EpochalError
+
+
+class LocalError(EpochalError):
+    """The root of this room's errors: the machine's set-up is at fault, not the data."""
+
+
+class ProgramMissing(LocalError, FileNotFoundError):
+    """`program` is not on PATH, or only in a version that is too old; `how` gets it."""
+
+    def __init__(self, program: str, found: str, how: str) -> None:
+        super().__init__(f"{program}: {found}. To get it: {how}")
+        self.program = program
+        self.how = how
+
+
+class DownloadCorrupt(LocalError, ValueError):
+    """The file that was fetched does not have the pinned digest; it was not unpacked."""
+
+    def __init__(self, name: str, expected: str, actual: str) -> None:
+        super().__init__(
+            f"{name}: SHA-256 is {actual}, the repository pins {expected}. Nothing was unpacked; "
+            "fetch it again, and if it differs again, suspect the registry or a proxy in between"
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class PortTaken(LocalError, OSError):
+    """Another program listens on `port`."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is taken: stop what listens there, or choose another port")
+        self.port = port
+
+
+class ServerFailed(LocalError, RuntimeError):
+    """`server` did not become ready; `log_end` is the last it wrote."""
+
+    def __init__(self, server: str, reason: str, log_end: str) -> None:
+        super().__init__(f"{server} {reason}" + (f"; it last wrote:\n{log_end}" if log_end else ""))
+        self.server = server
+        self.log_end = log_end
+
+
+class NotRunning(LocalError, ConnectionError):
+    """The embedded AWS is not up, or nothing has been deployed to it."""
+
+
+class CommandFailed(LocalError, RuntimeError):
+    """`command` ended with `status`; `output_end` is the last it wrote."""
+
+    def __init__(self, command: str, status: int, output_end: str) -> None:
+        super().__init__(f"`{command}` ended with status {status}; it last wrote:\n{output_end}")
+        self.status = status
+        self.output_end = output_end
