@@ -1,0 +1,44 @@
+"""The indexer's entry point: wiring, and one call. What it does is `epochal.feed.indexer`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.records import read_records
+from epochal.feed.indexer import Indexer, Report
+from epochal.settings import Settings
+from epochal.store.driver import Driver, Meter
+
+logger = Logger(service="indexer")
+metrics = Metrics(namespace="Epochal", service="indexer")
+settings = Settings.from_environment(os.environ)
+indexer = Indexer(
+    driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()),
+    source_table=settings.tips_table,
+    index_table=settings.index_table,
+    partitions=settings.partitions,
+)
+indexer.register()
+
+
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """A batch of the tips table's stream; answers with the records to be delivered again."""
+    report = indexer.index(read_records(event["Records"]))
+    _tell(report)
+    return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}
+
+
+def _tell(report: Report) -> None:
+    for name in ("events", "healed", "pruned"):
+        total = sum(getattr(ingested, name) for ingested in report.by_partition.values())
+        metrics.add_metric(name=f"Indexed.{name}", unit=MetricUnit.Count, value=total)
+    metrics.add_metric(name="Indexed.setAside", unit=MetricUnit.Count, value=report.set_aside)
+    for error in report.errors:
+        logger.error("a partition could not be indexed", exc_info=error)

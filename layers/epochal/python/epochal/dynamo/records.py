@@ -1,0 +1,32 @@
+"""Records of DynamoDB Streams, as a function receives them, to the images that the indexer reads."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from epochal.feed.indexer import Record
+from epochal.plan.values import AttributeValue
+
+
+def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
+    """Records with a new image; deletions have none. In an event, binaries are base64 text."""
+    for record in records:
+        change = record["dynamodb"]
+        if "NewImage" in change:
+            image = {name: _value(value) for name, value in change["NewImage"].items()}
+            yield Record(sequence_number=change["SequenceNumber"], image=image)
+
+
+def _value(value: dict[str, Any]) -> AttributeValue:
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            return {"B": base64.b64decode(content) if isinstance(content, str) else content}
+        case "L":
+            return {"L": [_value(each) for each in content]}
+        case "M":
+            return {"M": {name: _value(each) for name, each in content.items()}}
+        case _:
+            return {kind: content}

@@ -1,0 +1,1 @@
+"""The feed: the indexer that writes it, and readers that walk it."""

@@ -1,0 +1,144 @@
+"""Reading the feed: from any checkpoint, by page, to the tail, or on and on.
+
+A checkpoint stands between entries of the index, so a page ends with an entry: its limit says when to stop, not where
+to cut. Whatever a filter drops, the checkpoint moves past it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from epochal.errors import InvalidInput
+from epochal.feed.hydrating import bare_items, hydrated
+from epochal.feed.results import FeedItem, FeedPage, PartitionTail
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.names import BASES
+from epochal.index.walking import Walk, step, tails
+from epochal.model.names import category_of
+from epochal.model.spans import Span
+from epochal.store.driver import Driver
+from epochal.store.streams import Streams
+
+Predicate = Callable[[Span], bool]
+
+POLL_SECONDS = 0.25
+"""Between looks at the tail while waiting: half a read unit each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedReader:
+    """Reads the partitions of an index.
+
+    Attributes:
+        driver: runs requests on the index table.
+        table: the index table.
+        streams: where events are read from when data is asked for.
+    """
+
+    driver: Driver
+    table: str
+    streams: Streams | None = None
+
+    def partitions(self) -> tuple[PartitionTail, ...]:
+        """Every partition with its tail; none before the first event was indexed."""
+        found = self.driver.run(tails(self.table, BASES))
+        return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
+
+    def page(
+        self,
+        partition: int,
+        *,
+        start: Checkpoint = BEGINNING,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+        max_bytes: int | None = None,
+        seconds: float = 10.0,
+        wait: float = 0.0,
+    ) -> FeedPage:
+        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
+
+        Args:
+            categories: only streams of these; None for all.
+            predicate: only spans that satisfy it.
+            data: read the events too.
+            max_bytes: of events; those beyond come as items without data, marked `omitted`.
+            seconds: a page that is not full after so long ends, with the checkpoint reached.
+            wait: seconds to wait for something to come where there is nothing.
+        """
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        wanted = _filter(categories, predicate)
+        ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
+        walk, spans, count = Walk(partition=partition, at=start), list[Span](), 0
+        while True:
+            stretch = self.driver.run(step(self.table, walk, limit - count))
+            walk = stretch.walk
+            kept = [span for entry, _ in stretch.entries for span in entry.spans if wanted(span)]
+            spans += kept
+            count += sum(len(span.types) for span in kept)
+            now = self.driver.clock()
+            if stretch.at_tail and not spans and now < patience:
+                self.driver.sleep(min(POLL_SECONDS, patience - now))
+            elif stretch.at_tail or count >= limit or now >= ends:
+                items = self._items(spans, max_bytes) if data else bare_items(spans)
+                return FeedPage(items=tuple(items), next=walk.at, at_tail=stretch.at_tail)
+
+    def read(
+        self,
+        partition: int,
+        *,
+        start: Checkpoint = BEGINNING,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+    ) -> Iterator[FeedPage]:
+        """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from there."""
+        at_tail = False
+        while not at_tail:
+            page = self.page(
+                partition, start=start, limit=limit, categories=categories, predicate=predicate, data=data
+            )
+            start, at_tail = page.next, page.at_tail
+            yield page
+
+    def follow(
+        self,
+        partition: int,
+        *,
+        start: Checkpoint = BEGINNING,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+        wait: float = 20.0,
+    ) -> Iterator[FeedPage]:
+        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
+        while True:
+            page = self.page(
+                partition,
+                start=start,
+                limit=limit,
+                categories=categories,
+                predicate=predicate,
+                data=data,
+                wait=wait,
+            )
+            start = page.next
+            yield page
+
+    def _items(self, spans: list[Span], max_bytes: int | None) -> list[FeedItem]:
+        if self.streams is None:
+            raise InvalidInput("data", "needs a reader that was given the streams")
+        return hydrated(spans, self.streams, max_bytes)
+
+
+def _filter(categories: Collection[str] | None, predicate: Predicate | None) -> Predicate:
+    def wanted(span: Span) -> bool:
+        in_category = categories is None or category_of(span.stream) in categories
+        return in_category and (predicate is None or predicate(span))
+
+    return wanted

@@ -1,0 +1,99 @@
+"""What epochs hold: `Ingested` entries, one for a batch of stream records, then one `Closed`.
+
+    Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    add: streams new to the epoch
+    Closed      no body
+
+The same bodies as Propulsion.DynamoStore's. This outlives the code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochal.codec.bodies import Encoded, decode, encode
+from epochal.errors import CorruptData
+from epochal.layout.tips.items import StoredEvent
+from epochal.model.spans import Span
+
+INGESTED: Final = "Ingested"
+CLOSED: Final = "Closed"
+
+MAX_ENTRY_BYTES: Final = 300 * 1024
+"""An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An `Ingested` entry as read back: its spans in the order of their appends."""
+
+    spans: tuple[Span, ...]
+
+
+def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> StoredEvent:
+    """An `Ingested` entry; `known` are the streams that the epoch holds already."""
+    add: list[dict[str, Any]] = []
+    app: list[dict[str, Any]] = []
+    met: set[str] = set()
+    for span in spans:
+        (app if span.stream in known or span.stream in met else add).append(_write_span(span))
+        met.add(span.stream)
+    data = json.dumps({"add": add, "app": app}, ensure_ascii=False, separators=(",", ":")).encode()
+    return StoredEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
+
+
+def split(spans: list[Span]) -> list[Span]:
+    """As many of the first spans as one entry may hold."""
+    while len(spans) > 1 and _might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES:
+        spans = spans[: len(spans) // 2]
+    return spans
+
+
+def _might_exceed(spans: list[Span]) -> bool:
+    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3."""
+    return sum(40 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans) > MAX_ENTRY_BYTES
+
+
+def _stored_bytes(spans: list[Span]) -> int:
+    return len(write_entry(spans, (), "").data.data)
+
+
+def closing_entry(timestamp: str) -> StoredEvent:
+    """The entry that ends an epoch."""
+    return StoredEvent(type=CLOSED, data=Encoded(0, b""), timestamp=timestamp)
+
+
+def read_entry(event: StoredEvent) -> Entry | None:
+    """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
+    if event.type == CLOSED:
+        return None
+    if event.type != INGESTED:
+        raise CorruptData(f"an epoch holds an event of type {event.type!r}")
+    body = decode(event.data)
+    try:
+        fields = json.loads(body)  # type: ignore[arg-type]  # a claim check here is corruption, and a TypeError
+        return Entry(tuple(map(_read_span, [*fields.get("add", ()), *fields.get("app", ())])))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptData("an epoch holds an Ingested entry that is none") from error
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Spans of one stream that join are one span, at the place of the first."""
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        mine = found.setdefault(span.stream, [])
+        if mine and mine[-1].next == span.index:
+            last = mine.pop()
+            span = Span(span.stream, last.index, last.types + span.types)
+        mine.append(span)
+    return [span for mine in found.values() for span in mine]
+
+
+def _write_span(span: Span) -> dict[str, Any]:
+    return {"p": span.stream, "i": span.index, "c": list(span.types)}
+
+
+def _read_span(fields: dict[str, Any]) -> Span:
+    return Span(fields["p"], fields["i"], tuple(fields["c"]))

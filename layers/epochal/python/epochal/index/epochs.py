@@ -1,0 +1,115 @@
+"""The state of an epoch: how far each of its streams is indexed. Folds entries; decides what a batch adds.
+
+    next of a stream = in the active epoch, else in its predecessor, else its mark, else 0
+
+What lies below `next` is already indexed and dropped; what lies above it leaves a gap, which is healed from the store
+before the span is written. Nothing is ever assumed about a stream that is not known (DESIGN §5.9, §5.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from epochal.index.entries import Entry
+from epochal.layout.tips.batch import Known
+from epochal.model.spans import Span
+from epochal.model.versions import Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochLimits:
+    """When an epoch closes: past any of these.
+
+    Attributes:
+        bytes: of its entries. What a cold indexer must read twice over (active and predecessor).
+        entries: its version; far below the million that a checkpoint's offset can hold.
+        streams: what an indexer holds in memory.
+    """
+
+    bytes: int = 1024 * 1024
+    entries: int = 5_000
+    streams: int = 100_000
+
+
+STANDARD: Final = EpochLimits()
+
+
+@dataclass(slots=True, kw_only=True)
+class Epoch:
+    """An epoch as an indexer holds it: mutable, because it grows by a batch at a time to 100,000 streams.
+
+    Attributes:
+        number: which epoch of its partition.
+        next: next index to be indexed, by stream.
+        version: entries it holds.
+        size: bytes of those, as stored.
+        closed: it holds its `Closed` entry.
+        known: what the next append to it may rely on.
+    """
+
+    number: int
+    next: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+    size: int = 0
+    closed: bool = False
+    known: Known = None
+
+    def fold(self, entry: Entry | None) -> None:
+        """Take in one entry; None is `Closed`."""
+        self.version += 1
+        if entry is None:
+            self.closed = True
+            return
+        for span in entry.spans:
+            self.next[span.stream] = span.next
+
+    def add(self, spans: Iterable[Span], size: int, token: Token) -> None:
+        """Take in an entry just written, of `size` bytes, that left the epoch's Tip at `token`."""
+        self.fold(Entry(tuple(spans)))
+        self.size += size
+        self.known = token
+
+    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[Span]) -> float:
+        """How near to closing an entry of `size` bytes with these spans brings it: 1 is full."""
+        fresh = {span.stream for span in spans if span.stream not in self.next}
+        return max(
+            (self.size + size) / limits.bytes,
+            (self.version + 1) / limits.entries,
+            (len(self.next) + len(fresh)) / limits.streams,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Events `index` to `end - 1` of a stream that the index lacks."""
+
+    stream: str
+    index: int
+    end: int
+
+
+def unknown_streams(spans: Iterable[Span], active: Epoch, previous: Epoch | None) -> list[str]:
+    """Streams of a batch that neither epoch knows: their marks must be read."""
+    seen = dict.fromkeys(span.stream for span in spans)
+    return [
+        stream
+        for stream in seen
+        if stream not in active.next and (previous is None or stream not in previous.next)
+    ]
+
+
+def decide(spans: Iterable[Span], next_of: Callable[[str], int]) -> list[Span | Gap]:
+    """What of a batch is new, in order, with the gaps before it. Pure, so that it may be decided again."""
+    reached: dict[str, int] = {}
+    decided: list[Span | Gap] = []
+    for span in spans:
+        following = reached[span.stream] if span.stream in reached else next_of(span.stream)
+        if span.next <= following:
+            continue
+        if span.index > following:
+            decided.append(Gap(stream=span.stream, index=following, end=span.index))
+        decided.append(span.since(following))
+        reached[span.stream] = span.next
+    return decided

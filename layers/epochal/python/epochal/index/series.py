@@ -1,0 +1,118 @@
+"""`$AppendsIndex-0`: the epoch each partition has reached, and the partitions of each source.
+
+    Started        {"partition","epoch"}                                      one for each epoch begun
+    Snapshotted    unfold {"active":{"<partition>":epoch},"partitions":{"<source>":P}}
+
+`active` may lag behind the truth, which is the epochs themselves: whoever reads it walks on past closed ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from epochal.codec.bodies import decode, encode
+from epochal.errors import CorruptData
+from epochal.index.names import SERIES
+from epochal.layout.tips.append import append, read
+from epochal.layout.tips.batch import Written, batch_of
+from epochal.layout.tips.calving import ByCost
+from epochal.layout.tips.items import StoredEvent, StoredUnfold, Tip, read_unfold
+from epochal.model.versions import NO_STREAM
+from epochal.plan.ops import Steps
+
+STARTED: Final = "Started"
+SNAPSHOTTED: Final = "Snapshotted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What the series says.
+
+    Attributes:
+        active: epoch by partition; a partition that is missing is in epoch 0.
+        partitions: number of partitions by source.
+    """
+
+    active: dict[int, int] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """Identity of one write: a fresh etag and append id, and when it is made."""
+
+    etag: str
+    append_id: bytes
+    timestamp: str
+
+
+def read_series(table: str) -> Steps[Series]:
+    """The series, in one request."""
+    return _series((yield from read(table, SERIES)))
+
+
+def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Series]:
+    """Say that a partition has reached an epoch, unless it has got further already."""
+
+    def change(series: Series) -> Series:
+        reached = max(epoch, series.active.get(partition, 0))
+        return Series(active={**series.active, partition: reached}, partitions=series.partitions)
+
+    body = json.dumps({"partition": partition, "epoch": epoch}, separators=(",", ":")).encode()
+    started = StoredEvent(type=STARTED, data=encode(body), timestamp=ids.timestamp)
+    return (yield from _change(table, change, (started,), ids))
+
+
+def register(table: str, source: str, partitions: int, ids: Ids) -> Steps[int]:
+    """The number of partitions on record for a source; on first use it is recorded as `partitions`."""
+    series = yield from read_series(table)
+    if source not in series.partitions:
+        series = yield from _change(table, lambda now: _registered(now, source, partitions), (), ids)
+    return series.partitions[source]
+
+
+def _registered(series: Series, source: str, partitions: int) -> Series:
+    return Series(active=series.active, partitions={source: partitions, **series.partitions})
+
+
+def _change(
+    table: str, change: Callable[[Series], Series], events: tuple[StoredEvent, ...], ids: Ids
+) -> Steps[Series]:
+    """Apply a change that may be applied again, until it is stored or nothing is left of it."""
+    tip = yield from read(table, SERIES)
+    while True:
+        series = change(_series(tip))
+        if tip is not None and series == _series(tip):
+            return series
+        batch = batch_of(SERIES, events, (_unfold(series, ids),), etag=ids.etag, append_id=ids.append_id)
+        expected = NO_STREAM if tip is None else tip.token()
+        result = yield from append(table, batch, expected, ByCost(), tip)
+        if isinstance(result, Written):
+            return series
+        tip = yield from read(table, SERIES)
+
+
+def _series(tip: Tip | None) -> Series:
+    for stored in () if tip is None else map(read_unfold, tip.unfolds):
+        if stored.type == SNAPSHOTTED:
+            return _decode(stored)
+    return Series()
+
+
+def _decode(stored: StoredUnfold) -> Series:
+    try:
+        fields = json.loads(decode(stored.data))  # type: ignore[arg-type]  # a claim check is corruption here
+        active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
+        partitions = {str(source): int(count) for source, count in fields.get("partitions", {}).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptData(f"{SERIES}: its snapshot is not one") from error
+    return Series(active=active, partitions=partitions)
+
+
+def _unfold(series: Series, ids: Ids) -> StoredUnfold:
+    active = {str(partition): epoch for partition, epoch in sorted(series.active.items())}
+    body = json.dumps({"active": active, "partitions": series.partitions}, separators=(",", ":")).encode()
+    return StoredUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)

@@ -1,0 +1,90 @@
+"""Walking a chain of epochs from a checkpoint on, one request at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.entries import CLOSED, Entry
+from epochal.index.loading import entries
+from epochal.index.names import epoch_stream
+from epochal.index.series import read_series
+from epochal.layout.tips.append import read
+from epochal.layout.tips.items import Span, Tip
+from epochal.layout.tips.reading import Cursor, advance, stand
+from epochal.plan.ops import Steps
+
+
+_Placed = tuple[Entry, Checkpoint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """Where a reader stands: at `at`, with the epoch's read under way."""
+
+    partition: int
+    at: Checkpoint
+    cursor: Cursor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Entries, each with the checkpoint after it; `at_tail`: nothing lay beyond when its Tip was read."""
+
+    entries: tuple[_Placed, ...]
+    walk: Walk
+    at_tail: bool
+
+
+def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
+    """Read on by one request (two where an epoch's Tip must be read first).
+
+    Args:
+        limit: entries wanted; more may come.
+    """
+    cursor = walk.cursor
+    if cursor is None or cursor.at_end:
+        tip = yield from read(table, epoch_stream(walk.partition, walk.at.epoch))
+        if tip is None or walk.at.offset >= tip.version:
+            return Stretch(entries=(), walk=Walk(partition=walk.partition, at=walk.at), at_tail=True)
+        cursor = stand(tip, walk.at.offset)
+    pages = yield from advance(table, cursor, limit)
+    found, at = _placed(pages.spans, walk.at)
+    same = at.epoch == walk.at.epoch
+    following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None)
+    return Stretch(entries=found, walk=following, at_tail=same and pages.cursor.at_end)
+
+
+def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
+    """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
+    while True:
+        tip = yield from read(table, epoch_stream(partition, epoch))
+        if not _closed(tip):
+            return Checkpoint.of(epoch, 0 if tip is None else tip.version)
+        epoch += 1
+
+
+def tails(table: str, bases: dict[str, int]) -> Steps[list[tuple[int, Checkpoint]]]:
+    """Every partition on record with its tail; `bases` has the first partition of each source."""
+    series = yield from read_series(table)
+    found: list[tuple[int, Checkpoint]] = []
+    for source, count in sorted(series.partitions.items(), key=lambda known: bases[known[0]]):
+        for partition in range(bases[source], bases[source] + count):
+            reached = series.active.get(partition, 0)
+            found.append((partition, (yield from tail(table, partition, reached))))
+    return found
+
+
+def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[_Placed, ...], Checkpoint]:
+    found: list[_Placed] = []
+    for entry in entries(spans):
+        at = Checkpoint.of(at.epoch + 1, 0) if entry is None else Checkpoint.of(at.epoch, at.offset + 1)
+        if entry is not None:
+            found.append((entry, at))
+        elif found:
+            found[-1] = (found[-1][0], at)
+    return tuple(found), at
+
+
+def _closed(tip: Tip | None) -> bool:
+    return tip is not None and tip.span.types[-1:] == (CLOSED,)
