@@ -28,7 +28,7 @@ indexer.register()
 
 
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """A batch of the tips table's stream; answers with the records to be delivered again."""
     report = indexer.index(read_records(event["Records"]))
     _tell(report)

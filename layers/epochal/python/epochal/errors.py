@@ -3,7 +3,8 @@
     EpochalError
     ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
     │   └── TooLarge                     a body, item or transaction over a limit: carries size and limit
-    ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict` instead
+    ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict`
+    instead
     ├── StreamDeleted                    the stream carries a tombstone and takes no more events
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
     ├── CorruptData                      what is stored breaks a format or leaves a hole
@@ -63,7 +64,9 @@ class OutcomeUndetermined(EpochalError):
     """The append's response was lost, and what would tell whether it was applied has been pruned since."""
 
     def __init__(self, stream: str, version: int) -> None:
-        super().__init__(f"{stream}: the outcome of the append at version {version} can no longer be determined")
+        super().__init__(
+            f"{stream}: the outcome of the append at version {version} can no longer be determined"
+        )
         self.stream = stream
         self.version = version
 
@@ -92,7 +95,9 @@ class MissingTable(EpochalError, LookupError):
     """A table named by the settings does not exist in this account and region."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"table {table} does not exist here: deploy first, or check the settings and the region")
+        super().__init__(
+            f"table {table} does not exist here: deploy first, or check the settings and the region"
+        )
         self.table = table
 
 
@@ -107,8 +112,8 @@ class Refused(EpochalError, PermissionError):
 class Unavailable(EpochalError, TimeoutError):
     """The store could not be reached, or kept throttling, for as long as the caller allowed.
 
-    `maybe_applied` tells whether a write was under way whose response was lost: it may have been applied, or may
-    still be. Repeating the call with the same idempotency key is safe.
+    `maybe_applied` tells whether a write was under way whose response was lost: it may have been applied, or
+    may still be. Repeating the call with the same idempotency key is safe.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:

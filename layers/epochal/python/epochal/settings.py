@@ -19,6 +19,9 @@ INDEX_TABLE = "EPOCHAL_INDEX_TABLE"
 BUCKET = "EPOCHAL_BUCKET"
 PARTITIONS = "EPOCHAL_PARTITIONS"
 
+MAX_PARTITIONS = 10_000
+"""Sources are numbered this far apart (FORMATS §4)."""
+
 REQUEST_SECONDS = 25.0
 """Every HTTP request, its retries included, ends within this (DESIGN §5.16): API Gateway gives up at 30."""
 
@@ -46,8 +49,8 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings, or raise `InvalidInput` naming the variable that does not parse."""
         count = environment.get(PARTITIONS, "1")
-        if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= 10_000:
-            raise InvalidInput(PARTITIONS, "must be a whole number from 1 to 10,000")
+        if not (count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS):
+            raise InvalidInput(PARTITIONS, f"must be a whole number from 1 to {MAX_PARTITIONS:,}")
         return cls(
             tips_table=environment.get(TIPS_TABLE, ""),
             index_table=environment.get(INDEX_TABLE, ""),

@@ -5,8 +5,8 @@
     2   brotli
     64  claim check        UTF-8 JSON naming an object in the bucket; 64 to 127 are Epochal's own
 
-A body is compressed where it is at least 48 bytes and gains more than 4, as FsCodec does. Quality 5, because 11
-takes fifteen times as long for 5 to 10 % (JSON of 300 bytes to 20 KB).
+A body is compressed where it is at least 48 bytes and gains more than 4, as FsCodec does. Quality 5, because
+11 takes fifteen times as long for 5 to 10 % (JSON of 300 bytes to 20 KB).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which bodies leave the item for the bucket, decided before anything is written (DESIGN §5.13).
 
-An item holds 400 KB. The largest bodies go first, and only as many as needed, because a body in the bucket costs
-its readers a second request.
+An item holds 400 KB. The largest bodies go first, and only as many as needed, because a body in the bucket
+costs its readers a second request.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CLAIM_BYTES: Final = 240
 def overflowing(sizes: Sequence[int], budget: int) -> tuple[int, ...]:
     """Positions of the bodies to move out so that the rest, with the claim checks, fit `budget` bytes.
 
-    Bodies that are no larger than a claim check stay. Where even moving all others does not suffice the answer
-    is the same as if it did: the plan's own limit check then refuses with the sizes.
+    Bodies that are no larger than a claim check stay. Where even moving all others does not suffice the
+    answer is the same as if it did: the plan's own limit check then refuses with the sizes.
     """
     total = sum(sizes)
     moved: list[int] = []

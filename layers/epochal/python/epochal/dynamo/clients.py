@@ -1,8 +1,8 @@
 """Clients, made once and kept: a client costs more than the requests it serves.
 
-boto's own retries are off. It would retry a write whose response was lost without telling, and a refusal that answers
-such a retry looks like another writer's conflict (GUARANTEES G2); `store.driver` retries instead and knows. A client
-with retries on is safe too: its refusals then count as ambiguous.
+boto's own retries are off. It would retry a write whose response was lost without telling, and a refusal that
+answers such a retry looks like another writer's conflict (GUARANTEES G2); `store.driver` retries instead and
+knows. A client with retries on is safe too: its refusals then count as ambiguous.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ CONNECTIONS = 32
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
-    """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS chain."""
+    """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS
+    chain.
+    """
     return boto3.client(
         "dynamodb", endpoint_url=endpoint, region_name=region, config=_config(retries=1, read=READ_SECONDS)
     )

@@ -1,16 +1,17 @@
 """boto3's errors to what they mean: a reply, a failure to retry, or an error to raise.
 
-    condition failed                         Refusal, with the item that stood in the way
-    item too large                           Overflow
-    throttled, in conflict with a transaction NotApplied
-    no connection was made                   NotApplied
-    time-out, cut off, internal error        Lost: it may have been applied
-    no such table, denied                    MissingTable, Refused
-    anything else                            raised as it is: a defect of ours
+condition failed                         Refusal, with the item that stood in the way
+item too large                           Overflow
+throttled, in conflict with a transaction NotApplied
+no connection was made                   NotApplied
+time-out, cut off, internal error        Lost: it may have been applied
+no such table, denied                    MissingTable, Refused
+anything else                            raised as it is: a defect of ours
 """
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Final
 
 from botocore.exceptions import (
@@ -71,7 +72,7 @@ def reply_to(error: ClientError, op: Op) -> Reply:
         raise Refused(error.operation_name, message) from error
     if code in _THROTTLED:
         raise NotApplied(code) from error
-    if code in _UNCERTAIN or _status(error) >= 500:
+    if code in _UNCERTAIN or _status(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Lost(code) from error
     raise error
 
@@ -94,7 +95,9 @@ def _cancelled(error: ClientError) -> Reply:
         return _refusal(tuple(items), failed, error)
     if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
         return Overflow()
-    if any(code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes):
+    if any(
+        code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
+    ):
         raise NotApplied(", ".join(sorted(set(codes) - {"None"}))) from error
     raise error
 

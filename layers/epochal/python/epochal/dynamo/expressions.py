@@ -1,7 +1,7 @@
 """Conditions and updates to DynamoDB's expression language.
 
-Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is ever part
-of an expression's text.
+Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is
+ever part of an expression's text.
 """
 
 from __future__ import annotations
@@ -64,4 +64,5 @@ class Expressions:
         name = self.name(change.name)
         if isinstance(change, Set):
             return f"{name} = {self.value(change.value)}"
-        return f"{name} = list_append(if_not_exists({name}, {self.value({'L': []})}), {self.value(change.value)})"
+        present = f"if_not_exists({name}, {self.value({'L': []})})"
+        return f"{name} = list_append({present}, {self.value(change.value)})"

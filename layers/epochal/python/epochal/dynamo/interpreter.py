@@ -108,7 +108,9 @@ def _query(op: Query) -> dict[str, Any]:
 
 
 def _batch_get(client: Any, op: BatchGet) -> Items:
-    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
+    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is
+    progress.
+    """
     wanted = {op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}}
     items: list[Item] = []
     cost = Units()
@@ -166,4 +168,6 @@ def _written(answer: dict[str, Any]) -> Units:
 
 def _total(answer: dict[str, Any]) -> float:
     consumed = answer.get("ConsumedCapacity", ())
-    return float(sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed])))
+    return float(
+        sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
+    )

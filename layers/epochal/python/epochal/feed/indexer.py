@@ -1,8 +1,8 @@
 """The indexer: batches of stream records in, one append per partition out.
 
-It answers with the records that must come again: all from the first one of a partition that could not be written.
-What comes twice is dropped by the index. A record that can never be indexed is set aside with its cause, in a stream
-of its own, and its neighbours go on.
+It answers with the records that must come again: all from the first one of a partition that could not be
+written. What comes twice is dropped by the index. A record that can never be indexed is set aside with its
+cause, in a stream of its own, and its neighbours go on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.healing import heal_tips
 from epochal.index.ingesting import Indexing, Ingested, Partition
-from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.names import BASES, partition_of, poison_stream
 from epochal.index.series import Ids, register
 from epochal.layout.tips.batch import batch_of
@@ -63,8 +63,8 @@ class Indexer:
         driver: runs requests on both tables.
         source_table: a table of the `tips` layout, where gaps are healed from.
         index_table: where epochs, marks and the series are.
-        partitions: how many the source has; recorded on first use, and any other number is refused afterwards.
-        limits: when an epoch closes.
+        partitions: how many the source has; recorded on first use, and any other number is refused
+            afterwards. limits: when an epoch closes.
     """
 
     driver: Driver
@@ -84,7 +84,9 @@ class Indexer:
         """
         recorded = self.driver.run(register(self.index_table, "tips", self.partitions, self._ids()))
         if recorded != self.partitions:
-            raise InvalidInput(PARTITIONS, f"the index has {recorded} on record; another number needs a rebuild")
+            raise InvalidInput(
+                PARTITIONS, f"the index has {recorded} on record; another number needs a rebuild"
+            )
 
     def index(self, records: Iterable[Record]) -> Report:
         """Index a batch, in the order of its records."""
@@ -137,9 +139,7 @@ class Indexer:
             append_id=hashlib.sha256(record.sequence_number.encode()).digest()[:16],
             keyed=True,
         )
-        key = KeyRecord.of(
-            stream, record.sequence_number, unix_seconds(from_unix_nanoseconds(self.now()))
-        )
+        key = KeyRecord.of(stream, record.sequence_number, unix_seconds(from_unix_nanoseconds(self.now())))
         self.driver.run(append_once(self.index_table, batch, ANY, ByCost(), key))
 
     def _ids(self) -> Ids:

@@ -1,7 +1,7 @@
 """Reading the feed: from any checkpoint, by page, to the tail, or on and on.
 
-A checkpoint stands between entries of the index, so a page ends with an entry: its limit says when to stop, not where
-to cut. Whatever a filter drops, the checkpoint moves past it.
+A checkpoint stands between entries of the index, so a page ends with an entry: its limit says when to stop,
+not where to cut. Whatever a filter drops, the checkpoint moves past it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
+        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches
+        it.
 
         Args:
             categories: only streams of these; None for all.
@@ -96,7 +97,9 @@ class FeedReader:
         predicate: Predicate | None = None,
         data: bool = False,
     ) -> Iterator[FeedPage]:
-        """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from there."""
+        """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
+        there.
+        """
         at_tail = False
         while not at_tail:
             page = self.page(
@@ -116,7 +119,9 @@ class FeedReader:
         data: bool = False,
         wait: float = 20.0,
     ) -> Iterator[FeedPage]:
-        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
+        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after
+        `wait`.
+        """
         while True:
             page = self.page(
                 partition,

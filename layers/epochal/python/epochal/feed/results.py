@@ -13,7 +13,8 @@ class FeedItem:
     """One event of the feed.
 
     Attributes:
-        event: the event itself where data was asked for; None where it was not, where it has been pruned since, or
+        event: the event itself where data was asked for; None where it was not, where it has been pruned
+            since, or
             where the page was full (`omitted`).
         omitted: data was asked for, but the page could hold no more: read the stream.
     """
@@ -40,5 +41,3 @@ class PartitionTail:
 
     partition: int
     tail: Checkpoint
-
-

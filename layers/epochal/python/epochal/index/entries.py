@@ -22,7 +22,8 @@ INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
 
 MAX_ENTRY_BYTES: Final = 300 * 1024
-"""An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
+"""An entry larger than this, as stored, is written as several: it must share an item with what is there
+already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,13 @@ def split(spans: list[Span]) -> list[Span]:
 
 
 def _might_exceed(spans: list[Span]) -> bool:
-    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3."""
-    return sum(40 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans) > MAX_ENTRY_BYTES
+    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a
+    type's 3.
+    """
+    return (
+        sum(40 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
+        > MAX_ENTRY_BYTES
+    )
 
 
 def _stored_bytes(spans: list[Span]) -> int:
@@ -86,8 +92,9 @@ def merged(spans: Sequence[Span]) -> list[Span]:
         mine = found.setdefault(span.stream, [])
         if mine and mine[-1].next == span.index:
             last = mine.pop()
-            span = Span(span.stream, last.index, last.types + span.types)
-        mine.append(span)
+            mine.append(Span(span.stream, last.index, last.types + span.types))
+        else:
+            mine.append(span)
     return [span for mine in found.values() for span in mine]
 
 

@@ -1,4 +1,5 @@
-"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has changed.
+"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has
+changed.
 
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
@@ -6,8 +7,8 @@
     refused       another invocation was here: take in what it wrote, decide again
     full          marks for what is about to be forgotten, then `Closed` in the same append as the last entry
 
-Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is indexed
-twice, and nothing is skipped.
+Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is
+indexed twice, and nothing is skipped.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class Ingested:
 
     Attributes:
         events: indexed by this call.
-        healed: read from the store, because the batch lacked them (part of `events` unless others indexed them).
-        pruned: gone from the store before they could be indexed.
+        healed: read from the store, because the batch lacked them (part of `events` unless others indexed
+            them). pruned: gone from the store before they could be indexed.
     """
 
     events: int = 0
@@ -155,7 +156,9 @@ class Indexing:
         return _New(spans=merged(found), healed=healed, pruned=pruned)
 
     def _write(self, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
-        """Append one entry, and `Closed` where that fills the epoch. False: the epoch is not as it was held."""
+        """Append one entry, and `Closed` where that fills the epoch. False: the epoch is not as it was
+        held.
+        """
         active, ids = loaded.active, self.ids()
         entry = write_entry(spans, active.next.keys(), ids.timestamp)
         fullness = active.fullness(self.limits, len(entry.data.data), spans)

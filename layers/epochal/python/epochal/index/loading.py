@@ -1,4 +1,6 @@
-"""Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a checkpoint on."""
+"""Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a
+checkpoint on.
+"""
 
 from __future__ import annotations
 
@@ -76,5 +78,3 @@ def entries(spans: tuple[Span, ...]) -> Iterator[Entry | None]:
     for span in spans:
         for kind, event in span.pairs:
             yield read_entry(read_event(kind, event))
-
-

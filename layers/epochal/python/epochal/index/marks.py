@@ -1,7 +1,7 @@
 """Marks: the next index of a stream that its partition's two newest epochs have forgotten (DESIGN §5.10).
 
-Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one. Read
-consistently after the two epochs, and never kept.
+Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one.
+Read consistently after the two epochs, and never kept.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from epochal.layout.tips.items import Span, Tip
 from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 
-
 _Placed = tuple[Entry, Checkpoint]
 
 

@@ -1,1 +1,1 @@
-"""The vocabulary: streams, events, unfolds, versions, outcomes. Plain values without behaviour of their own."""
+"""The vocabulary: streams, events, unfolds, versions, outcomes. Plain values."""

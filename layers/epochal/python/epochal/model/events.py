@@ -1,7 +1,7 @@
 """Events and unfolds as users hand them in and get them back.
 
-Bodies are bytes, usually UTF-8 JSON; what they mean is the user's codec's business. A body that is already in the
-bucket stands as a `Claim`.
+Bodies are bytes, usually UTF-8 JSON; what they mean is the user's codec's business. A body that is already in
+the bucket stands as a `Claim`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Event:
 class Recorded:
     """An event as the store holds it: event `index` of `stream`, counted from 0.
 
-    `append_id` stands on the first event of each append (16 bytes), and is None elsewhere and on events that other
-    libraries wrote.
+    `append_id` stands on the first event of each append (16 bytes), and is None elsewhere and on events that
+    other libraries wrote.
     """
 
     stream: str
@@ -71,7 +71,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
-    """State derived from events, stored beside them in the Tip and replaced as a whole by the next write of unfolds."""
+    """State derived from events, stored beside them in the Tip; the next write of unfolds replaces it."""
 
     type: str
     data: Body = b""

@@ -36,7 +36,7 @@ def stream_name(text: str) -> StreamName:
 
 
 def system_name(text: str) -> StreamName:
-    """Parse a name that begins with `$`; raises `InvalidInput` where it does not or holds other characters."""
+    """Parse a name that begins with `$`; raises `InvalidInput` for any other."""
     if not _SYSTEM.fullmatch(text):
         raise InvalidInput("stream", "a system stream begins with $ and holds only name characters")
     return StreamName(text)

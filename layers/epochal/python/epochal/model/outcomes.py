@@ -26,7 +26,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Not committed: the stream is not where the caller expected it. `version` and `token` say where it is."""
+    """Not committed: the stream is elsewhere than expected. `version` and `token` say where."""
 
     version: int
     token: Token | None = None

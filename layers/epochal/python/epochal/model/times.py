@@ -1,13 +1,13 @@
 """Time to the 100 ns, as the original libraries keep it.
 
-`Ticks` count 100 ns since 0001-01-01 UTC (the unit of .NET, hence of FORMATS §1 and §3). Python's datetime stops
-at microseconds, so a tick's last digit is carried beside it.
+`Ticks` count 100 ns since 0001-01-01 UTC (the unit of .NET, hence of FORMATS §1 and §3). Python's datetime
+stops at microseconds, so a tick's last digit is carried beside it.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 Ticks = NewType("Ticks", int)
 
 PER_SECOND: Final = 10_000_000
-_EPOCH: Final = datetime(1, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1, 1, 1, tzinfo=UTC)
 _UNIX_EPOCH_TICKS: Final = 62_135_596_800 * PER_SECOND
 _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -62,7 +62,6 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
 
 def _zone(text: str | None) -> timezone:
     if text is None or text in "Zz":
-        return timezone.utc
-    hours, minutes = int(text[1:3]), int(text[-2:]) if len(text) > 3 else 0
-    offset = timedelta(hours=hours, minutes=minutes)
+        return UTC
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
     return timezone(-offset if text[0] == "-" else offset)

@@ -1,7 +1,8 @@
 """What a writer expects of a stream, and the token that makes its next append one request.
 
-A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a version
-with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one need not read.
+A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a
+version with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one
+need not read.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Token:
     appends: int = 0
 
     def text(self) -> str:
-        """ASCII of at most 83 bytes: `version.etag.size.carried.unfolds.events.appends`, or the version alone."""
+        """At most 83 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version."""
         if self.etag is None:
             return str(self.version)
         figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)

@@ -1,11 +1,12 @@
 """What a plan costs, in DynamoDB's capacity units, before it is sent.
 
-    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a write
-    read    1 unit per 4 KB strongly consistent, half eventually; a query rounds the sum of its items up, not each
-    in a transaction both count twice; each index of a table is written besides
+    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a
+    write
+    read    1 unit per 4 KB strongly consistent, half eventually; a query rounds the sum of its items up, not
+    each in a transaction both count twice; each index of a table is written besides
 
-Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is stored, so
-`units` takes a function that tells the item under a key.
+Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is
+stored, so `units` takes a function that tells the item under a key.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
         case Get(table=table, key=key, consistent=consistent):
             return Units(read=read_units(_size(stored(table, key)), consistent=consistent))
         case BatchGet(table=table, keys=keys, consistent=consistent):
-            return Units(read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys))
+            return Units(
+                read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys)
+            )
         case Query(consistent=consistent):
             return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
         case Transact(writes=writes):

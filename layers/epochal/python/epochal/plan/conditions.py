@@ -1,7 +1,7 @@
 """Conditions on an item, as values that both interpreters evaluate alike.
 
-Top-level attributes only: nothing Epochal stores needs a deeper path. A comparison with an absent attribute is false,
-as in DynamoDB.
+Top-level attributes only: nothing Epochal stores needs a deeper path. A comparison with an absent attribute
+is false, as in DynamoDB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a write does to an item, and whether a condition holds: DynamoDB's semantics for the operations we use.
+"""What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we
+use them.
 
-The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold them
-to DynamoDB Local.
+The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold
+them to DynamoDB Local.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def after(write: TransactionWrite, before: Item | None) -> Item | None:
 
 
 def comparable(value: AttributeValue) -> Any:
-    """A value of a key or comparison in Python's order: numbers by size, strings by UTF-8, binaries by bytes."""
+    """A value as Python may compare it: numbers by size, strings by their UTF-8."""
     ((kind, content),) = value.items()
     if kind == "N":
         return Decimal(content)

@@ -1,4 +1,4 @@
-"""How a request can fail without an answer from the conditions: what an interpreter raises, and a driver retries."""
+"""How a request can fail without an answer: what an interpreter raises, and a driver retries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """How many bytes an item takes, by DynamoDB's published rules, to the byte.
 
-Names and strings count their UTF-8 bytes, binaries their bytes, numbers a byte for every two significant digits and
-one more (and one for a minus sign), NULL and BOOL one; lists and maps three, and one for every element.
-Source: AWS, "DynamoDB item sizes and formats". DynamoDB Local agrees (tests/contract).
+Names and strings count their UTF-8 bytes, binaries their bytes, numbers a byte for every two significant
+digits and one more (and one for a minus sign), NULL and BOOL one; lists and maps three, and one for every
+element. Source: AWS, "DynamoDB item sizes and formats". DynamoDB Local agrees (tests/contract).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def number_size(digits: str) -> int:
     shift = int(exponent or 0) - len(fraction)
     significant = (whole + fraction).lstrip("0")
     stripped = significant.rstrip("0")
-    # A byte holds two decimal digits, aligned to the decimal point, so an odd power of ten takes half a byte more.
+    # A byte holds two digits, aligned to the decimal point: an odd power of ten takes half a byte more.
     power = shift + len(significant) - len(stripped)
     pairs = (len(stripped) + (power % 2) + 1) // 2
     return 1 + pairs + negative

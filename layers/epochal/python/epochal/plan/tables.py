@@ -1,7 +1,7 @@
 """What a table must look like for a layout to work: keys, indexes, expiry, stream.
 
-Written once, read by the stacks that deploy tables, by the tests that create them, and by the memory interpreter.
-Billing, recovery and encryption are a deployment's business and are not here.
+Written once, read by the stacks that deploy tables, by the tests that create them, and by the memory
+interpreter. Billing, recovery and encryption are a deployment's business and are not here.
 """
 
 from __future__ import annotations

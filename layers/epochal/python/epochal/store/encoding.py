@@ -14,7 +14,8 @@ from epochal.store.bodies import BodyCodec
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
-"""Bytes of bodies that an append leaves in the Tip. Together they fit an item, whatever the Tip holds already."""
+"""Bytes of bodies that an append leaves in the Tip. Together they fit an item, whatever the Tip holds
+already."""
 
 MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
@@ -24,7 +25,9 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec) -> list[St
     """Check and encode events; raises `InvalidInput` naming the event and field."""
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
-    bodies = codec.pack([body for event in events for body in (event.data, event.meta)], EVENTS_INLINE, "events")
+    bodies = codec.pack(
+        [body for event in events for body in (event.data, event.meta)], EVENTS_INLINE, "events"
+    )
     return [
         StoredEvent(
             type=event.type,

@@ -1,4 +1,4 @@
-"""Reading events of streams: pages as they are needed, bodies decoded, an archive where the table was pruned."""
+"""Reading events: pages as they are needed, bodies decoded, an archive where the table was pruned."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ class Reader:
         found = self._walk(stream, self._begin(stream, start, direction), start, limit)
         return found if limit is None else islice(found, limit)
 
-    def page(
-        self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int
-    ) -> Page:
+    def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""
         cursor = self._begin(stream, start, direction)
         if cursor is None:
@@ -84,9 +82,7 @@ class Reader:
     def _archived(self, stream: str, start: int, end: int) -> Iterator[Recorded]:
         if self.archive is None:
             return iter(())
-        return takewhile(
-            lambda event: event.index < end, self.archive.events(stream, start, None, "forward")
-        )
+        return takewhile(lambda event: event.index < end, self.archive.events(stream, start, None, "forward"))
 
     def _archived_backward(self, stream: str, last: int) -> Iterator[Recorded]:
         if self.archive is None:

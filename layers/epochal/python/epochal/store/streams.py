@@ -1,7 +1,7 @@
 """The store of the `tips` layout: append, load, read, prune and delete named streams.
 
-One `Streams` serves many threads. It holds no state of its own besides what it was given: what a writer needs for its
-next append it gets back as a token.
+One `Streams` serves many threads. It holds no state of its own besides what it was given: what a writer needs
+for its next append it gets back as a token.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips import pruning
@@ -54,8 +54,8 @@ class Streams:
 
     driver: Driver
     table: str
-    codec: BodyCodec = BodyCodec()
-    calving: Calving = ByCost()
+    codec: BodyCodec = field(default_factory=BodyCodec)
+    calving: Calving = field(default_factory=ByCost)
     archive: Streams | None = None
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
@@ -75,7 +75,8 @@ class Streams:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first.
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
-            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the first;
+            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the
+                first;
                 for 24 hours where `expected` names no version, else for as long as the events are there.
 
         Raises:
@@ -99,13 +100,18 @@ class Streams:
         return None if tip is None else self._state(tip)
 
     def read(
-        self, stream: str, *, start: int | None = None, limit: int | None = None, direction: Direction = "forward"
+        self,
+        stream: str,
+        *,
+        start: int | None = None,
+        limit: int | None = None,
+        direction: Direction = "forward",
     ) -> Iterator[Recorded]:
         """Every event from `start` on, page by page as they are consumed.
 
         The Tip is read first: what is appended later is not part of the read.
         """
-        return self._reader(fetch=True).events(stream_name(stream), start, limit, direction)
+        return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
 
     def page(
         self,
@@ -127,7 +133,7 @@ class Streams:
             raise InvalidInput("limit", "must be at least 1")
         if start is not None and start < 0:
             raise InvalidInput("from", "must not be negative")
-        return self._reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
+        return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Make the events below index `before` gone, for good. None where there is no such stream."""
@@ -144,9 +150,7 @@ class Streams:
         Args:
             leave_open: no tombstone; the stream goes on at its next index.
         """
-        steps = pruning.delete(
-            self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open
-        )
+        steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         found = self.driver.run(steps)
         return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
 
@@ -154,8 +158,9 @@ class Streams:
         """The same store, whose calls give up `seconds` from now."""
         return replace(self, driver=self.driver.within(seconds))
 
-    def _reader(self, *, fetch: bool) -> Reader:
-        archive = None if self.archive is None else self.archive._reader(fetch=fetch)
+    def reader(self, *, fetch: bool = True) -> Reader:
+        """What reads this table and its archive; without `fetch`, bodies in the bucket stay claims."""
+        archive = None if self.archive is None else self.archive.reader(fetch=fetch)
         return Reader(driver=self.driver, table=self.table, codec=self.codec, fetch=fetch, archive=archive)
 
     def _batch(
@@ -179,7 +184,9 @@ class Streams:
         return self.fresh(16).hex()
 
     def _state(self, tip: Tip) -> StreamState:
-        stored = ((tip.span.base + k, read_event(kind, event)) for k, (kind, event) in enumerate(tip.span.pairs))
+        stored = (
+            (tip.span.base + k, read_event(kind, event)) for k, (kind, event) in enumerate(tip.span.pairs)
+        )
         return StreamState(
             stream=tip.stream,
             version=tip.version,

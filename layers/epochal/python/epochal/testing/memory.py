@@ -1,9 +1,9 @@
 """DynamoDB in memory: the interpreter that tests run on.
 
-It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB, limits,
-capacity, and the change records of a table's stream. The contract suite holds it to DynamoDB Local. What only a
-distributed store does (throttling, lost responses, late index reads) is not here but in `testing.faults`, so that a
-test chooses it.
+It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB,
+limits, capacity, and the change records of a table's stream. The contract suite holds it to DynamoDB Local.
+What only a distributed store does (throttling, lost responses, late index reads) is not here but in
+`testing.faults`, so that a test chooses it.
 """
 
 from __future__ import annotations
@@ -154,9 +154,7 @@ class MemoryTables:
 
     def _write(self, writes: tuple[TransactionWrite, ...]) -> Reply:
         before = [self._stored(write.table, _key(write)) for write in writes]
-        failed = tuple(
-            not holds(write.condition, item) for write, item in zip(writes, before, strict=True)
-        )
+        failed = tuple(not holds(write.condition, item) for write, item in zip(writes, before, strict=True))
         if any(failed):
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
             return Refusal(items=items, failed=failed)

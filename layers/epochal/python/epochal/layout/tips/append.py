@@ -6,7 +6,8 @@
       ├ it is our own write                       appended: a response was lost, or the key was used before
       ├ our first event stands at our index       appended: others have appended since
       ├ our index has been pruned                 undetermined
-      └ none of these                             conflict; or, where any version will do, again on the new Tip
+      └ none of these                             conflict; or, where any version will do, again on the new
+      Tip
 
 Every write names the exact state it changes (etag, or absence), so a request that lands late is refused.
 """
@@ -137,7 +138,7 @@ def _earlier(
 ) -> Steps[int | Earlier]:
     if batch.count:
         return (yield from find(table, tip, batch.append_id, since))
-    # Unfolds alone leave no trace once others replace them; where any version will do, they are written again.
+    # Unfolds alone leave no trace once replaced; where any version will do, they are written again.
     return Earlier.ABSENT if expected in (Expected.ANY, Expected.STREAM_EXISTS) else Earlier.PRUNED
 
 

@@ -47,9 +47,7 @@ def batch_of(
 ) -> Batch:
     """Put events into wire form, the append id on the first of them."""
     marked = [replace(event, append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
-    span = Span(
-        base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
-    )
+    span = Span(base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked))
     return Batch(
         stream=stream,
         span=span,
@@ -63,7 +61,7 @@ def batch_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Committed. `token` is the Tip's after it; `replayed` where an earlier request with the same key did it."""
+    """Committed, leaving the Tip at `token`; `replayed` where an earlier request with the key did it."""
 
     first: int
     version: int

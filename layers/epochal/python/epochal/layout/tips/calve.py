@@ -1,9 +1,9 @@
 """Calving: the Tip's events into a calf that never changes (DESIGN §5.4).
 
-In two steps, the calf is put before the Tip lets go of its events, so between the steps both hold them, and a crash
-leaves an overlap that readers drop by index. Another writer may have calved a part already: the refusal returns that
-calf, and only what follows it is still to be put. A calf that reaches beyond the Tip in hand shows that the Tip is
-stale. In one transaction there is no overlap, at twice the price.
+In two steps, the calf is put before the Tip lets go of its events, so between the steps both hold them, and a
+crash leaves an overlap that readers drop by index. Another writer may have calved a part already: the refusal
+returns that calf, and only what follows it is still to be put. A calf that reaches beyond the Tip in hand
+shows that the Tip is stale. In one transaction there is no overlap, at twice the price.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact, Update
 
 
 def calve(table: str, tip: Tip) -> Steps[bool]:
-    """Put what the Tip carries into calves. False: the Tip is stale, nothing that it shows may be relied on."""
+    """Put what the Tip carries into calves. False: the Tip is stale."""
     rest = tip.span
     while rest.events:
         reply = yield put_calf(table, tip.stream, rest)

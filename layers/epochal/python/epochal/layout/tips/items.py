@@ -1,7 +1,7 @@
 """Tips, calves and events to items and back. This outlives the code: see FORMATS §1 before touching a name.
 
-Events stay in their wire form inside a Tip, so that a calf is a copy to the byte, also of attributes that another
-library put there. They are decoded only where someone wants to see them.
+Events stay in their wire form inside a Tip, so that a calf is a copy to the byte, also of attributes that
+another library put there. They are decoded only where someone wants to see them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
 from epochal.model.versions import Token
 from epochal.plan.sizes import attribute_size, item_size, value_size
-from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, read_list, read_number, sequence, text
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    Key,
+    binary,
+    mapping,
+    number,
+    read_list,
+    read_number,
+    sequence,
+    text,
+)
 
 TIP: Final = 2_147_483_647
 """Sort key of the Tip (Int32.MaxValue, as Equinox has it)."""
@@ -103,9 +114,11 @@ class Tip:
 
     @property
     def appends(self) -> int:
-        """Appends that the carried events came in, by their append ids; events of other libraries count singly."""
+        """Appends that the carried events came in, by their append ids; events of other libraries count
+        singly.
+        """
         marked = sum("k" in event["M"] for event in self.span.events)
-        return marked if marked else len(self.span.events)
+        return marked or len(self.span.events)
 
     def token(self) -> Token:
         """What makes an append on exactly this Tip one request."""
@@ -155,10 +168,10 @@ def read_span(item: Item) -> Span:
     events, types = read_list(item, "e"), read_list(item, "c")
     following = read_number(item, "n")
     if following is None or following < len(events) or len(types) != len(events):
-        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has n, e and c that do not fit each other")
-    return Span(
-        base=following - len(events), events=tuple(events), types=tuple(kind["S"] for kind in types)
-    )
+        raise CorruptData(
+            f"{item['p']['S']}: item {item['i']['N']} has n, e and c that do not fit each other"
+        )
+    return Span(base=following - len(events), events=tuple(events), types=tuple(kind["S"] for kind in types))
 
 
 def write_calf(stream: str, span: Span) -> Item:

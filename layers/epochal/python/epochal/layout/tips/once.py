@@ -1,9 +1,9 @@
 """Appends under an idempotency key where any version will do: where to look for an earlier try.
 
-With an expected version the append can only be at that index. Without one, a record says from which index on an
-earlier try may stand: put, before the first try, with the version then. A retry reads it back and searches the stream
-from there for the append id. The record only bounds the search; what makes the append once is that every try is
-conditional on a Tip up to which the search has found nothing.
+With an expected version the append can only be at that index. Without one, a record says from which index on
+an earlier try may stand: put, before the first try, with the version then. A retry reads it back and searches
+the stream from there for the append id. The record only bounds the search; what makes the append once is that
+every try is conditional on a Tip up to which the search has found nothing.
 
     p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n = the version then   ttl
 """

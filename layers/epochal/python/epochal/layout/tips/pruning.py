@@ -1,9 +1,9 @@
 """Pruning and deleting: the Tip first says what is gone, then the calves go.
 
-One Update raises the low-water mark `l`, trims the Tip and sets `a` to 0, so that nobody takes it for an append. From
-then on readers skip what lies below `l`, wherever a copy turns up, so the calves can be deleted at leisure: oldest
-first, each only if all of it lies below the mark. Deleting a stream prunes all of it and leaves a tombstone, or, by
-choice, an open stream that goes on at its next index.
+One Update raises the low-water mark `l`, trims the Tip and sets `a` to 0, so that nobody takes it for an
+append. From then on readers skip what lies below `l`, wherever a copy turns up, so the calves can be deleted
+at leisure: oldest first, each only if all of it lies below the mark. Deleting a stream prunes all of it and
+leaves a tombstone, or, by choice, an open stream that goes on at its next index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from epochal.layout.tips.append import accepts, read
 from epochal.layout.tips.batch import Rejected
 from epochal.layout.tips.items import Span, Tip, calf_key, events_attributes, read_span, read_tip, tip_key
 from epochal.layout.tips.writes import unchanged
-from epochal.model.versions import ANY, ExpectedVersion
+from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Compare
 from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
 from epochal.plan.values import number, text
@@ -26,7 +26,7 @@ DELETES: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """Everything below `low_water` is gone for readers. `done` is False while calves below it remain to be deleted."""
+    """Events below `low_water` are gone for readers; `done` once their calves are deleted too."""
 
     low_water: int
     deleted: int
@@ -55,17 +55,15 @@ def delete(
 ) -> Steps[Pruned | Rejected]:
     """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
 
-    Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not exist or
-    is not what was `expected`.
+    Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not
+    exist or is not what was `expected`.
     """
     tip = yield from read(table, stream)
     while tip is not None and not _emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
             return Rejected(tip=tip)
         empty = Span(base=tip.version)
-        gone = replace(
-            tip, etag=etag, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open
-        )
+        gone = replace(tip, etag=etag, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
         tip = yield from _replace(table, tip, gone)
     if tip is None:
         return Rejected(tip=None)
@@ -116,6 +114,4 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
 
 def _oldest(table: str, stream: str, mark: int, limit: int) -> Query:
     key = calf_key(stream, 0)
-    return Query(
-        table=table, partition=("p", key["p"]), sort=("i", key["i"], number(mark - 1)), limit=limit
-    )
+    return Query(table=table, partition=("p", key["p"]), sort=("i", key["i"], number(mark - 1)), limit=limit)

@@ -1,9 +1,9 @@
 """Reading a stream, forward or backward, a page at a time, complete or saying where it stopped.
 
-The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need no
-further request, and what lies below its base is in calves. A calf may overlap the one after it or the Tip, so what has
-been passed is dropped by index. An item that leaves a hole means that the stream was pruned meanwhile, which the Tip
-read again must confirm; otherwise the hole is corruption.
+The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need
+no further request, and what lies below its base is in calves. A calf may overlap the one after it or the Tip,
+so what has been passed is dropped by index. An item that leaves a hole means that the stream was pruned
+meanwhile, which the Tip read again must confirm; otherwise the hole is corruption.
 
 A read is a value: `Cursor`s can be kept and resumed.
 """
@@ -48,7 +48,7 @@ class Pages:
 
 
 def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
-    """Read the Tip and stand before event `start` (None: the first, or backward the last). None: no such stream."""
+    """Read the Tip and stand before event `start`, or before all of them. None: there is no such stream."""
     tip = yield from read(table, stream)
     return None if tip is None else stand(tip, start, forward=forward)
 
@@ -125,7 +125,9 @@ def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Cursor]:
     return replace(cursor, at=fresh.low_water, tip=replace(cursor.tip, low_water=fresh.low_water))
 
 
-def _query(table: str, cursor: Cursor, lowest: int, highest: int, *, forward: bool, limit: int | None) -> Query:
+def _query(
+    table: str, cursor: Cursor, lowest: int, highest: int, *, forward: bool, limit: int | None
+) -> Query:
     # A calf has at least one event, so no more calves than events are needed.
     return Query(
         table=table,
