@@ -1,12 +1,13 @@
 """What can go wrong on a developer's machine, each with what to do about it.
 
-    LocalError
-    ├── ProgramMissing (FileNotFoundError)   a program is not there or too old; says how to get it
-    ├── DownloadCorrupt (ValueError)         what was fetched is not what the repository pins
-    ├── PortTaken (OSError)                  the port asked for is in use
-    ├── ServerFailed (RuntimeError)          a server ended or stayed silent while starting; carries its log's end
-    ├── NotRunning (ConnectionError)         the embedded AWS is not up
-    └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
+LocalError
+├── NotACheckout (FileNotFoundError)     there is no checkout of Epochal here to deploy from
+├── ProgramMissing (FileNotFoundError)   a program is not there or too old; says how to get it
+├── DownloadCorrupt (ValueError)         what was fetched is not what the repository pins
+├── PortTaken (OSError)                  the port asked for is in use
+├── ServerFailed (RuntimeError)          a server ended or stayed silent while starting; carries its log's end
+├── NotRunning (ConnectionError)         the embedded AWS is not up
+└── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from epochal.errors import EpochalError
 
 class LocalError(EpochalError):
     """The root of this room's errors: the machine's set-up is at fault, not the data."""
+
+
+class NotACheckout(LocalError, FileNotFoundError):
+    """Neither `directory` nor the library itself lies in a checkout: there are no stacks to deploy."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"{directory} is not in a checkout of Epochal: clone it, and run this inside")
 
 
 class ProgramMissing(LocalError, FileNotFoundError):

@@ -1,0 +1,49 @@
+"""A stand-in for AWS at an address of this machine, and how clients and tools are pointed at it.
+
+The credentials are made up: the stand-ins look at the key's name at most. They are always given explicitly, so that
+no real profile of the user's is picked up, let alone sent anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+REGION = "us-east-1"
+KEY = "test"
+SECRET = "test"  # noqa: S105  a made-up one, for servers that accept it from anyone on this machine
+ACCOUNT = "000000000000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A stand-in that answers at `url`."""
+
+    url: str
+    region: str = REGION
+
+    def client(self, service: str, *, config: Config | None = None) -> Any:
+        """A boto3 client of `service`, without retries unless `config` asks for them: stand-ins do not throttle."""
+        once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+        # Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
+        session: Any = boto3.Session(
+            aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name=self.region
+        )
+        return session.client(service, endpoint_url=self.url, config=once.merge(config) if config else once)
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """`base` without anything of a real account, and with what points AWS tools at this stand-in."""
+        kept = {name: value for name, value in base.items() if not name.startswith("AWS_")}
+        return kept | {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ENDPOINT_URL_S3": self.url,  # the CDK command line reads S3's on its own
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }

@@ -1,0 +1,207 @@
+"""Servers run beside a command or a test, and never left behind.
+
+Rules:
+- A server leads a process group of its own: a Ctrl-C at the terminal does not reach it, and stopping it takes the
+  processes it started along.
+- It is known by process id and birth time together, so that a recycled id is never signalled.
+- Nothing but that is needed to stop it, so another command can: `Server` is plain data that fits into a state file.
+- It is either tied to this process by `stop_at_exit`, which also covers SIGINT and SIGTERM, or left to outlive it.
+
+Only a SIGKILL of this process leaves a tied server running. POSIX only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from epochal.local.errors import PortTaken, ServerFailed
+
+HOST = "127.0.0.1"
+"""Servers listen here only: what is deployed for a test is nobody else's to reach."""
+
+POLL_SECONDS = 0.05
+LOG_END_BYTES = 4_000
+
+Tell = Callable[[str], None]
+"""Where progress goes, a line at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A process that listens on a port of this machine.
+
+    Attributes:
+        name: what people call it.
+        pid: its process id, which is its process group's too.
+        born: when that process started, in the system's own words; compared, never read.
+        port: where it listens.
+        log: the file that takes its output.
+    """
+
+    name: str
+    pid: int
+    born: str
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://{HOST}:{self.port}"
+
+
+def free_port() -> int:
+    """A port that nothing listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start(
+    name: str, command: Sequence[str], *, port: int, log: Path, environment: Mapping[str, str] | None = None
+) -> Server:
+    """Start `command`, which is to listen on `port`, with its output in `log`.
+
+    Raises `PortTaken` when another program listens there already. Without `environment` it inherits this one's.
+    """
+    _refuse_taken(port)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # Unlike subprocess.Popen this leaves no object that complains when the server outlives it.
+    pid = os.posix_spawnp(
+        command[0],
+        list(command),
+        os.environ if environment is None else environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.fspath(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setpgroup=0,
+    )
+    return Server(name=name, pid=pid, born=_birth(pid) or "", port=port, log=log)
+
+
+def wait_until_ready(
+    server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell | None = None
+) -> None:
+    """Return once `ready()`; stop the server and raise `ServerFailed` if it ends first or takes over `seconds`."""
+    started = time.monotonic()
+    told = 0
+    while not ready():
+        waited = time.monotonic() - started
+        if not alive(server):
+            raise ServerFailed(server.name, "ended while it was starting", _log_end(server))
+        if waited > seconds:
+            stop(server)
+            raise ServerFailed(server.name, f"was not ready after {seconds:.0f} s", _log_end(server))
+        if tell is not None and waited >= told + 1:
+            told = int(waited)
+            tell(f"{server.name} is starting, {told} s")
+        time.sleep(POLL_SECONDS)
+    if not alive(server):
+        # What answered is someone else's: it took the port between the check and the start.
+        raise ServerFailed(server.name, "ended, and another program answers on its port", _log_end(server))
+
+
+def answers(url: str, *, seconds: float = 1.0) -> bool:
+    """Whether anything speaks HTTP at `url`, be it to refuse."""
+    try:
+        with urllib.request.urlopen(url, timeout=seconds):  # noqa: S310  the address is ours, on this machine
+            return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        return True
+    except OSError:
+        return False
+
+
+def alive(server: Server) -> bool:
+    """Whether that very process still runs."""
+    with suppress(ChildProcessError):  # not our child: another command started it
+        os.waitpid(server.pid, os.WNOHANG)
+    return _birth(server.pid) == server.born
+
+
+def stop(server: Server, *, seconds: float = 5.0) -> None:
+    """End the server and all it started: asked first, and after `seconds` made to. Does nothing if it is gone."""
+    if not alive(server):
+        return
+    _signal_group(server, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while alive(server) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    # The group outlives its leader while a member runs, so this reaches what the leader left behind.
+    _signal_group(server, signal.SIGKILL)
+    while alive(server):
+        time.sleep(POLL_SECONDS)
+
+
+def stop_at_exit(server: Server) -> None:
+    """Tie the server to this process: it ends when this process does, on SIGTERM too."""
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    ):
+        # By default SIGTERM ends Python without running what is registered for its exit.
+        signal.signal(signal.SIGTERM, _leave)
+    atexit.register(_stop_in_owner, server, os.getpid())
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _stop_in_owner(server: Server, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child inherits the registration, not the server
+        stop(server)
+
+
+def _signal_group(server: Server, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
+        os.killpg(server.pid, number)
+
+
+def _refuse_taken(port: int) -> None:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        if probe.connect_ex((HOST, port)) == 0:
+            raise PortTaken(port)
+
+
+def _birth(pid: int) -> str | None:
+    """When the process with this id started; None when there is none."""
+    proc = Path("/proc")
+    if (proc / "self").exists():
+        try:
+            # The program's name, in parentheses, may hold anything; the fields after it are numbers (proc(5)).
+            fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return fields[19]
+    listed = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.strip() or None
+
+
+def _log_end(server: Server) -> str:
+    try:
+        content = server.log.read_bytes()
+    except FileNotFoundError:
+        return ""
+    return content[-LOG_END_BYTES:].decode(errors="replace").strip()
