@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips import pruning
+from epochal.layout.tips import archiving, pruning
 from epochal.layout.tips.append import append, read
 from epochal.layout.tips.batch import Batch, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving
@@ -153,6 +153,18 @@ class Streams:
         steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         found = self.driver.run(steps)
         return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
+
+    def copy_to_archive(self, stream: str, before: int) -> int:
+        """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.
+
+        Raises:
+            InvalidInput: there is no archive, or events were pruned before they were archived.
+        """
+        if self.archive is None:
+            raise InvalidInput("archive", "the store was given none")
+        etags = iter(self._etag, "")
+        steps = archiving.archive(self.table, self.archive.table, stream_name(stream), before, etags)
+        return self.driver.run(steps)
 
     def within(self, seconds: float) -> Streams:
         """The same store, whose calls give up `seconds` from now."""

@@ -1,0 +1,58 @@
+"""Copying events to an archive, a table of the same layout, before they are pruned.
+
+The archive's stream has the same events at the same indices, to the byte, so a reader goes on from one to the other.
+Copying resumes where the archive's version says, whoever copied last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.tips.append import append, read
+from epochal.layout.tips.batch import Batch, Known, Written
+from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.items import Span, span_size
+from epochal.layout.tips.reading import advance, begin
+from epochal.layout.tips.writes import token_of, version_of
+from epochal.model.versions import NO_STREAM
+from epochal.plan.ops import Steps
+
+UNMARKED: Final = bytes(16)
+"""Copied events keep the append ids they have; this one matches none of them."""
+
+_CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
+"""An archive is written once and read in long stretches: few large items."""
+
+
+def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
+    """Copy the events below `before` that the archive lacks; the version it has reached.
+
+    Args:
+        etags: fresh ones, for the archive's Tip.
+
+    Raises:
+        InvalidInput: events were pruned before they were archived.
+    """
+    while True:
+        target = yield from read(into, stream)
+        reached = 0 if target is None else target.version
+        cursor = yield from begin(table, stream, reached)
+        if cursor is None or reached >= min(before, cursor.tip.version):
+            return reached
+        if cursor.at > reached:
+            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
+        pages = yield from advance(table, cursor)
+        for span in pages.spans:
+            target = yield from _copy(into, stream, span.before(before), target, next(etags))
+
+
+def _copy(into: str, stream: str, span: Span, target: Known, etag: str) -> Steps[Known]:
+    """Append a span to the archive. Where another copier was faster, nothing happens."""
+    if not span.events or version_of(target) != span.base:
+        return target
+    batch = Batch(stream=stream, span=span, size=span_size(span), unfolds=None, etag=etag, append_id=UNMARKED)
+    expected = NO_STREAM if target is None else token_of(target)
+    result = yield from append(into, batch, expected, _CALVING, target)
+    return result.token if isinstance(result, Written) else target
