@@ -1,6 +1,7 @@
 """Checkpoints: a position in one partition's chain of epochs, as one 64-bit integer.
 
-The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (seed 003). Past
+The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (Equinox's DynamoStore
+architecture page). Past
 the end of a closed epoch a checkpoint is the beginning of the next one. Checkpoints of one partition are
 ordered as integers.
 """
