@@ -1,9 +1,8 @@
 """Checkpoints: a position in one partition's chain of epochs, as one 64-bit integer.
 
-The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (Equinox's DynamoStore
-architecture page). Past
-the end of a closed epoch a checkpoint is the beginning of the next one. Checkpoints of one partition are
-ordered as integers.
+The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's
+DynamoStore architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next
+one. Checkpoints of one partition are ordered as integers.
 """
 
 from __future__ import annotations
