@@ -4,7 +4,9 @@
     ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
     │   └── TooLarge                     a body, item or transaction over a limit: carries size and limit
     ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict`
-    instead
+    │   └── Contended                    a decision was overtaken by other writers at each of its attempts
+    ├── EventsPruned (LookupError)       a state needs events that are pruned and in no archive
+    ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
     ├── StreamDeleted                    the stream carries a tombstone and takes no more events
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
     ├── CorruptData                      what is stored breaks a format or leaves a hole
@@ -50,6 +52,35 @@ class WrongExpectedVersion(EpochalError):
         self.stream = stream
         self.expected = expected
         self.actual = actual
+
+
+class Contended(WrongExpectedVersion):
+    """A decision was made `attempts` times, and each time another writer was faster."""
+
+    def __init__(self, stream: str, expected: int, actual: int, attempts: int) -> None:
+        super().__init__(stream, expected, actual)
+        self.args = (f"{stream}: overtaken by other writers at each of {attempts} attempts",)
+        self.attempts = attempts
+
+
+class EventsPruned(EpochalError, LookupError):
+    """The state of `stream` needs the events from index `needed` on; there are none below `low_water`."""
+
+    def __init__(self, stream: str, needed: int, low_water: int) -> None:
+        super().__init__(f"{stream}: events from {needed} on are needed, those below {low_water} are pruned")
+        self.stream = stream
+        self.needed = needed
+        self.low_water = low_water
+
+
+class UnknownType(EpochalError, LookupError):
+    """`stream` holds, at `index`, an event or unfold of a type that the codec given does not know."""
+
+    def __init__(self, stream: str, index: int, kind: str) -> None:
+        super().__init__(f"{stream}: the codec does not know type {kind} (index {index})")
+        self.stream = stream
+        self.index = index
+        self.kind = kind
 
 
 class StreamDeleted(EpochalError):

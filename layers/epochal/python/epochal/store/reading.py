@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TypeVar
 
-from epochal.layout.tips.items import read_event
-from epochal.layout.tips.reading import Cursor, Pages, advance, begin
+from epochal.layout.tips.items import Tip, read_event
+from epochal.layout.tips.reading import Cursor, Pages, advance, begin, stand
 from epochal.model.events import Claim, Recorded
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -37,6 +37,11 @@ class Reader:
         """Events from `start` on, at most `limit`."""
         found = self._walk(stream, self._begin(stream, start, direction), start, limit)
         return found if limit is None else islice(found, limit)
+
+    def onward(self, tip: Tip, start: int | None, direction: Direction) -> Iterator[Recorded]:
+        """Events from `start` on of the stream that `tip` heads: no request for what the Tip itself carries."""
+        cursor = stand(tip, start, forward=direction == "forward")
+        return self._walk(tip.stream, cursor, start, None)
 
     def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips import archiving, pruning
-from epochal.layout.tips.append import append, read
-from epochal.layout.tips.batch import Batch, Rejected, Result, Unknown, Written, batch_of
+from epochal.layout.tips.append import append, append_on, read
+from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
 from epochal.layout.tips.once import KeyRecord, append_once
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
-from epochal.model.times import format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.bodies import BodyCodec
@@ -84,11 +84,8 @@ class Streams:
             TooLarge: the events do not fit an item.
             Unavailable: see `maybe_applied`.
         """
-        stream_name(stream)
-        if not events and unfolds is None:
-            raise InvalidInput("events", "must not be empty unless unfolds are given")
         ticks = from_unix_nanoseconds(self.now())
-        batch = self._batch(stream, events, unfolds, format_ticks(ticks), idempotency_key)
+        batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is not None and expected in (ANY, STREAM_EXISTS):
             record = KeyRecord.of(stream, idempotency_key, unix_seconds(ticks))
             return _outcome(self.driver.run(append_once(self.table, batch, expected, self.calving, record)))
@@ -96,7 +93,7 @@ class Streams:
 
     def load(self, stream: str) -> StreamState | None:
         """The stream's Tip, in one strongly consistent request; None where there is no such stream."""
-        tip = self.driver.run(read(self.table, stream_name(stream)))
+        tip = self.head(stream)
         return None if tip is None else self._state(tip)
 
     def read(
@@ -175,14 +172,29 @@ class Streams:
         archive = None if self.archive is None else self.archive.reader(fetch=fetch)
         return Reader(driver=self.driver, table=self.table, codec=self.codec, fetch=fetch, archive=archive)
 
+    def head(self, stream: str) -> Tip | None:
+        """`load` in the layout's terms, for stores built on this one."""
+        return self.driver.run(read(self.table, stream_name(stream)))
+
+    def append_on(
+        self, known: Known, stream: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None = None
+    ) -> Result:
+        """`append` on exactly what is known of the Tip, in the layout's terms: a rejection brings the Tip."""
+        batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
+        return self.driver.run(append_on(self.table, batch, known, self.calving))
+
     def _batch(
         self,
         stream: str,
         events: Sequence[Event],
         unfolds: Sequence[Unfold] | None,
-        now: str,
+        ticks: Ticks,
         key: str | None,
     ) -> Batch:
+        stream_name(stream)
+        if not events and unfolds is None:
+            raise InvalidInput("events", "must not be empty unless unfolds are given")
+        now = format_ticks(ticks)
         return batch_of(
             stream,
             store_events(events, now, self.codec),

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written
+from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Settled, Unknown, Written
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
@@ -61,14 +61,29 @@ def append(
         known = yield from read(table, batch.stream)
         if not accepts(expected, known):
             return (yield from _too_late(table, batch, expected, known))
+    repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
-        sent = yield from _write(table, batch, known, calving)
-        if isinstance(sent, Token):
-            return Written(first=sent.version - batch.count, version=sent.version, token=sent)
-        settled = yield from _settle(table, batch, expected, sent, version_of(known))
-        if settled is not None:
-            return settled
-        known = sent.tip
+        result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
+        if not isinstance(result, Rejected) or not accepts(expected, result.tip):
+            return result
+        known = result.tip
+
+
+def append_on(
+    table: str, batch: Batch, known: Known, calving: Calving, *, repeatable: bool = False
+) -> Steps[Result]:
+    """Append on exactly the Tip that is known, or where there is none: any other is a rejection, and comes back.
+
+    Stricter than `append` on NO_STREAM, which a Tip without events satisfies whatever its unfolds.
+
+    Args:
+        repeatable: unfolds alone may be written again where nobody can tell whether they were.
+    """
+    sent = yield from _write(table, batch, known, calving)
+    if isinstance(sent, Token):
+        return Written(first=sent.version - batch.count, version=sent.version, token=sent)
+    settled = yield from _settle(table, batch, sent, version_of(known), repeatable=repeatable)
+    return Rejected(tip=sent.tip) if settled is None else settled
 
 
 def _told(expected: ExpectedVersion) -> Known | Unread:
@@ -102,44 +117,43 @@ def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
             return version == wanted and (etag is None or (tip is not None and tip.etag == etag))
 
 
-def settle(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip, since: int) -> Steps[Result | None]:
+def settle(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
     """What an existing Tip says about an append that another process may have made from index `since` on."""
-    return (yield from _settle(table, batch, expected, _Blocked(tip=tip), since))
+    return (yield from _settle(table, batch, _Blocked(tip=tip), since, repeatable=repeatable))
 
 
 def _settle(
-    table: str, batch: Batch, expected: ExpectedVersion, blocked: _Blocked, since: int
-) -> Steps[Result | None]:
-    """The append's outcome, or None to go on and write on the Tip that blocked it."""
+    table: str, batch: Batch, blocked: _Blocked, since: int, *, repeatable: bool
+) -> Steps[Settled | None]:
+    """How the append has already ended, or None: it has not been made."""
     tip = blocked.tip
-    if tip is not None:
-        if tip.etag == batch.etag:
-            return _already(batch, tip, tip.version - batch.count, replayed=False)
-        if blocked.ambiguous or batch.keyed:
-            earlier = yield from _earlier(table, batch, tip, since, expected)
-            if isinstance(earlier, int):
-                return _already(batch, tip, earlier, replayed=not blocked.ambiguous)
-            if earlier is Earlier.PRUNED:
-                return Unknown(first=since)
-    return None if accepts(expected, tip) else Rejected(tip=tip)
+    if tip is None:
+        return None
+    if tip.etag == batch.etag:
+        return _already(batch, tip, tip.version - batch.count, replayed=False)
+    if blocked.ambiguous or batch.keyed:
+        earlier = yield from _earlier(table, batch, tip, since, repeatable=repeatable)
+        if isinstance(earlier, int):
+            return _already(batch, tip, earlier, replayed=not blocked.ambiguous)
+        if earlier is Earlier.PRUNED:
+            return Unknown(first=since)
+    return None
 
 
 def _too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
     """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
     if tip is not None and isinstance(expected, AtVersion | Token):
-        settled = yield from _settle(table, batch, expected, _Blocked(tip=tip), expected.version)
+        settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
         if settled is not None:
             return settled
     return Rejected(tip=tip)
 
 
-def _earlier(
-    table: str, batch: Batch, tip: Tip, since: int, expected: ExpectedVersion
-) -> Steps[int | Earlier]:
+def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
     if batch.count:
         return (yield from find(table, tip, batch.append_id, since))
-    # Unfolds alone leave no trace once replaced; where any version will do, they are written again.
-    return Earlier.ABSENT if expected in (Expected.ANY, Expected.STREAM_EXISTS) else Earlier.PRUNED
+    # Unfolds alone leave no trace once replaced.
+    return Earlier.ABSENT if repeatable else Earlier.PRUNED
 
 
 def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:

@@ -83,7 +83,9 @@ class Unknown:
     first: int
 
 
-Result = Written | Rejected | Unknown
+Settled = Written | Unknown
+
+Result = Settled | Rejected
 
 Known = Tip | Token | None
 """What a writer knows of the Tip: all of it, its token, or that there is none."""

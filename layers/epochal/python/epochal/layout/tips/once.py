@@ -49,7 +49,7 @@ def append_once(
     version = 0 if tip is None else tip.version
     earliest = yield from _remember(table, record, version)
     if earliest is not None and tip is not None:
-        settled = yield from settle(table, batch, expected, tip, earliest)
+        settled = yield from settle(table, batch, tip, earliest, repeatable=True)
         if settled is not None:
             return settled
     if not accepts(expected, tip):
