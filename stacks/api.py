@@ -1,0 +1,172 @@
+"""The HTTP API: one gateway route for each of the library's routes, three functions behind them.
+
+Routes are explicit, not one `$default` for a function to take apart: so permissions, JWT scopes, throttling
+and metrics are per operation, and a path that is none is refused before anything runs.
+
+Callers sign with SigV4 (an IAM policy names the routes they may call) or, where the stage has an issuer,
+bring its tokens. There is no third way: no route is open.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, cast
+
+from aws_cdk import ArnFormat, CfnOutput, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from epochal.http.routes import ROUTES, Route
+from epochal.settings import BUCKET, INDEX_TABLE, PARTITIONS, REQUEST_SECONDS, TIPS_TABLE
+from stacks.parts import grants
+from stacks.parts.functions import Code, Function, Layers, log_group
+from stacks.stages import Stage
+from stacks.store import BODIES, StoreStack
+
+TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
+"""A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
+
+ACCESS_LOG: Final = json.dumps(
+    {
+        "requestId": "$context.requestId",
+        "requestTime": "$context.requestTime",
+        # The route, not the path: names of streams may identify people.
+        "routeKey": "$context.routeKey",
+        "status": "$context.status",
+        "error": "$context.error.message",
+        "responseLength": "$context.responseLength",
+        "responseLatency": "$context.responseLatency",
+        "integrationLatency": "$context.integrationLatency",
+        "caller": "$context.identity.userArn",
+        "subject": "$context.authorizer.claims.sub",
+        "ip": "$context.identity.sourceIp",
+    }
+)
+
+
+class ApiStack(Stack):
+    """The gateway and the functions `append`, `replay` and `feed`."""
+
+    def __init__(
+        self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
+    ) -> None:
+        super().__init__(scope, id_, **stack)
+        self.functions: Final = self._functions(stage, store, code)
+        self.api: Final = apigateway.HttpApi(
+            self,
+            "Api",
+            api_name=stage.named("api"),
+            description="Epochal: append to streams, replay them, follow the feed",
+            create_default_stage=False,
+        )
+        self._routes(stage)
+        live = self._stage(stage)
+        CfnOutput(self, "ApiUrl", value=live.url, description="Where the HTTP API is")
+        CfnOutput(self, "ApiId", value=self.api.api_id, description="Names the API in policies and metrics")
+
+    def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
+        layers = Layers(self, "Layers", code=code)
+        streams = {TIPS_TABLE: store.tips.table_name, BUCKET: store.bucket.bucket_name}
+        feed = {**streams, INDEX_TABLE: store.index.table_name, PARTITIONS: str(stage.partitions)}
+        settings = {
+            "append": ("appends, prunes and deletes", streams, _append(store)),
+            "replay": ("reads streams", streams, _replay(store)),
+            "feed": ("reads the feed", feed, _feed(store)),
+        }
+        return {
+            name: Function(
+                self,
+                name.capitalize(),
+                name=name,
+                description=description,
+                stage=stage,
+                code=code,
+                layers=layers,
+                timeout=TIMEOUT,
+                environment=environment,
+                allowed=allowed,
+            ).function
+            for name, (description, environment, allowed) in settings.items()
+        }
+
+    def _routes(self, stage: Stage) -> None:
+        authorizer = _authorizer(stage)
+        integrations = {
+            name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)
+            for name, function in self.functions.items()
+        }
+        for route in ROUTES:
+            self.api.add_routes(
+                path=route.path,
+                methods=[apigateway.HttpMethod(route.method)],
+                integration=integrations[route.function],
+                authorizer=authorizer,
+                authorization_scopes=_scopes(stage, route),
+            )
+
+    def _stage(self, stage: Stage) -> apigateway.HttpStage:
+        """The one stage of the API, at its root."""
+        live = apigateway.HttpStage(
+            self,
+            "Live",
+            http_api=self.api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=apigateway.ThrottleSettings(
+                rate_limit=stage.requests_per_second, burst_limit=stage.burst
+            ),
+        )
+        if stage.access_logs:
+            cast(apigateway.CfnStage, live.node.default_child).access_log_settings = self._access_log(stage)
+        return live
+
+    def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:
+        # Under /aws/vendedlogs/ an API adds nothing to the account's one policy on logs, which is finite.
+        group = log_group(self, "AccessLog", name=f"/aws/vendedlogs/{stage.named('api')}", stage=stage)
+        arn = self.format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=group.log_group_name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return apigateway.CfnStage.AccessLogSettingsProperty(destination_arn=arn, format=ACCESS_LOG)
+
+
+def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:
+    if stage.jwt_issuer:
+        return HttpJwtAuthorizer("Issuer", stage.jwt_issuer, jwt_audience=list(stage.jwt_audience))
+    return HttpIamAuthorizer()
+
+
+def _scopes(stage: Stage, route: Route) -> list[str] | None:
+    """Scopes of which a token must carry one; signatures have none, their policies name routes."""
+    return list(stage.jwt_scopes.get(route.scope, (route.scope,))) if stage.jwt_issuer else None
+
+
+def _append(store: StoreStack) -> list[iam.PolicyStatement]:
+    return [
+        grants.on_table(store.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        *_bodies(store, "GetObject", "PutObject"),
+        *grants.on_key(store.key, write=True),
+    ]
+
+
+def _replay(store: StoreStack) -> list[iam.PolicyStatement]:
+    return [
+        grants.on_table(store.tips, "GetItem", "Query"),
+        *_bodies(store, "GetObject"),
+        *grants.on_key(store.key, write=False),
+    ]
+
+
+def _feed(store: StoreStack) -> list[iam.PolicyStatement]:
+    return [grants.on_table(store.index, "GetItem", "Query"), *_replay(store)]
+
+
+def _bodies(store: StoreStack, *actions: str) -> list[iam.PolicyStatement]:
+    """Large bodies. Who may not list a bucket is told `access denied` for an object that is not there."""
+    return [grants.on_objects(store.bucket, BODIES, *actions), grants.on_bucket(store.bucket, "ListBucket")]

@@ -1,0 +1,85 @@
+"""All stacks of one stage, wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App, Tags
+
+from stacks.api import ApiStack
+from stacks.feed import FeedStack
+from stacks.parts.functions import Code
+from stacks.parts.vendor import Platform, vendored
+from stacks.stages import Stage, stage_from
+from stacks.store import StoreStack
+from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
+from stacks.watch import WatchStack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the functions' code comes from.
+
+    Attributes:
+        library: layer 1.
+        vendor: layer 2, given the platform it has to fit.
+        lambdas: one folder for each function.
+    """
+
+    library: Path
+    vendor: Callable[[Platform], Path]
+    lambdas: Path
+
+    @classmethod
+    def in_repository(cls, root: Path) -> Sources:
+        """The sources of the checkout at `root`."""
+        pins = root / "layers" / "vendor" / "requirements.txt"
+        return cls(
+            library=root / "layers" / "epochal",
+            vendor=lambda platform: vendored(pins, platform, root / ".cache" / "layers"),
+            lambdas=root / "lambdas",
+        )
+
+
+def deployment(app: App, sources: Sources) -> None:
+    """Add the stacks that the context asks for to `app`.
+
+    Raises:
+        BadSetting: the stage, the target or a setting is not one.
+        InstallerFailed: the second layer's wheels could not be fetched.
+    """
+    target = target_from(app.node.try_get_context("target"))
+    stage = fitted(stage_from(app.node.try_get_context("stage"), app.node.try_get_context("stages")), target)
+    code = Code(
+        library=sources.library,
+        vendor=sources.vendor(wheels(target)),
+        lambdas=sources.lambdas,
+        architecture=architecture(target),
+    )
+    _stacks(app, stage, target, code)
+    _tag(app, stage)
+
+
+def _stacks(app: App, stage: Stage, target: Target, code: Code) -> None:
+    def common(what: str) -> dict[str, Any]:
+        return {
+            "description": f"Epochal {stage.name}: {what}",
+            "synthesizer": synthesizer(target),
+            "termination_protection": stage.deletion_protection,
+        }
+
+    store = StoreStack(app, stage.named("store"), stage=stage, **common("tables and bucket"))
+    feed = FeedStack(app, stage.named("feed"), stage=stage, store=store, code=code, **common("indexer"))
+    api = ApiStack(app, stage.named("api"), stage=stage, store=store, code=code, **common("HTTP API"))
+    if target is Target.AWS:
+        WatchStack(
+            app, stage.named("watch"), stage=stage, store=store, feed=feed, api=api, **common("alarms")
+        )
+
+
+def _tag(app: App, stage: Stage) -> None:
+    for name, value in {"epochal:stage": stage.name, **stage.tags}.items():
+        Tags.of(app).add(name, value)

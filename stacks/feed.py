@@ -1,0 +1,154 @@
+"""The indexer: heads from the stream of `tips` in, entries of epochs out (DESIGN §5.7 to 5.10).
+
+The event source mapping decides what a failure costs. Its rules, with the numbers below:
+
+    only heads wake the function        calves, tombstones and unfolds are filtered out before it is paid for
+    a batch may fail in part            what the function reports is retried, what came before it stands
+    a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
+    nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
+    nothing is lost with it             the stream's next append finds the gap and heals it from the store
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, cast
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from epochal.settings import INDEX_TABLE, PARTITIONS, TIPS_TABLE
+from stacks.parts import grants
+from stacks.parts.buckets import private_bucket
+from stacks.parts.functions import Code, Function, Layers
+from stacks.stages import Stage
+from stacks.store import StoreStack
+
+TIP_INDEX: Final = 2_147_483_647
+"""The sort key of heads (FORMATS §1)."""
+
+BATCH_SIZE: Final = 1_000
+"""An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two.
+Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each."""
+
+WINDOW_SECONDS: Final = 1
+"""Under a trickle of appends this makes one entry a second out of many; an entry costs by the size of the
+epoch's Tip, so many small ones cost more than few large ones. Readers wait at most this much longer, and not
+at all under load."""
+
+PARALLELIZATION: Final = 1
+"""More would divide a shard by stream, while entries are divided by partition: every invocation would meet
+the others at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own
+anyway."""
+
+RETRIES: Final = 20
+"""The function waits out throttling by itself and sets poison aside. What still raises is a crash, which
+fails within seconds and stands alone after ten halvings that do not count, or an outage, through which twenty
+attempts last for the better part of an hour. More would let one record hold up its shard; fewer would empty a
+shard into the bucket."""
+
+MAX_AGE_SECONDS: Final = 22 * 60 * 60
+"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting."""
+
+TIMEOUT: Final = Duration.minutes(2)
+"""A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
+
+FAILURES_DAYS: Final = 90
+"""The records are evidence, not data: events are in the store, and gaps heal from there."""
+
+DESTINATION_PREFIX: Final = "aws/lambda/"
+"""Lambda chooses the keys of what it puts into a failure destination; all begin with this."""
+
+
+def heads_only() -> str:
+    """The filter: a head changed, and an append changed it.
+
+    `a` is what the latest write appended: calves lack it, and writes of unfolds, prunes and tombstones set it
+    to 0.
+    """
+    pattern = {
+        "eventName": ["INSERT", "MODIFY"],
+        "dynamodb": {"NewImage": {"i": {"N": [str(TIP_INDEX)]}, "a": {"N": [{"anything-but": ["0"]}]}}},
+    }
+    return json.dumps(pattern)
+
+
+class FeedStack(Stack):
+    """The indexer, what wakes it, and where its failures go."""
+
+    def __init__(
+        self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
+    ) -> None:
+        super().__init__(scope, id_, **stack)
+        self.failures: Final = private_bucket(
+            self,
+            "Failures",
+            kind="failures",
+            stage=stage,
+            key=store.key,
+            rules=[s3.LifecycleRule(id="evidence", expiration=Duration.days(FAILURES_DAYS))],
+        )
+        self.indexer: Final = Function(
+            self,
+            "Indexer",
+            name="indexer",
+            description="heads from the stream of tips into epochs of the index",
+            stage=stage,
+            code=code,
+            layers=Layers(self, "Layers", code=code),
+            timeout=TIMEOUT,
+            environment={
+                TIPS_TABLE: store.tips.table_name,
+                INDEX_TABLE: store.index.table_name,
+                PARTITIONS: str(stage.partitions),
+            },
+            allowed=self._allowed(store),
+        ).function
+        self.mapping: Final = self._mapping(_stream_of(store))
+
+    def _allowed(self, store: StoreStack) -> list[iam.PolicyStatement]:
+        index = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
+        return [
+            *grants.on_stream(_stream_of(store)),
+            grants.on_table(store.tips, "GetItem", "Query"),
+            grants.on_table(store.index, *index),
+            # Lambda delivers failures under the function's own role.
+            grants.on_objects(self.failures, DESTINATION_PREFIX, "PutObject"),
+            grants.on_bucket(self.failures, "ListBucket"),
+            *grants.on_key(store.key, write=True),
+        ]
+
+    def _mapping(self, stream_arn: str) -> lambda_.CfnEventSourceMapping:
+        """CloudFormation's own resource: the construct above it would grant more for the destination."""
+        mapping = lambda_.CfnEventSourceMapping
+        return mapping(
+            self,
+            "Heads",
+            function_name=self.indexer.function_name,
+            event_source_arn=stream_arn,
+            # Appends made before the mapping existed are in the stream, and belong in the feed.
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            maximum_batching_window_in_seconds=WINDOW_SECONDS,
+            parallelization_factor=PARALLELIZATION,
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=heads_only())]
+            ),
+            function_response_types=["ReportBatchItemFailures"],
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            destination_config=mapping.DestinationConfigProperty(
+                on_failure=mapping.OnFailureProperty(destination=self.failures.bucket_arn)
+            ),
+            # Counts what was given up on, which the watch stack's alarms look at.
+            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
+        )
+
+
+def _stream_of(store: StoreStack) -> str:
+    """The stream of `tips`, which its specification asks for."""
+    return cast(str, store.tips.table_stream_arn)

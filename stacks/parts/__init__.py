@@ -1,0 +1,1 @@
+"""Constructs the stacks are made of, usable in a user's own stacks as well."""

@@ -1,0 +1,145 @@
+"""A Lambda function as all of Epochal's are: two layers, a role of its own, a log of its own.
+
+Layer 1 is the library without what only developers use; layer 2 its third-party pins. Each stack makes its
+own layer versions of the same two assets: a version shared across stacks could never be replaced, since
+CloudFormation keeps exports that are in use from changing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from aws_cdk import Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from epochal.settings import LAMBDA_PYTHON
+from stacks.parts import grants
+from stacks.stages import Stage
+
+MEMORY_MB: Final = 1_024
+"""A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
+longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
+
+RUNTIME: Final = f"python{LAMBDA_PYTHON}"
+DEVELOPERS_ONLY: Final = ("cli", "local", "testing")
+_LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """Where the functions' code is, and what it has to run on.
+
+    Attributes:
+        library: folder of layer 1; `python/` is inside.
+        vendor: folder of layer 2, filled for `architecture`.
+        lambdas: folder with one folder for each function.
+    """
+
+    library: Path
+    vendor: Path
+    lambdas: Path
+    architecture: lambda_.Architecture
+
+
+class Layers(Construct):
+    """The library and its pins."""
+
+    def __init__(self, scope: Construct, id_: str, *, code: Code) -> None:
+        super().__init__(scope, id_)
+        left_out = [f"python/epochal/{room}" for room in DEVELOPERS_ONLY]
+        self.versions: Final = (
+            self._layer("Library", code, code.library, "The library", left_out),
+            self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),
+        )
+
+    def _layer(
+        self, id_: str, code: Code, folder: Path, description: str, left_out: list[str]
+    ) -> lambda_.LayerVersion:
+        return lambda_.LayerVersion(
+            self,
+            id_,
+            description=f"Epochal: {description}",
+            code=lambda_.Code.from_asset(
+                str(folder), exclude=[*left_out, *_LITTER], ignore_mode=IgnoreMode.GLOB
+            ),
+            compatible_architectures=[code.architecture],
+            compatible_runtimes=[_runtime()],
+        )
+
+
+class Function(Construct):
+    """The function in `lambdas/<name>`, allowed to write its log and what `allowed` says."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        name: str,
+        description: str,
+        stage: Stage,
+        code: Code,
+        layers: Layers,
+        timeout: Duration,
+        environment: Mapping[str, str],
+        allowed: Sequence[iam.PolicyStatement],
+    ) -> None:
+        super().__init__(scope, id_)
+        full_name = stage.named(name)
+        log = log_group(self, "Log", name=f"/aws/lambda/{full_name}", stage=stage)
+        self.function: Final = lambda_.Function(
+            self,
+            "Function",
+            function_name=full_name,
+            description=f"Epochal: {description}",
+            runtime=_runtime(),
+            architecture=code.architecture,
+            handler="handler.handler",
+            code=lambda_.Code.from_asset(
+                str(code.lambdas / name), exclude=[*_LITTER], ignore_mode=IgnoreMode.GLOB
+            ),
+            layers=list(layers.versions),
+            memory_size=MEMORY_MB,
+            timeout=timeout,
+            environment=dict(environment) | _observed(name, stage),
+            reserved_concurrent_executions=stage.reserved_concurrency.get(name),
+            role=_role(self, log, allowed),
+            log_group=log,
+        )
+
+
+def log_group(scope: Construct, id_: str, *, name: str, stage: Stage) -> logs.LogGroup:
+    """A log that forgets after the stage's days. It goes with its stack, or its name would block the next."""
+    group = logs.LogGroup(scope, id_, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
+    # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.
+    cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = stage.log_days
+    return group
+
+
+def _runtime() -> lambda_.Runtime:
+    return lambda_.Runtime(RUNTIME, lambda_.RuntimeFamily.PYTHON)
+
+
+def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicyStatement]) -> iam.Role:
+    policy = iam.PolicyDocument(statements=[grants.on_log_group(log), *allowed])
+    return iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        inline_policies={"allowed": policy},
+    )
+
+
+def _observed(name: str, stage: Stage) -> dict[str, str]:
+    """What Powertools reads: whose logs and metrics these are."""
+    return {
+        "POWERTOOLS_SERVICE_NAME": name,
+        "POWERTOOLS_METRICS_NAMESPACE": "Epochal",
+        "POWERTOOLS_LOG_LEVEL": stage.log_level,
+    }

@@ -1,0 +1,68 @@
+"""What a function may do: exact actions on exact resources, as the statements of one inline policy.
+
+CDK's own `grant_*` methods are not used: they give groups of actions with wildcards. A policy inline in its
+role comes into being together with it, so nothing that checks a role when it is attached (an event source
+mapping does) can find it without its permissions.
+
+    transactions need no action of their own: AWS checks the actions of the writes that they are made of
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+
+_KEY_READS: Final = ("Decrypt", "DescribeKey")
+_KEY_WRITES: Final = (
+    "Encrypt",
+    "GenerateDataKey",
+    "GenerateDataKeyWithoutPlaintext",
+    "ReEncryptFrom",
+    "ReEncryptTo",
+)
+
+
+def on_table(table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the items of `table`."""
+    return _allow("dynamodb", actions, [table.table_arn])
+
+
+def on_stream(stream_arn: str) -> tuple[iam.PolicyStatement, ...]:
+    """Reading a table's stream."""
+    return (
+        _allow("dynamodb", ("DescribeStream", "GetRecords", "GetShardIterator"), [stream_arn]),
+        # AWS knows no resource for this one, and refuses a mapping whose role lacks it.
+        _allow("dynamodb", ("ListStreams",), ["*"]),
+    )
+
+
+def on_objects(bucket: s3.IBucket, prefix: str, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the objects of `bucket` below `prefix`."""
+    return _allow("s3", actions, [bucket.arn_for_objects(f"{prefix}*")])
+
+
+def on_bucket(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
+    """`actions` on `bucket` itself."""
+    return _allow("s3", actions, [bucket.bucket_arn])
+
+
+def on_log_group(group: logs.ILogGroup) -> iam.PolicyStatement:
+    """Writing one's own log, and nobody else's."""
+    return _allow("logs", ("CreateLogStream", "PutLogEvents"), [group.log_group_arn])
+
+
+def on_key(key: kms.IKey | None, *, write: bool) -> tuple[iam.PolicyStatement, ...]:
+    """What a key of one's own asks of those who use what it encrypts; nothing without such a key."""
+    if key is None:
+        return ()
+    return (_allow("kms", _KEY_READS + _KEY_WRITES if write else _KEY_READS, [key.key_arn]),)
+
+
+def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)

@@ -1,0 +1,88 @@
+"""A table from its specification, and the promises a deployment adds to it: recovery, encryption, retention.
+
+`TableV2`, always with a name of its own: a second region then is a property of this resource instead of a new
+table, and a table that outlived its stack can be found again. An existing table is referenced by its stream's
+ARN, which names the table as well.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from stacks.stages import Stage
+
+_TYPES = {
+    "S": dynamodb.AttributeType.STRING,
+    "N": dynamodb.AttributeType.NUMBER,
+    "B": dynamodb.AttributeType.BINARY,
+}
+
+
+def keyed_table(
+    scope: Construct, id_: str, *, spec: TableSpec, stage: Stage, key: kms.IKey | None, existing: str = ""
+) -> dynamodb.ITableV2:
+    """The table of `spec` in `stage`: made, or taken over where `existing` is a stream's ARN."""
+    if existing:
+        return dynamodb.TableV2.from_table_attributes(
+            scope,
+            id_,
+            table_arn=existing.partition("/stream/")[0],
+            table_stream_arn=existing,
+            encryption_key=key,
+        )
+    return dynamodb.TableV2(
+        scope,
+        id_,
+        table_name=stage.named(spec.kind),
+        partition_key=_attribute(spec.partition),
+        sort_key=_attribute(spec.sort) if spec.sort else None,
+        global_secondary_indexes=[_index(index) for index in spec.indexes] or None,
+        time_to_live_attribute=spec.ttl,
+        dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else None,
+        billing=_billing(stage),
+        encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
+        point_in_time_recovery_specification=_recovery(stage),
+        deletion_protection=stage.deletion_protection,
+        removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,
+    )
+
+
+def _attribute(key: KeyAttribute) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=key.name, type=_TYPES[key.type])
+
+
+def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    projection = dynamodb.ProjectionType.KEYS_ONLY if spec.keys_only else dynamodb.ProjectionType.ALL
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=spec.name,
+        partition_key=_attribute(spec.partition),
+        sort_key=_attribute(spec.sort) if spec.sort else None,
+        projection_type=projection,
+    )
+
+
+def _billing(stage: Stage) -> dynamodb.Billing:
+    if stage.billing == "provisioned":
+        return dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.autoscaled(
+                min_capacity=stage.min_read_units, max_capacity=stage.max_read_units
+            ),
+            write_capacity=dynamodb.Capacity.autoscaled(
+                min_capacity=stage.min_write_units, max_capacity=stage.max_write_units
+            ),
+        )
+    return dynamodb.Billing.on_demand(
+        max_read_request_units=stage.max_read_units or None,
+        max_write_request_units=stage.max_write_units or None,
+    )
+
+
+def _recovery(stage: Stage) -> dynamodb.PointInTimeRecoverySpecification:
+    return dynamodb.PointInTimeRecoverySpecification(
+        point_in_time_recovery_enabled=stage.recovery_days > 0,
+        recovery_period_in_days=stage.recovery_days or None,
+    )

@@ -1,0 +1,91 @@
+"""The second layer's content: wheels for the functions' platform, fetched by pip before synthesis.
+
+pip takes wheels for another platform when told to, so no container has to imitate one. What was fetched is
+kept in a folder named after everything that decides its content; a folder that exists is complete, because it
+gets its name only then. So synthesis asks a registry once for each set of pins and platform, and never again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+RECIPE: Final = 1
+"""Raise this when `_arguments` or `_trimmed` change what ends up in the folder."""
+
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+
+
+class InstallerFailed(RuntimeError):
+    """pip could not fetch the pins; the message ends with what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What wheels have to fit.
+
+    Attributes:
+        python: `major.minor`.
+        tags: platform tags of another machine; none means this one.
+    """
+
+    python: str
+    tags: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Names the platform, this machine's included."""
+        return "-".join((self.python, *(self.tags or (sysconfig.get_platform(),))))
+
+
+def _pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
+    """The folder with the wheels of `requirements` for `platform`, laid out as a layer; fetched if missing."""
+    identity = f"{RECIPE}\n{platform.name}\n{requirements.read_text()}"
+    folder = cache / hashlib.sha256(identity.encode()).hexdigest()[:24]
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        _fetch(requirements, platform, folder, run)
+    return folder
+
+
+def _fetch(requirements: Path, platform: Platform, folder: Path, run: Run) -> None:
+    """Fill a folder beside `folder`, then rename it: another process may be doing the same."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        content = Path(scratch) / "layer"
+        answer = run(_arguments(requirements, platform, content / "python"))
+        if answer.returncode:
+            said = (answer.stderr or answer.stdout).strip()
+            raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
+        _trimmed(content / "python")
+        if not folder.exists():
+            content.rename(folder)
+
+
+def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
+    """The pins are complete, so nothing is resolved; bytecode would be for this interpreter only."""
+    foreign = ["--python-version", platform.python, "--implementation", "cp"] if platform.tags else []
+    for tag in platform.tags:
+        foreign += ["--platform", tag]
+    return [
+        "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
+        "--only-binary=:all:", *foreign, "--target", str(into), "--requirement", str(requirements),
+    ]  # fmt: skip
+
+
+def _trimmed(packages: Path) -> None:
+    """Without command-line scripts: their first line names this machine's interpreter."""
+    shutil.rmtree(packages / "bin", ignore_errors=True)

@@ -1,0 +1,83 @@
+"""Rules that settings obey: each takes what stands in `cdk.json` and returns the value, or raises.
+
+The error says what would be right and what was found; who asked adds where (`stages.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from types import MappingProxyType
+from typing import Any
+
+Rule = Callable[[Any], Any]
+
+
+def wrong(expected: str, found: object) -> ValueError:
+    """The error for `found` where `expected` should be."""
+    return ValueError(f"must be {expected}, not {found!r}")
+
+
+def a_flag(value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise wrong("true or false", value)
+    return value
+
+
+def a_number(least: int, most: int) -> Rule:
+    """A whole number from `least` to `most`."""
+
+    def rule(value: object) -> int:
+        # JSON's true is an int to Python.
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise wrong(f"a whole number from {least:,} to {most:,}", value)
+        return value
+
+    return rule
+
+
+def one_of(*choices: str | int) -> Rule:
+    """One of `choices`."""
+
+    def rule(value: object) -> object:
+        if isinstance(value, bool) or value not in choices:
+            raise wrong("one of " + ", ".join(map(str, choices)), value)
+        return value
+
+    return rule
+
+
+def a_text(pattern: str, meaning: str) -> Rule:
+    """Text that matches `pattern` as a whole; `meaning` says so in words."""
+
+    def rule(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise wrong(meaning, value)
+        return value
+
+    return rule
+
+
+def a_list(each: Rule) -> Rule:
+    """A list whose every element obeys `each`."""
+
+    def rule(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise wrong("a list", value)
+        return tuple(each(element) for element in value)
+
+    return rule
+
+
+def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
+    """An object whose every value obeys `each`, and whose keys are among `keys` where these are given."""
+
+    def rule(value: object) -> MappingProxyType[str, Any]:
+        if not isinstance(value, dict):
+            raise wrong("an object", value)
+        if keys is not None and (strangers := sorted(set(value) - set(keys))):
+            raise wrong(f"an object with keys among {', '.join(keys)}", strangers[0])
+        return MappingProxyType({key: each(element) for key, element in value.items()})
+
+    return rule

@@ -1,0 +1,73 @@
+"""Where the stacks go: AWS, or the AWS that is embedded for development and tests.
+
+`-c target=embedded` is the one value in which a local deployment differs. What follows from it:
+
+    embedded    functions run on this machine's interpreter, so the second layer holds this machine's wheels
+                no data is kept, whatever the stage says
+                the deploying user's own credentials suffice: no roles from a bootstrapped account
+                no WatchStack: composite and metric-math alarms are not emulated (docs/decisions/0023)
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, IStackSynthesizer
+from aws_cdk import aws_lambda as lambda_
+
+from epochal.settings import LAMBDA_PYTHON
+from stacks.parts.vendor import Platform
+from stacks.stages import BadSetting, Stage
+
+LAMBDA: Final = Platform(
+    python=LAMBDA_PYTHON,
+    # Amazon Linux 2023 has glibc 2.34: both tags fit, and most wheels carry one of them.
+    tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"),
+)
+
+
+class Target(Enum):
+    """A kind of AWS to deploy to."""
+
+    AWS = "aws"
+    EMBEDDED = "embedded"
+
+
+def target_from(name: object) -> Target:
+    """The target that context `target` names."""
+    try:
+        return Target(name)
+    except ValueError:
+        raise BadSetting(
+            "target", f"must be one of {', '.join(t.value for t in Target)}, not {name!r}"
+        ) from None
+
+
+def architecture(target: Target) -> lambda_.Architecture:
+    """Graviton costs a fifth less for the same work; what is embedded runs on the machine at hand."""
+    if target is Target.EMBEDDED and platform.machine() in ("x86_64", "AMD64"):
+        return lambda_.Architecture.X86_64
+    return lambda_.Architecture.ARM_64
+
+
+def wheels(target: Target) -> Platform:
+    """Which wheels the second layer needs."""
+    if target is Target.AWS:
+        return LAMBDA
+    return Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def synthesizer(target: Target) -> IStackSynthesizer:
+    """How assets and templates travel: through bootstrap roles, or with the caller's own credentials."""
+    return DefaultStackSynthesizer() if target is Target.AWS else CliCredentialsStackSynthesizer()
+
+
+def fitted(stage: Stage, target: Target) -> Stage:
+    """The stage as this target can honour it."""
+    if target is Target.AWS:
+        return stage
+    return replace(stage, retain=False, deletion_protection=False)
