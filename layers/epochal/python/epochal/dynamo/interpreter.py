@@ -100,6 +100,7 @@ def _query(op: Query) -> dict[str, Any]:
         "KeyConditionExpression": keys,
         "ConsistentRead": op.consistent,
         "ScanIndexForward": op.forward,
+        **({"IndexName": op.index} if op.index is not None else {}),
         **({"Limit": op.limit} if op.limit is not None else {}),
         **({"ExclusiveStartKey": op.after} if op.after is not None else {}),
         **expressions.parameters(),

@@ -47,6 +47,7 @@ class Query:
     Attributes:
         partition: name and value of the partition key.
         sort: name, lowest and highest value of the sort key (both inclusive), where it is bounded.
+        index: a secondary index, which must be read without consistency.
         limit: items at most.
         after: the last key of the page before.
     """
@@ -54,6 +55,7 @@ class Query:
     table: str
     partition: tuple[str, AttributeValue]
     sort: tuple[str, AttributeValue, AttributeValue] | None = None
+    index: str | None = None
     consistent: bool = True
     forward: bool = True
     limit: int | None = None

@@ -29,6 +29,11 @@ class IndexSpec:
     sort: KeyAttribute | None = None
     keys_only: bool = False
 
+    def key_names(self, table: TableSpec) -> tuple[str, ...]:
+        """Key attributes of an entry: the index's own, then the table's."""
+        own = (self.partition.name,) if self.sort is None else (self.partition.name, self.sort.name)
+        return (*own, *(name for name in table.keys if name not in own))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:

@@ -35,7 +35,7 @@ from epochal.plan.ops import (
     TransactionWrite,
 )
 from epochal.plan.sizes import item_size
-from epochal.plan.tables import TableSpec
+from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, Key
 
 _Sort = Any
@@ -131,17 +131,16 @@ class MemoryTables:
 
     def _query(self, query: Query) -> Items:
         stored = self._table(query.table)
-        partition = comparable(query.partition[1])
-        keys = _between(stored.spec, stored.order.get(partition, []), query)
-        items = stored.partitions.get(partition, {})
-        taken, total = [], 0
-        for sort in keys:
-            item = items[sort]
+        names = (
+            stored.spec.keys if query.index is None else _index_of(stored.spec, query).key_names(stored.spec)
+        )
+        taken: list[Item] = []
+        total = 0
+        for item in _rows(stored, query) if query.index is None else _indexed_rows(stored, query):
             total += item_size(item)
             taken.append(item)
             if len(taken) == query.limit or total >= limits.PAGE_BYTES:
-                last = {name: item[name] for name in stored.spec.keys}
-                return Items(items=tuple(taken), last=last)
+                return Items(items=tuple(taken), last={name: item[name] for name in names})
         return Items(items=tuple(taken))
 
     def _transact(self, op: Transact) -> Reply:
@@ -171,6 +170,12 @@ def _key(write: TransactionWrite) -> Key:
     return write.item if isinstance(write, Put) else write.key
 
 
+def _rows(stored: _Table, query: Query) -> Iterator[Item]:
+    partition = comparable(query.partition[1])
+    items = stored.partitions.get(partition, {})
+    return (items[sort] for sort in _between(stored.spec, stored.order.get(partition, []), query))
+
+
 def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
     """The sort keys a query covers, in its order."""
     low, high = 0, len(order)
@@ -185,3 +190,28 @@ def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
             high = min(high, bisect_left(order, last))
     keys = order[low:high]
     return keys if query.forward else keys[::-1]
+
+
+def _indexed_rows(stored: _Table, query: Query) -> Iterator[Item]:
+    """An index is small in tests, so it is made anew for each query: items that have its keys, in its order."""
+    spec = _index_of(stored.spec, query)
+    names = spec.key_names(stored.spec)
+    rows = [
+        item
+        for items in stored.partitions.values()
+        for item in items.values()
+        if all(name in item for name in names) and item[query.partition[0]] == query.partition[1]
+    ]
+    rows.sort(key=lambda item: [comparable(item[name]) for name in names[1:]], reverse=not query.forward)
+    if query.sort is not None:
+        name, low, high = query.sort
+        bounds = comparable(low), comparable(high)
+        rows = [item for item in rows if bounds[0] <= comparable(item[name]) <= bounds[1]]
+    if query.after is not None:
+        places = [{name: item[name] for name in names} for item in rows]
+        rows = rows[places.index(dict(query.after)) + 1 :]
+    return ({name: item[name] for name in names} if spec.keys_only else item for item in rows)
+
+
+def _index_of(spec: TableSpec, query: Query) -> IndexSpec:
+    return next(index for index in spec.indexes if index.name == query.index)

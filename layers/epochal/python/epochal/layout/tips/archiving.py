@@ -44,8 +44,9 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         if cursor.at > reached:
             raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
         pages = yield from advance(table, cursor)
+        at: Known = target
         for span in pages.spans:
-            target = yield from _copy(into, stream, span.before(before), target, next(etags))
+            at = yield from _copy(into, stream, span.before(before), at, next(etags))
 
 
 def _copy(into: str, stream: str, span: Span, target: Known, etag: str) -> Steps[Known]:

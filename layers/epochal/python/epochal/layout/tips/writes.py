@@ -79,10 +79,16 @@ def extend(table: str, batch: Batch, known: Tip | Token) -> tuple[Update, Token]
 def restart(table: str, batch: Batch, tip: Tip) -> tuple[Update, Token]:
     """Leave only the new events in the Tip: what it carried is in calves."""
     changes = [Set(name, value) for name, value in events_attributes(batch.span).items()]
-    changes.append(Set("b", number(tip.calved + event_bytes(tip.span))))
+    calved = tip.calved + event_bytes(tip.span)
+    changes.append(Set("b", number(calved)))
     before = tip.token()
-    emptied = replace(before, size=before.size - before.carried, carried=0, events=0, appends=0)
+    size = before.size - before.carried + _calved_size(calved) - _calved_size(tip.calved)
+    emptied = replace(before, size=size, carried=0, events=0, appends=0)
     return _update(table, batch, tip, emptied, changes)
+
+
+def _calved_size(calved: int) -> int:
+    return attribute_size("b", number(calved)) if calved else 0
 
 
 def put_calf(table: str, stream: str, span: Span) -> Put:

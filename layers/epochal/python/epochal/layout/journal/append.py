@@ -1,0 +1,126 @@
+"""Appending to an aggregate: the head under its version, the events only if absent, all in one transaction.
+
+    first          the head is put with the snapshot and version 1
+    later          the head's version is raised; a payload replaces the snapshot
+    refused        the head that came back tells why:
+      ├ our append id                       appended: a response was lost
+      ├ our id at our first number          appended: a response was lost, and others have appended since
+      ├ not what was expected               conflict
+      └ the expected version, but not ours  another library wrote last: its last number is looked up, and
+      again
+
+An append id stands on the head and on the first event of each append, so that a lost response can be
+resolved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochal.errors import InvalidInput
+from epochal.layout.journal.items import Head, read_event, read_head
+from epochal.layout.journal.keys import HEAD
+from epochal.layout.journal.lookup import last_number
+from epochal.layout.journal.writes import Base, Batch, Site, lock_after, transaction
+from epochal.model.aggregates import AggregateId, Lock
+from epochal.model.versions import NO_STREAM, AtVersion, Expected
+from epochal.plan.ops import Done, Get, Refusal, Steps
+
+ExpectedLock = Expected | AtVersion | Lock
+"""What a writer expects of an aggregate. A lock in full makes the append one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Committed: events `first` to `lock.seq_nr`."""
+
+    first: int
+    lock: Lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Not committed: this head stood in the way; None where there is no such aggregate."""
+
+    head: Head | None
+
+
+def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | Rejected]:
+    """Append `batch`.
+
+    Raises:
+        InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not
+        join
+            the events there are.
+    """
+    base = Base(lock=expected) if isinstance(expected, Lock) else Base()
+    if not isinstance(expected, Lock) and expected is not NO_STREAM:
+        head = yield from read(site, batch.aggregate)
+        if not accepts(expected, head):
+            return Rejected(head=head)
+        base = yield from base_of(site, head, batch.aggregate)
+    while True:
+        reply = yield transaction(site, batch, base)
+        if isinstance(reply, Done):
+            return Written(first=base.first, lock=lock_after(batch, base))
+        head = yield from _in_the_way(site, batch, reply)
+        if (yield from _was_ours(site, batch, base, head, reply)):
+            return Written(first=base.first, lock=lock_after(batch, base))
+        if not accepts(expected, head):
+            return Rejected(head=head)
+        base = yield from _again(site, batch, expected, head)
+
+
+def read(site: Site, aggregate: AggregateId) -> Steps[Head | None]:
+    """The head, strongly consistent; None where there is no such aggregate."""
+    reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
+    return None if reply.item is None else read_head(reply.item, aggregate)
+
+
+def accepts(expected: ExpectedLock, head: Head | None) -> bool:
+    """Whether a head is what a writer expects."""
+    match expected:
+        case Expected.ANY:
+            return True
+        case Expected.NO_STREAM:
+            return head is None
+        case Expected.STREAM_EXISTS:
+            return head is not None
+        case AtVersion(version=version):
+            return (0 if head is None else head.version) == version
+        case Lock(version=version):
+            return head is not None and head.version == version
+
+
+def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base]:
+    """What an append on this head builds on."""
+    if head is None:
+        return Base()
+    if head.lock is not None:
+        return Base(lock=head.lock)
+    last = yield from last_number(site, aggregate)
+    return Base(lock=Lock(version=head.version, seq_nr=last), looked_up=True)
+
+
+def _in_the_way(site: Site, batch: Batch, reply: Refusal) -> Steps[Head | None]:
+    """The head as it is now: the one that came back, or where only an event stood in the way, read."""
+    if reply.failed[0]:
+        return None if reply.item is None else read_head(reply.item, batch.aggregate)
+    return (yield from read(site, batch.aggregate))
+
+
+def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Refusal) -> Steps[bool]:
+    if head is not None and head.append_id == batch.append_id:
+        return True
+    if not reply.ambiguous:
+        return False
+    stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
+    return stored.item is not None and read_event(stored.item).append_id == batch.append_id
+
+
+def _again(site: Site, batch: Batch, expected: ExpectedLock, head: Head | None) -> Steps[Base]:
+    base = yield from base_of(site, head, batch.aggregate)
+    if isinstance(expected, Lock) and base.lock != expected:
+        last = 0 if base.lock is None else base.lock.seq_nr
+        raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
+    return base

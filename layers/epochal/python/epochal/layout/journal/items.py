@@ -1,0 +1,130 @@
+"""Events and snapshots to items and back. This outlives the code: see FORMATS §2 before touching a name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.model.aggregates import AggregateId, Lock
+from epochal.plan.values import Item, binary, number, read_list, read_number, read_text, text
+
+NO_TTL: Final = 0
+"""`ttl` of live snapshots: DynamoDB does not expire it, and older libraries look for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event as the journal holds it. `payload` is UTF-8 JSON, by default `{"type","data"}`."""
+
+    seq_nr: int
+    payload: bytes
+    occurred_at: str
+    event_type: str | None = None
+    append_id: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """An aggregate's head.
+
+    Attributes:
+        version: of the optimistic lock.
+        payload: the snapshot.
+        last_seq_nr: the last event; None where another library has written since, so that it must be looked
+            up. payload_seq_nr: what the payload has folded in; None likewise. append_id: of the latest append
+            by us.
+    """
+
+    aggregate: AggregateId
+    version: int
+    payload: bytes
+    last_seq_nr: int | None
+    payload_seq_nr: int | None
+    append_id: bytes | None
+
+    @property
+    def lock(self) -> Lock | None:
+        """What the next append needs; None where the last number must be looked up first."""
+        return None if self.last_seq_nr is None else Lock(version=self.version, seq_nr=self.last_seq_nr)
+
+
+def write_event(keys: KeyResolver, aggregate: AggregateId, event: StoredEvent) -> Item:
+    """A journal item."""
+    item = {
+        **keys.key(aggregate, event.seq_nr),
+        "aid": text(str(aggregate)),
+        "seq_nr": number(event.seq_nr),
+        "payload": binary(event.payload),
+        "occurred_at": text(event.occurred_at),
+    }
+    if event.event_type is not None:
+        item["event_type"] = text(event.event_type)
+    if event.append_id is not None:
+        item["append_id"] = binary(event.append_id)
+    return item
+
+
+def read_event(item: Item) -> StoredEvent:
+    """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are
+    kept.
+    """
+    occurred_at = item.get("occurred_at", {"S": ""})
+    return StoredEvent(
+        seq_nr=int(item["seq_nr"]["N"]),
+        payload=bytes(item["payload"]["B"]),
+        occurred_at=occurred_at.get("S") or occurred_at.get("N", ""),
+        event_type=read_text(item, "event_type") or _wrapped_type(item),
+        append_id=bytes(item["append_id"]["B"]) if "append_id" in item else None,
+    )
+
+
+def read_head(item: Item, aggregate: AggregateId) -> Head:
+    """Decode a head; what was written before another library's last write is taken for unknown."""
+    version = read_number(item, "version")
+    if version is None or "payload" not in item:
+        raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")
+    ours = read_number(item, "head_version") == version
+    return Head(
+        aggregate=aggregate,
+        version=version,
+        payload=bytes(item["payload"]["B"]),
+        last_seq_nr=read_number(item, "last_seq_nr") if ours else None,
+        payload_seq_nr=read_number(item, "payload_seq_nr") if ours else None,
+        append_id=bytes(item["append_id"]["B"]) if ours and "append_id" in item else None,
+    )
+
+
+def write_copy(keys: KeyResolver, aggregate: AggregateId, lock: Lock, payload: bytes, now: int) -> Item:
+    """A kept copy of the snapshot that left the head at `lock`."""
+    return {
+        **keys.key(aggregate, lock.seq_nr),
+        "aid": text(str(aggregate)),
+        "seq_nr": number(lock.seq_nr),
+        "payload": binary(payload),
+        "version": number(lock.version),
+        "ttl": number(NO_TTL),
+        "last_updated_at": number(now),
+        "active_ttl_seq_nr": number(lock.seq_nr),
+    }
+
+
+def is_head(item: Item) -> bool:
+    """Whether a snapshot item is a head, not a kept copy."""
+    return read_number(item, "seq_nr") == HEAD
+
+
+def head_types(item: Item) -> tuple[str, ...]:
+    """Types of the events that the latest append of ours added."""
+    return tuple(kind["S"] for kind in read_list(item, "last_event_types"))
+
+
+def _wrapped_type(item: Item) -> str | None:
+    """The type inside a payload that another library wrote; None where it is not wrapped."""
+    try:
+        kind = json.loads(item["payload"]["B"])["type"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return kind if isinstance(kind, str) else None

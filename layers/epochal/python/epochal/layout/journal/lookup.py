@@ -1,0 +1,37 @@
+"""The number of an aggregate's last event, where no head tells: searched in the journal, by key,
+consistently.
+
+Events are numbered from 1 without holes, so existence is monotonic: a few batches of probes, each narrowing
+the bounds 26-fold, find the last among millions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from epochal.layout.journal.writes import Site
+from epochal.model.aggregates import AggregateId
+from epochal.plan.ops import BatchGet, Steps
+
+PROBES: Final = 25
+_POWERS: Final = tuple(1 << exponent for exponent in range(PROBES))
+
+
+def last_number(site: Site, aggregate: AggregateId) -> Steps[int]:
+    """The greatest number in the journal; 0 where there is none."""
+    found = yield from _present(site, aggregate, _POWERS)
+    low = max(found, default=0)
+    high = min((probe for probe in _POWERS if probe > low), default=1 << PROBES)
+    while high - low > 1:
+        step = max(1, (high - low) // (PROBES + 1))
+        probes = tuple(range(low + step, high, step))[:PROBES]
+        found = yield from _present(site, aggregate, probes)
+        low = max(found, default=low)
+        high = min((probe for probe in probes if probe > low), default=high)
+    return low
+
+
+def _present(site: Site, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:
+    keys = tuple(site.keys.key(aggregate, probe) for probe in numbers)
+    reply = yield BatchGet(table=site.journal, keys=keys)
+    return [int(item["seq_nr"]["N"]) for item in reply.items]

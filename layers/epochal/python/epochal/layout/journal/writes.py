@@ -1,0 +1,136 @@
+"""The transaction of an append, as a plan. Pure arithmetic on FORMATS §2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from epochal.errors import InvalidInput
+from epochal.layout.journal.items import NO_TTL, StoredEvent, write_copy, write_event
+from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.model.aggregates import AggregateId, Lock
+from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.ops import Put, Set, Transact, Update
+from epochal.plan.values import AttributeValue, binary, number, sequence, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where aggregates are: the two tables, and how keys are made."""
+
+    journal: str
+    snapshot: str
+    keys: KeyResolver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One append to an aggregate.
+
+    Attributes:
+        events: at least one, in order; numbered when the head is known.
+        payload: the state with these events folded in; None keeps the snapshot as it is.
+        append_id: 16 random bytes, the same over all tries.
+        now: epoch milliseconds.
+        keep_copy: also keep the new snapshot under its number.
+    """
+
+    aggregate: AggregateId
+    events: tuple[StoredEvent, ...]
+    payload: bytes | None
+    append_id: bytes
+    now: int
+    keep_copy: bool = False
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of the events."""
+        return tuple(event.event_type or "" for event in self.events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What an append builds on.
+
+    Attributes:
+        lock: None for an aggregate's first append.
+        looked_up: another library wrote last, and the last number was looked up in the journal, so that only
+            the
+            version can be a condition, and nobody knows what the payload has folded in.
+    """
+
+    lock: Lock | None = None
+    looked_up: bool = False
+
+    @property
+    def first(self) -> int:
+        """Number of the next event."""
+        return 1 if self.lock is None else self.lock.seq_nr + 1
+
+
+def lock_after(batch: Batch, base: Base) -> Lock:
+    """The lock that an append leaves."""
+    version = 1 if base.lock is None else base.lock.version + 1
+    return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
+
+
+def transaction(site: Site, batch: Batch, base: Base) -> Transact:
+    """The head, the events, and the kept copy where one is wanted; head first.
+
+    Raises:
+        InvalidInput: an aggregate's first append comes without a snapshot.
+    """
+    after = lock_after(batch, base)
+    writes: list[Put | Update] = [_head(site, batch, base, after)]
+    for offset, event in enumerate(batch.events):
+        numbered = replace(
+            event, seq_nr=base.first + offset, append_id=batch.append_id if offset == 0 else None
+        )
+        item = write_event(site.keys, batch.aggregate, numbered)
+        writes.append(Put(table=site.journal, item=item, condition=Absent("pkey")))
+    if batch.keep_copy and batch.payload is not None:
+        copy = write_copy(site.keys, batch.aggregate, after, batch.payload, batch.now)
+        writes.append(Put(table=site.snapshot, item=copy))
+    return Transact(writes=tuple(writes))
+
+
+def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
+    ours = {
+        "version": number(after.version),
+        "last_updated_at": number(batch.now),
+        "last_seq_nr": number(after.seq_nr),
+        "last_event_types": sequence(map(text, batch.types)),
+        "head_version": number(after.version),
+        "append_id": binary(batch.append_id),
+    }
+    if batch.payload is not None:
+        ours |= {"payload": binary(batch.payload), "payload_seq_nr": number(after.seq_nr)}
+    if base.lock is None:
+        return _first_head(site, batch, ours)
+    return Update(
+        table=site.snapshot,
+        key=site.keys.key(batch.aggregate, HEAD),
+        sets=tuple(Set(name, value) for name, value in ours.items()),
+        removes=("payload_seq_nr",) if base.looked_up and batch.payload is None else (),
+        condition=_unchanged(base.lock, looked_up=base.looked_up),
+    )
+
+
+def _first_head(site: Site, batch: Batch, ours: dict[str, AttributeValue]) -> Put:
+    if batch.payload is None:
+        raise InvalidInput("snapshot", "an aggregate's first event needs one")
+    item = {
+        **site.keys.key(batch.aggregate, HEAD),
+        "aid": text(str(batch.aggregate)),
+        "seq_nr": number(HEAD),
+        "ttl": number(NO_TTL),
+        **ours,
+    }
+    return Put(table=site.snapshot, item=item, condition=Absent("pkey"))
+
+
+def _unchanged(lock: Lock, *, looked_up: bool) -> Condition:
+    version = equals("version", number(lock.version))
+    if looked_up:
+        return version
+    ours = equals("head_version", number(lock.version))
+    return All((version, ours, equals("last_seq_nr", number(lock.seq_nr))))

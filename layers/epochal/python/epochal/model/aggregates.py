@@ -1,0 +1,116 @@
+"""Aggregates of the `journal` layout: ids, events, snapshots.
+
+An id is `<type>-<value>`. Types may hold `-` themselves (`user-account`), so an id is told apart only where
+no registered type, followed by `-`, begins another: `AggregateTypes` sees to that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.model.names import MAX_NAME_BYTES
+
+_PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateId:
+    """An aggregate's type and value. Make it with `aggregate_id`, which checks both."""
+
+    type: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.type}-{self.value}"
+
+
+def aggregate_id(kind: str, value: str) -> AggregateId:
+    """Parse an aggregate's id.
+
+    Raises:
+        InvalidInput: `type` or `value` is empty or has other characters than stream names have, or both
+            together exceed 512 bytes.
+    """
+    for field, text in (("type", kind), ("value", value)):
+        if not text:
+            raise InvalidInput(field, "must not be empty")
+        if not _PART.fullmatch(text):
+            raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+    if len(kind) + len(value) + 1 > MAX_NAME_BYTES:
+        raise InvalidInput("value", f"the id must be at most {MAX_NAME_BYTES} bytes")
+    return AggregateId(type=kind, value=value)
+
+
+class AggregateTypes:
+    """The types a store serves; ids of different types can never be equal."""
+
+    def __init__(self, types: Iterable[str]) -> None:
+        self._types = frozenset(types)
+        for kind in self._types:
+            aggregate_id(kind, "x")
+            for other in self._types:
+                if other.startswith(f"{kind}-"):
+                    raise InvalidInput(
+                        "types", f"{kind!r} followed by - begins {other!r}: ids would be ambiguous"
+                    )
+
+    def id(self, kind: str, value: str) -> AggregateId:
+        """The id of an aggregate of a registered type; raises `InvalidInput` for any other."""
+        if kind not in self._types:
+            raise InvalidInput("type", f"{kind!r} is not registered")
+        return aggregate_id(kind, value)
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self._types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateEvent:
+    """An event to persist. `data` is UTF-8 JSON; `occurred_at` ISO 8601, or None for the moment of the
+    append.
+    """
+
+    type: str
+    data: bytes
+    occurred_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAggregateEvent:
+    """An event as stored: number `seq_nr` of its aggregate, counted from 1.
+
+    `occurred_at` is as stored; other libraries store a number there, which is kept as its digits.
+    """
+
+    aggregate: AggregateId
+    seq_nr: int
+    type: str
+    data: bytes
+    occurred_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """What the next append to an aggregate needs to be one request.
+
+    Attributes:
+        version: of the optimistic lock, from 1, raised by every append.
+        seq_nr: the aggregate's last event.
+    """
+
+    version: int
+    seq_nr: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateSnapshot:
+    """An aggregate's state as of event `seq_nr`, in UTF-8 JSON, and the lock of its head."""
+
+    aggregate: AggregateId
+    data: bytes
+    seq_nr: int
+    lock: Lock

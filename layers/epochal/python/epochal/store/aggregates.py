@@ -1,0 +1,252 @@
+"""The store of the `journal` layout: aggregates with snapshots, on tables that event-store-adapter's
+libraries share.
+
+`append` takes several events at once; `persist_event` and `persist_event_and_snapshot` are the libraries' own
+calls. An append is one request, a replay two: the head, and the events after its snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.codec.wrapped import WRAPPED, PayloadFormat
+from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
+from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, read
+from epochal.layout.journal.items import Head, StoredEvent
+from epochal.layout.journal.reading import Stretch, Via, events
+from epochal.layout.journal.retention import Retention, retire
+from epochal.layout.journal.writes import Batch, Site
+from epochal.model.aggregates import (
+    AggregateEvent,
+    AggregateId,
+    AggregateSnapshot,
+    Lock,
+    RecordedAggregateEvent,
+)
+from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.versions import ANY, NO_STREAM
+from epochal.plan.ops import Steps
+from epochal.store.driver import Driver
+
+MAX_PAYLOAD_BYTES: Final = 390_000
+"""Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""
+
+_NUMBER_NAMES: Final = ("seq_nr", "sequenceNumber", "seqNr", "sequence_number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateAppended:
+    """Committed, once: events `first` to `lock.seq_nr`.
+
+    `retention_error` tells that retiring old snapshots failed afterwards; the events are safe all the same,
+    and the next append or `retire` takes it up.
+    """
+
+    first: int
+    lock: Lock
+    retention_error: EpochalError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateConflict:
+    """Not committed: the aggregate is at `version` (0: there is none), not where the caller expected it."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """An aggregate's snapshot, and the events after it. `snapshot.lock` makes the next append one request."""
+
+    snapshot: AggregateSnapshot
+    events: tuple[RecordedAggregateEvent, ...]
+
+
+def number_in(data: bytes) -> int | None:
+    """The event number a snapshot says it has folded in, under one of the names that the libraries use."""
+    state: Any = json.loads(data)
+    if not isinstance(state, dict):
+        return None
+    found = (state[name] for name in _NUMBER_NAMES if isinstance(state.get(name), int))
+    return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateStore:
+    """Aggregates in a journal and a snapshot table.
+
+    Attributes:
+        site: the tables, and how keys are made: both belong together.
+        payloads: how events and snapshots are written.
+        retention: keep copies of snapshots under their numbers; None keeps only the head.
+        via: where events are read from: base tables, or the index as the original does.
+        number_of: the event number in a snapshot that another library wrote.
+    """
+
+    driver: Driver
+    site: Site
+    payloads: PayloadFormat = WRAPPED
+    retention: Retention | None = None
+    via: Via = "table"
+    number_of: Callable[[bytes], int | None] = number_in
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def append(
+        self,
+        aggregate: AggregateId,
+        new: Sequence[AggregateEvent],
+        *,
+        snapshot: bytes | None = None,
+        expected: ExpectedLock = ANY,
+    ) -> AggregateAppended | AggregateConflict:
+        """Append events, and the state they lead to where a snapshot is given, in one transaction.
+
+        Args:
+            new: at least one; with the head and a kept copy at most 100 items and 4 MB.
+            snapshot: UTF-8 JSON; an aggregate's first append needs it.
+            expected: a `Lock`, which makes this one request, a lock's version, or any, no or some aggregate.
+
+        Raises:
+            InvalidInput: no events, a first append without snapshot, a lock whose number does not join.
+            TooLarge: a payload or the transaction.
+        """
+        if not new:
+            raise InvalidInput("events", "must not be empty")
+        nanoseconds = self.now()
+        batch = Batch(
+            aggregate=aggregate,
+            events=self._stored(new, format_ticks(from_unix_nanoseconds(nanoseconds))),
+            payload=None if snapshot is None else self._payload(aggregate.type, snapshot, "snapshot"),
+            append_id=self.fresh(16),
+            now=nanoseconds // 1_000_000,
+            keep_copy=self.retention is not None,
+        )
+        result = self.driver.run(append(self.site, batch, expected))
+        if isinstance(result, Rejected):
+            return AggregateConflict(version=0 if result.head is None else result.head.version)
+        return AggregateAppended(
+            first=result.first, lock=result.lock, retention_error=self._retire_after(aggregate, batch)
+        )
+
+    def persist_event(
+        self, aggregate: AggregateId, event: AggregateEvent, lock: Lock
+    ) -> AggregateAppended | AggregateConflict:
+        """Append one event and leave the snapshot as it is."""
+        return self.append(aggregate, (event,), expected=lock)
+
+    def persist_event_and_snapshot(
+        self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
+    ) -> AggregateAppended | AggregateConflict:
+        """Append one event with the state it leads to; without a lock it is the aggregate's first."""
+        return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
+
+    def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
+        """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
+        return self.driver.run(self._snapshot(aggregate))
+
+    def replay(self, aggregate: AggregateId) -> Replay | None:
+        """The latest snapshot and every event after it; None where there is no such aggregate."""
+        return self.driver.run(self._replay(aggregate))
+
+    def events_after(
+        self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
+    ) -> list[RecordedAggregateEvent]:
+        """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
+        if seq_nr < 0:
+            raise InvalidInput("from", "must not be negative")
+        if limit is not None and limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        return self.driver.run(self._events_after(aggregate, seq_nr, limit))
+
+    def retire(self, aggregate: AggregateId) -> int:
+        """Retire up to 100 copies of snapshots beyond those kept; how many were. Call again until it is 0."""
+        if self.retention is None:
+            raise InvalidInput("retention", "is off")
+        seconds = self.now() // 1_000_000_000
+        return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
+
+    def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
+        head = yield from read(self.site, aggregate)
+        if head is None:
+            return None
+        base = yield from base_of(self.site, head, aggregate)
+        lock = base.lock or Lock(version=head.version, seq_nr=0)
+        _, data = self.payloads.unwrap(head.payload)
+        return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=self._folded(head, data), lock=lock)
+
+    def _replay(self, aggregate: AggregateId) -> Steps[Replay | None]:
+        snapshot = yield from self._snapshot(aggregate)
+        if snapshot is None:
+            return None
+        stretch = Stretch(aggregate=aggregate, first=snapshot.seq_nr + 1, last=snapshot.lock.seq_nr)
+        if stretch.count < 0 or snapshot.seq_nr > snapshot.lock.seq_nr:
+            raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
+        found = yield from events(self.site, stretch, self.via)
+        return Replay(snapshot=snapshot, events=tuple(self._recorded(aggregate, each) for each in found))
+
+    def _events_after(
+        self, aggregate: AggregateId, seq_nr: int, limit: int | None
+    ) -> Steps[list[RecordedAggregateEvent]]:
+        head = yield from read(self.site, aggregate)
+        base = yield from base_of(self.site, head, aggregate)
+        last = base.first - 1 if limit is None else min(base.first - 1, seq_nr + limit)
+        found = yield from events(
+            self.site, Stretch(aggregate=aggregate, first=seq_nr + 1, last=last), self.via
+        )
+        return [self._recorded(aggregate, each) for each in found]
+
+    def _folded(self, head: Head, data: bytes) -> int:
+        """What the snapshot has folded in; where another library wrote it, it must say so itself."""
+        number = head.payload_seq_nr if head.payload_seq_nr is not None else self.number_of(data)
+        if number is None:
+            raise CorruptData(
+                f"{head.aggregate}: another library wrote its snapshot, and `number_of` finds no number in it"
+            )
+        return number
+
+    def _stored(self, new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
+        return tuple(
+            StoredEvent(
+                seq_nr=0,
+                payload=self._payload(event.type, event.data, f"events[{position}].data"),
+                occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),
+                event_type=event.type,
+            )
+            for position, event in enumerate(new)
+        )
+
+    def _payload(self, kind: str, data: bytes, field: str) -> bytes:
+        payload = self.payloads.wrap(kind, data)
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
+        return payload
+
+    def _recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+        kind, data = self.payloads.unwrap(event.payload)
+        return RecordedAggregateEvent(
+            aggregate=aggregate,
+            seq_nr=event.seq_nr,
+            type=event.event_type or kind or "",
+            data=data,
+            occurred_at=event.occurred_at,
+        )
+
+    def _retire_after(self, aggregate: AggregateId, batch: Batch) -> EpochalError | None:
+        """Retention after a commit: what goes wrong is reported beside it, never instead of it."""
+        if self.retention is None or batch.payload is None:
+            return None
+        try:
+            self.retire(aggregate)
+        except EpochalError as error:
+            return error
+        return None
+
+
+def _moment(given: str | None, now: str, field: str) -> str:
+    return now if given is None else format_ticks(parse_time(given, field))
