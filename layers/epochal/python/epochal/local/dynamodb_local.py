@@ -73,8 +73,9 @@ def start(places: Places, *, port: int | None = None, tell: Tell | None = None) 
         "-port",
         str(port),
     ]
-    log = places.running / f"dynamodb-local-{port}.log"
-    server = processes.start("DynamoDB Local", command, port=port, log=log)
+    server = processes.start(
+        "DynamoDB Local", command, port=port, directory=places.running / f"dynamodb-local-{port}"
+    )
     processes.stop_at_exit(server)
     processes.wait_until_ready(
         server, functools.partial(processes.answers, server.url), seconds=READY_SECONDS, tell=tell

@@ -68,6 +68,14 @@ class NotRunning(LocalError, ConnectionError):
     """The embedded AWS is not up, or nothing has been deployed to it."""
 
 
+class OutputMissing(LocalError, LookupError):
+    """No stack has the output `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the deployment has no output {name}: were stacks left out?")
+        self.name = name
+
+
 class CommandFailed(LocalError, RuntimeError):
     """`command` ended with `status`; `output_end` is the last it wrote."""
 

@@ -5,6 +5,7 @@ Rules:
   processes it started along.
 - It is known by process id and birth time together, so that a recycled id is never signalled.
 - Nothing but that is needed to stop it, so another command can: `Server` is plain data that fits into a state file.
+- It works in a directory of its own, which takes its log and all it leaves lying about, and goes when it is stopped.
 - It is either tied to this process by `stop_at_exit`, which also covers SIGINT and SIGTERM, or left to outlive it.
 
 Only a SIGKILL of this process leaves a tied server running. POSIX only.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,14 +51,19 @@ class Server:
         pid: its process id, which is its process group's too.
         born: when that process started, in the system's own words; compared, never read.
         port: where it listens.
-        log: the file that takes its output.
+        directory: where it works, and what goes with it.
     """
 
     name: str
     pid: int
     born: str
     port: int
-    log: Path
+    directory: Path
+
+    @property
+    def log(self) -> Path:
+        """The file that takes its output."""
+        return self.directory / "log"
 
     @property
     def url(self) -> str:
@@ -73,27 +80,34 @@ def free_port() -> int:
 
 
 def start(
-    name: str, command: Sequence[str], *, port: int, log: Path, environment: Mapping[str, str] | None = None
+    name: str,
+    command: Sequence[str],
+    *,
+    port: int,
+    directory: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> Server:
-    """Start `command`, which is to listen on `port`, with its output in `log`.
+    """Start `command`, which is to listen on `port`, in `directory`, which is emptied first.
 
     Raises `PortTaken` when another program listens there already. Without `environment` it inherits this one's.
     """
     _refuse_taken(port)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    # Unlike subprocess.Popen this leaves no object that complains when the server outlives it.
-    pid = os.posix_spawnp(
-        command[0],
-        list(command),
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    # Unlike subprocess.Popen this leaves no object that complains when the server outlives it; it can't change the
+    # directory, so a shell does, which the server then takes the place of.
+    pid = os.posix_spawn(
+        "/bin/sh",
+        ["sh", "-c", 'cd "$0" && exec "$@"', os.fspath(directory), *command],
         os.environ if environment is None else environment,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, os.fspath(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+            (os.POSIX_SPAWN_OPEN, 1, os.fspath(directory / "log"), os.O_WRONLY | os.O_CREAT, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setpgroup=0,
     )
-    return Server(name=name, pid=pid, born=_birth(pid) or "", port=port, log=log)
+    return Server(name=name, pid=pid, born=_birth(pid) or "", port=port, directory=directory)
 
 
 def wait_until_ready(
@@ -105,23 +119,22 @@ def wait_until_ready(
     while not ready():
         waited = time.monotonic() - started
         if not alive(server):
-            raise ServerFailed(server.name, "ended while it was starting", _log_end(server))
+            raise _given_up(server, "ended while it was starting")
         if waited > seconds:
-            stop(server)
-            raise ServerFailed(server.name, f"was not ready after {seconds:.0f} s", _log_end(server))
+            raise _given_up(server, f"was not ready after {seconds:.0f} s")
         if tell is not None and waited >= told + 1:
             told = int(waited)
             tell(f"{server.name} is starting, {told} s")
         time.sleep(POLL_SECONDS)
     if not alive(server):
         # What answered is someone else's: it took the port between the check and the start.
-        raise ServerFailed(server.name, "ended, and another program answers on its port", _log_end(server))
+        raise _given_up(server, "ended, and another program answers on its port")
 
 
 def answers(url: str, *, seconds: float = 1.0) -> bool:
     """Whether anything speaks HTTP at `url`, be it to refuse."""
     try:
-        with urllib.request.urlopen(url, timeout=seconds):  # noqa: S310  the address is ours, on this machine
+        with urllib.request.urlopen(url, timeout=seconds):
             return True
     except urllib.error.HTTPError as error:
         error.close()
@@ -139,24 +152,22 @@ def alive(server: Server) -> bool:
 
 def stop(server: Server, *, seconds: float = 5.0) -> None:
     """End the server and all it started: asked first, and after `seconds` made to. Does nothing if it is gone."""
-    if not alive(server):
-        return
-    _signal_group(server, signal.SIGTERM)
-    deadline = time.monotonic() + seconds
-    while alive(server) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-    # The group outlives its leader while a member runs, so this reaches what the leader left behind.
-    _signal_group(server, signal.SIGKILL)
-    while alive(server):
-        time.sleep(POLL_SECONDS)
+    if alive(server):
+        _signal_group(server, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while alive(server) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        # The group outlives its leader while a member runs, so this reaches what the leader left behind.
+        _signal_group(server, signal.SIGKILL)
+        while alive(server):
+            time.sleep(POLL_SECONDS)
+    shutil.rmtree(server.directory, ignore_errors=True)
 
 
 def stop_at_exit(server: Server) -> None:
     """Tie the server to this process: it ends when this process does, on SIGTERM too."""
-    if (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    ):
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         # By default SIGTERM ends Python without running what is registered for its exit.
         signal.signal(signal.SIGTERM, _leave)
     atexit.register(_stop_in_owner, server, os.getpid())
@@ -197,6 +208,13 @@ def _birth(pid: int) -> str | None:
         ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return listed.stdout.strip() or None
+
+
+def _given_up(server: Server, reason: str) -> ServerFailed:
+    """What to raise, with the log read before it goes."""
+    error = ServerFailed(server.name, reason, _log_end(server))
+    stop(server)
+    return error
 
 
 def _log_end(server: Server) -> str:

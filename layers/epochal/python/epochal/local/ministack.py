@@ -1,0 +1,145 @@
+"""The embedded AWS: ministack on this machine, as the real CDK command line deploys to it.
+
+`up` leaves it running for later commands and remembers it in a state file; `start` ties it to this process, for tests.
+Either is empty when it starts, and keeps nothing when it stops: its own persistence loses pending stream records.
+
+It enforces IAM unless told otherwise: each function may do what its role grants, and no more, so a missing grant shows
+here and not in AWS. Callers use the key `test`, which may do everything.
+
+What it does not do, so that nobody judges it here: throttling; partial batch responses, bisecting, retry limits and
+failure destinations of stream mappings; payload limits. Its functions see this interpreter's site-packages, so a
+dependency that a layer lacks goes unnoticed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import urllib.request
+from dataclasses import asdict
+from pathlib import Path
+
+from epochal.local import processes
+from epochal.local.endpoint import Endpoint
+from epochal.local.errors import NotRunning
+from epochal.local.places import Places
+from epochal.local.processes import Server, Tell
+
+NAME = "the embedded AWS"
+DEFAULT_PORT = 4566
+"""Where tools look for an embedded AWS by custom."""
+
+READY_SECONDS = 60.0
+"""It takes one; a machine with every core busy takes longer."""
+
+RESET_SECONDS = 60.0
+
+
+def up(
+    places: Places, *, port: int = DEFAULT_PORT, authorise: bool = True, tell: Tell | None = None
+) -> Server:
+    """The embedded AWS of this checkout, started if it does not run, and left running.
+
+    Raises `PortTaken` when another program has the port, `ServerFailed` when it does not start.
+    """
+    running = status(places)
+    if running is not None:
+        return running
+    server = _launch(places, port=port, authorise=authorise)
+    _wait(server, tell)
+    _remember(places, server)
+    return server
+
+
+def down(places: Places) -> bool:
+    """Stop what `up` started, and forget it with everything deployed to it. Returns whether it ran."""
+    server = status(places)
+    if server is not None:
+        processes.stop(server)
+    _state(places).unlink(missing_ok=True)
+    return server is not None
+
+
+def status(places: Places) -> Server | None:
+    """What `up` started, if it still runs."""
+    try:
+        state = json.loads(_state(places).read_text())
+    except FileNotFoundError:
+        return None
+    server = Server(**state | {"directory": Path(state["directory"])})
+    return server if processes.alive(server) else None
+
+
+def require(places: Places) -> Server:
+    """What `up` started; raises `NotRunning` if it does not run."""
+    server = status(places)
+    if server is None:
+        raise NotRunning("the embedded AWS is not running: start it with `epochal local up`")
+    return server
+
+
+def start(
+    places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell | None = None
+) -> Server:
+    """An embedded AWS that ends with this process, beside any other; on a free port unless one is given."""
+    server = _launch(places, port=port or processes.free_port(), authorise=authorise)
+    processes.stop_at_exit(server)
+    _wait(server, tell)
+    return server
+
+
+def reset(server: Server) -> None:
+    """Empty it: every table, function and stack is gone, the server runs on."""
+    request = urllib.request.Request(f"{server.url}/_ministack/reset", method="POST")
+    with urllib.request.urlopen(request, timeout=RESET_SECONDS):
+        pass
+
+
+def endpoint(server: Server) -> Endpoint:
+    """How to reach it."""
+    return Endpoint(url=server.url)
+
+
+def _launch(places: Places, *, port: int, authorise: bool) -> Server:
+    directory = places.running / f"ministack-{port}"
+    return processes.start(
+        NAME,
+        [sys.executable, "-m", "ministack"],
+        port=port,
+        directory=directory,
+        environment=_environment(directory, port=port, authorise=authorise),
+    )
+
+
+def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
+    """All that it sees, and so all that its functions inherit: nothing of the user's shell but where programs are."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return inherited | {
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": processes.HOST,
+        "IOT_MTLS_ENABLED": "0",  # it would open one more port, and this costs most of its start
+        "AUTH": "true" if authorise else "false",
+        "LOG_LEVEL": "WARNING",  # a line per request, else: the demo makes thousands
+        "TMPDIR": str(directory),  # where the code of functions is unpacked
+        "STATE_DIR": str(directory / "state"),
+        "S3_DATA_DIR": str(directory / "s3"),
+    }
+
+
+def _wait(server: Server, tell: Tell | None) -> None:
+    ready = functools.partial(processes.answers, f"{server.url}/_ministack/ready")
+    processes.wait_until_ready(server, ready, seconds=READY_SECONDS, tell=tell)
+
+
+def _remember(places: Places, server: Server) -> None:
+    """Written beside and moved into place, so that no command reads half of it."""
+    state = _state(places)
+    new = state.with_suffix(".new")
+    new.write_text(json.dumps(asdict(server) | {"directory": str(server.directory)}))
+    new.replace(state)
+
+
+def _state(places: Places) -> Path:
+    return places.running / "ministack.json"
