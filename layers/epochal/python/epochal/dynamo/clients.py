@@ -1,5 +1,8 @@
 """Clients, made once and kept: a client costs more than the requests it serves.
 
+They come from botocore, boto3's lower half: importing boto3 itself, with its transfers and resources that nothing
+here uses, would lengthen every cold start by a tenth.
+
 boto's own retries are off. It would retry a write whose response was lost without telling, and a refusal that
 answers such a retry looks like another writer's conflict (GUARANTEES G2); `store.driver` retries instead and
 knows. A client with retries on is safe too: its refusals then count as ambiguous.
@@ -7,10 +10,11 @@ knows. A client with retries on is safe too: its refusals then count as ambiguou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, cast
 
-import boto3
 from botocore.config import Config
+from botocore.session import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -27,14 +31,23 @@ def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -
     """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS
     chain.
     """
-    return boto3.client(
-        "dynamodb", endpoint_url=endpoint, region_name=region, config=_config(retries=1, read=READ_SECONDS)
-    )
+    config = _config(retries=1, read=READ_SECONDS)
+    client = _session().create_client("dynamodb", region, endpoint_url=endpoint, config=config)
+    return cast("DynamoDBClient", client)
 
 
 def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Client:
     """An S3 client. Objects are named by their content, so its retries are harmless and left on."""
-    return boto3.client("s3", endpoint_url=endpoint, region_name=region, config=_config(retries=4, read=20))
+    # Version 4 signatures everywhere: the older ones, still the default for some URLs, sign no headers.
+    config = _config(retries=4, read=20).merge(Config(signature_version="s3v4"))
+    client = _session().create_client("s3", region, endpoint_url=endpoint, config=config)
+    return cast("S3Client", client)
+
+
+@cache
+def _session() -> Session:
+    """One session for all clients: it reads the configuration and keeps the credentials."""
+    return Session()
 
 
 def _config(*, retries: int, read: int) -> Config:

@@ -16,6 +16,7 @@ from epochal.http.fields import Node
 from epochal.http.message import Request
 from epochal.http.preconditions import Precondition, precondition
 from epochal.http.query import Query
+from epochal.index.checkpoints import Checkpoint, parse_checkpoint
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import StreamName, stream_name
 from epochal.model.versions import MAX_VERSION
@@ -24,6 +25,13 @@ DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000
 """Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
 
+MAX_WAIT: Final = 20
+"""Seconds of a long poll: with the read that follows it stays well below API Gateway's 30."""
+
+TAIL: Final = "tail"
+
+_CATEGORY: Final = re.compile(r"[A-Za-z0-9_.:~@+=]{1,512}", re.ASCII)
+_PARTITION: Final = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
@@ -54,6 +62,23 @@ class ReadEvents:
     start: int | None
     limit: int
     direction: Literal["forward", "backward"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFeed:
+    """`GET /feed/{partition}`.
+
+    Attributes:
+        start: a checkpoint; None for the tail as it is now.
+        wait: seconds to wait at the tail for something to come.
+    """
+
+    partition: int
+    start: Checkpoint | None
+    limit: int
+    data: bool
+    categories: frozenset[str] | None
+    wait: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +162,24 @@ def delete_stream(request: Request) -> DeleteStream:
     )
 
 
+def read_feed(request: Request) -> ReadFeed:
+    """Parse a read of a page of the feed."""
+    no_document(request)
+    query = Query(request, ("from", "limit", "data", "wait"), lists=("category",))
+    start, categories = query.text("from") or "0", query.texts("category")
+    for category in categories:
+        if not _CATEGORY.fullmatch(category):
+            raise InvalidInput("category", "must be what precedes the first - of stream names")
+    return ReadFeed(
+        partition=_partition(request.path["partition"]),
+        start=None if start == TAIL else parse_checkpoint(start),
+        limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
+        data=query.flag("data"),
+        categories=frozenset(categories) or None,
+        wait=query.whole("wait", 0, MAX_WAIT) or 0,
+    )
+
+
 def nothing(request: Request) -> None:
     """Refuse whatever is sent to an operation that takes no input."""
     no_document(request)
@@ -145,6 +188,12 @@ def nothing(request: Request) -> None:
 
 def _stream(request: Request) -> StreamName:
     return stream_name(request.path["stream"])
+
+
+def _partition(text: str) -> int:
+    if not _PARTITION.fullmatch(text):
+        raise InvalidInput("partition", "must be a partition's number, as GET /feed lists them")
+    return int(text)
 
 
 def _items(fields: dict[str, Node], name: str, most: int) -> tuple[Node, ...]:

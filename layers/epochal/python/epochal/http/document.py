@@ -35,7 +35,9 @@ def document(request: Request) -> Node:
         raise InvalidInput("body", _TOO_DEEP) from error
     except (ValueError, ArithmeticError) as error:
         # A Decimal whose exponent has no end is an ArithmeticError.
-        raise InvalidInput("body", "must be a JSON document in UTF-8, names unique within an object") from error
+        raise InvalidInput(
+            "body", "must be a JSON document in UTF-8, names unique within an object"
+        ) from error
     # Fewer brackets than levels allowed is the usual case, and cheap to see.
     if request.body.count(b"[") + request.body.count(b"{") > MAX_DEPTH:
         _check_depth(value)

@@ -31,7 +31,9 @@ class Node:
             raise InvalidInput(self.name, "must be an object")
         unknown = next((name for name in self.value if name not in known), None)
         if unknown is not None:
-            raise InvalidInput(self._below(printable(unknown)), f"is not known here; known are {', '.join(known)}")
+            raise InvalidInput(
+                self._below(printable(unknown)), f"is not known here; known are {', '.join(known)}"
+            )
         return {name: Node(value, self._below(name)) for name, value in self.value.items()}
 
     def items(self, most: int) -> tuple[Node, ...]:

@@ -79,9 +79,10 @@ def unchanged(request: Request, token: Token) -> bool:
 def _if_match(value: str) -> ExpectedVersion:
     if value == "*":
         return STREAM_EXISTS
-    if len(value) < 2 or value[0] != '"' or value[-1] != '"':
+    match = _EACH.fullmatch(value)
+    if match is None:
         raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
-    return parse_token(value[1:-1], "If-Match")
+    return parse_token(match[1], "If-Match")
 
 
 def _expected(node: Node) -> ExpectedVersion:

@@ -38,12 +38,28 @@ class Route:
 
 
 ROUTES: Final = (
-    Route(method="POST", path="/streams/{stream}/events", function="append", operation="appendEvents", scope="append"),
+    Route(
+        method="POST",
+        path="/streams/{stream}/events",
+        function="append",
+        operation="appendEvents",
+        scope="append",
+    ),
     Route(method="POST", path="/bodies", function="append", operation="uploadBody", scope="append"),
-    Route(method="POST", path="/streams/{stream}/prune", function="append", operation="pruneStream", scope="manage"),
-    Route(method="DELETE", path="/streams/{stream}", function="append", operation="deleteStream", scope="manage"),
+    Route(
+        method="POST",
+        path="/streams/{stream}/prune",
+        function="append",
+        operation="pruneStream",
+        scope="manage",
+    ),
+    Route(
+        method="DELETE", path="/streams/{stream}", function="append", operation="deleteStream", scope="manage"
+    ),
     Route(method="GET", path="/streams/{stream}", function="replay", operation="readState", scope="read"),
-    Route(method="GET", path="/streams/{stream}/events", function="replay", operation="readEvents", scope="read"),
+    Route(
+        method="GET", path="/streams/{stream}/events", function="replay", operation="readEvents", scope="read"
+    ),
     Route(method="GET", path="/health", function="replay", operation="checkHealth", scope="read"),
     Route(method="GET", path="/feed", function="feed", operation="listPartitions", scope="feed"),
     Route(method="GET", path="/feed/{partition}", function="feed", operation="readFeed", scope="feed"),

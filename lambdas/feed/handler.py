@@ -1,0 +1,32 @@
+"""The `feed` function's entry point: wiring, and one call. What it does is `epochal.http.feeding`."""
+
+from __future__ import annotations
+
+from epochal.http import coldstart  # before all others: see there
+
+# isort: split
+import os
+
+from epochal.dynamo.bodies import S3Bodies
+from epochal.dynamo.clients import dynamodb_client, s3_client
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.lazy import lazily
+from epochal.dynamo.links import S3Links
+from epochal.feed.reader import FeedReader
+from epochal.http.feeding import operations
+from epochal.http.gateway import serve
+from epochal.settings import Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+
+settings = Settings.from_environment(os.environ)
+s3 = lazily(s3_client)
+driver = Driver(execute=interpreter(dynamodb_client()), meter=Meter())
+streams = Streams(
+    driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket))
+)
+reader = FeedReader(driver=driver, table=settings.index_table, streams=streams)
+
+handler = serve("feed", operations(reader, settings.partitions, S3Links(s3, settings.bucket).download))
+coldstart.over()

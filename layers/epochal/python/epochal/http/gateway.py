@@ -1,0 +1,129 @@
+"""API Gateway around the operations: Powertools' resolver, logs and metrics. The only module that knows AWS Lambda.
+
+Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
+under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
+may identify people.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver
+from aws_lambda_powertools.event_handler.api_gateway import Response as Answer
+from aws_lambda_powertools.metrics import MetricUnit
+
+from epochal.http import problems
+from epochal.http.message import Response
+from epochal.http.problems import Problem, problem_of, problem_response
+from epochal.http.routes import ROUTES, Function, Route, parameters, routes_of
+from epochal.http.service import Operations
+from epochal.http.transport import correlation_id, request_of
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
+
+NAMESPACE: Final = "Epochal"
+
+_FAULT: Final = 500
+
+
+def serve(function: Function, operations: Operations) -> Handler:
+    """The entry point of a function: its routes, each with its operation."""
+    return _Gateway(function, operations).handle
+
+
+class _Gateway:
+    def __init__(self, function: Function, operations: Operations) -> None:
+        self._routes = routes_of(function)
+        self._operations = operations
+        self._logger = Logger(service=function)
+        self._metrics = Metrics(namespace=NAMESPACE, service=function)
+        self._app = APIGatewayHttpResolver()
+        for route in self._routes:
+            self._app.route(route.path.replace("{", "<").replace("}", ">"), route.method)(
+                self._matched(route)
+            )
+        self._app.not_found(self._unmatched)
+
+    def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """Answer one event."""
+        self._logger.set_correlation_id(correlation_id(event))
+        answer: dict[str, Any] = self._app.resolve(event, context)
+        return answer
+
+    def _matched(self, route: Route) -> Callable[..., Answer[str]]:
+        def answer(**path: str) -> Answer[str]:
+            return self._answer(route, path)
+
+        return answer
+
+    def _unmatched(self, _: Exception) -> Answer[str]:
+        """Names that the resolver's patterns have no room for still deserve to hear which rule they break."""
+        event = self._app.current_event
+        for route in self._routes:
+            path = parameters(event.path, route.path)
+            if path is not None and route.method == event.http_method:
+                return self._answer(route, path)
+        return self._answer(None, {})
+
+    def _answer(self, route: Route | None, path: dict[str, str]) -> Answer[str]:
+        started = time.perf_counter()
+        identity = correlation_id(self._app.current_event.raw_event)
+        try:
+            response = self._perform(route, path)
+        except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
+            problem = problem_of(error)
+            self._log(error, problem)
+            response = problem_response(problem, identity)
+        operation = "none" if route is None else route.operation
+        self._measure(operation, response, identity, time.perf_counter() - started)
+        return _sent(response, identity)
+
+    def _perform(self, route: Route | None, path: dict[str, str]) -> Response:
+        event, context = self._app.current_event, self._app.lambda_context
+        if route is None:
+            raise _no_operation(event.http_method, event.path)
+        request = request_of(event.raw_event, path, context.get_remaining_time_in_millis() / 1000)
+        return self._operations[route.operation](request)
+
+    def _log(self, error: Exception, problem: Problem) -> None:
+        kind = problem.kind
+        if kind.status >= _FAULT:
+            self._logger.error("failed", problem=kind.name, exc_info=error)
+        else:
+            self._logger.info("refused", problem=kind.name, field=problem.members.get("field"))
+
+    def _measure(self, operation: str, response: Response, identity: str, seconds: float) -> None:
+        """One line of embedded metrics, which serves as the request's log line too."""
+        self._metrics.add_dimension(name="operation", value=operation)
+        self._metrics.add_metric(name="Latency", unit=MetricUnit.Milliseconds, value=seconds * 1000)
+        self._metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=int(response.status >= _FAULT))
+        for name, value in response.figures.items():
+            self._metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+        self._metrics.add_metadata(key="correlation_id", value=identity)
+        self._metrics.add_metadata(key="status", value=response.status)
+        self._metrics.flush_metrics()
+
+
+def _no_operation(method: str, path: str) -> Problem:
+    allowed = [route.method for route in ROUTES if parameters(path, route.path) is not None]
+    if not allowed:
+        return Problem(problems.ROUTE_NOT_FOUND)
+    if method in allowed:
+        return Problem(problems.ROUTE_NOT_FOUND, "another function serves this operation")
+    return Problem(problems.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
+
+
+def _sent(response: Response, identity: str) -> Answer[str]:
+    return Answer(
+        status_code=response.status,
+        content_type=None if response.body is None else response.media,
+        body=response.body or "",
+        headers={**response.headers, "X-Correlation-Id": identity},
+    )

@@ -1,0 +1,162 @@
+"""Every error as a problem document (RFC 9457).
+
+`type` is a stable name, `title` says the same to people, `detail` says what happened this time. `field` and `rule` name
+what was refused, `version` where a stream stands. `instance` carries the correlation id, under which the logs say more:
+a problem never shows a trace, a table's name or what AWS answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochal.codec.json import dumps
+from epochal.errors import (
+    CorruptData,
+    InvalidInput,
+    MissingBody,
+    MissingTable,
+    Refused,
+    TooLarge,
+    Unavailable,
+)
+from epochal.http.document import UnsupportedMedia
+from epochal.http.message import PROBLEM, Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A sort of problem: one `type`, one title, one status."""
+
+    name: str
+    title: str
+    status: int
+
+    @property
+    def type(self) -> str:
+        """The URI that clients compare."""
+        return f"urn:epochal:problem:{self.name}"
+
+
+def _kind(name: str, title: str, status: int) -> Kind:
+    return Kind(name=name, title=title, status=status)
+
+
+INVALID_INPUT: Final = _kind("invalid-input", "The request breaks a rule; nothing was written", 400)
+ROUTE_NOT_FOUND: Final = _kind("route-not-found", "There is no such operation", 404)
+STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 404)
+PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
+METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
+VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
+STREAM_DELETED: Final = _kind("stream-deleted", "The stream was deleted", 410)
+PRECONDITION_FAILED: Final = _kind(
+    "precondition-failed", "The stream is not in the state that the header names", 412
+)
+TOO_LARGE: Final = _kind("too-large", "The request is over a limit; nothing was written", 413)
+UNSUPPORTED_MEDIA: Final = _kind("unsupported-media-type", "The body is not JSON in UTF-8", 415)
+INTERNAL: Final = _kind("internal", "Something went wrong here", 500)
+MISSING_BODY: Final = _kind("missing-body", "A body is gone from the bucket", 500)
+CORRUPT_DATA: Final = _kind("corrupt-data", "What is stored cannot be read", 500)
+UNAVAILABLE: Final = _kind("unavailable", "The store cannot be reached or is throttling", 503)
+NOT_DEPLOYED: Final = _kind("not-deployed", "The store is not set up", 503)
+UNDETERMINED: Final = _kind("undetermined", "Whether the append was made can no longer be told", 504)
+
+KINDS: Final = (
+    INVALID_INPUT,
+    ROUTE_NOT_FOUND,
+    STREAM_NOT_FOUND,
+    PARTITION_NOT_FOUND,
+    METHOD_NOT_ALLOWED,
+    VERSION_CONFLICT,
+    STREAM_DELETED,
+    PRECONDITION_FAILED,
+    TOO_LARGE,
+    UNSUPPORTED_MEDIA,
+    INTERNAL,
+    MISSING_BODY,
+    CORRUPT_DATA,
+    UNAVAILABLE,
+    NOT_DEPLOYED,
+    UNDETERMINED,
+)
+
+RETRY_SECONDS: Final = "1"
+"""DynamoDB's throttling is decided by the second."""
+
+_MAYBE: Final = (
+    "a write may have been applied: repeat it with the same Idempotency-Key, or read the stream first"
+)
+
+
+class Problem(Exception):
+    """Ends a request with a problem document. It never leaves this room."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        figures: Mapping[str, float] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(detail or kind.title)
+        self.kind = kind
+        self.detail = detail
+        self.headers = headers or {}
+        self.figures = figures or {}
+        self.members = members
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that an error is; an error that nobody foresaw is an internal one, without particulars."""
+    match error:
+        case Problem():
+            return error
+        case TooLarge():
+            return Problem(
+                TOO_LARGE,
+                str(error),
+                field=error.field,
+                rule=error.rule,
+                size=error.size,
+                limit=error.limit,
+            )
+        case UnsupportedMedia():
+            return Problem(UNSUPPORTED_MEDIA, str(error), field=error.field, rule=error.rule)
+        case InvalidInput():
+            return Problem(INVALID_INPUT, str(error), field=error.field, rule=error.rule)
+        case Unavailable():
+            detail = _MAYBE if error.maybe_applied else "nothing was written; try again"
+            return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})
+        case MissingTable():
+            return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")
+        case MissingBody():
+            return Problem(MISSING_BODY, "the event's body was deleted from the bucket by other means")
+        case Refused():
+            return Problem(INTERNAL, "the function lacks a permission")
+        case CorruptData():
+            return Problem(CORRUPT_DATA, "what is stored breaks the format; the logs name the item")
+        case _:
+            return Problem(INTERNAL)
+
+
+def problem_response(problem: Problem, correlation_id: str) -> Response:
+    """The document that is sent."""
+    kind = problem.kind
+    members = {
+        "type": kind.type,
+        "title": kind.title,
+        "status": kind.status,
+        **({} if problem.detail is None else {"detail": problem.detail}),
+        "instance": f"urn:epochal:request:{correlation_id}",
+        **problem.members,
+    }
+    return Response(
+        status=kind.status,
+        body=dumps(members).decode(),
+        media=PROBLEM,
+        headers=problem.headers,
+        figures=problem.figures,
+    )

@@ -1,0 +1,61 @@
+"""What the operations share: a store that measures one request, and how an operation is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from epochal.http import problems
+from epochal.http.message import Request, Response
+from epochal.http.preconditions import etag
+from epochal.http.problems import Problem
+from epochal.model.outcomes import Conflict
+from epochal.plan.units import Units
+from epochal.store.driver import Meter
+from epochal.store.streams import Streams
+
+Operation = Callable[[Request], Response]
+Operations = Mapping[str, Operation]
+"""By the names in `routes`."""
+
+
+def measured(streams: Streams, request: Request) -> tuple[Streams, Meter]:
+    """The store for one request: bounded by its time, its cost counted apart from others'."""
+    meter = Meter()
+    return replace(streams, driver=replace(streams.driver, meter=meter)).within(request.seconds), meter
+
+
+def consumed(units: Units) -> dict[str, float]:
+    """What a request cost, as figures for its metrics."""
+    return {"ReadUnits": units.read, "WriteUnits": units.write}
+
+
+def refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
+    """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
+    figures = {"Conflicts": 1.0, **consumed(units)}
+    if conflict.deleted:
+        return deleted(stream, figures)
+    members: dict[str, Any] = {"stream": stream, "version": conflict.version}
+    return Problem(
+        problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
+        f"{stream} is at version {conflict.version}",
+        headers={} if conflict.token is None else {"ETag": etag(conflict.token)},
+        figures=figures,
+        **members,
+    )
+
+
+def deleted(stream: str, figures: Mapping[str, float] | None = None) -> Problem:
+    """The stream carries a tombstone."""
+    return Problem(
+        problems.STREAM_DELETED,
+        f"{stream} was deleted and takes no more events",
+        figures=figures,
+        stream=stream,
+    )
+
+
+def not_found(stream: str) -> Problem:
+    """There is no such stream."""
+    return Problem(problems.STREAM_NOT_FOUND, f"{stream} has no events", stream=stream)

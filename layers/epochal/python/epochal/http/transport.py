@@ -1,0 +1,70 @@
+"""API Gateway's events (payload format 2.0) to requests.
+
+The gateway has percent-decoded the path once, all but `%25`; nothing is decoded a second time, or a policy that names
+a path could be evaded by another spelling of it. Query strings are read from their raw form, since the gateway joins
+repeated parameters with commas. A body is base64 unless its media type is one that the gateway takes for text.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from epochal.errors import InvalidInput
+from epochal.http.fields import utf8
+from epochal.http.message import Request
+from epochal.settings import REQUEST_SECONDS
+
+MAX_PARAMETERS: Final = 100
+
+MARGIN: Final = 1.0
+"""Seconds of a function's time kept for writing down an answer."""
+
+_CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
+
+
+def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
+    """The request that an event carries.
+
+    Args:
+        path: values of the path's parameters.
+        remaining: seconds until the function is stopped.
+    """
+    return Request(
+        path=path,
+        query=_query(event.get("rawQueryString") or ""),
+        headers={name.lower(): value for name, value in (event.get("headers") or {}).items()},
+        body=_body(event),
+        seconds=max(0.0, min(REQUEST_SECONDS, remaining - MARGIN)),
+    )
+
+
+def correlation_id(event: Mapping[str, Any]) -> str:
+    """What ties a request to its logs: the caller's `X-Correlation-Id`, else the gateway's request id."""
+    headers = event.get("headers") or {}
+    given = next((value for name, value in headers.items() if name.lower() == "x-correlation-id"), "")
+    if _CORRELATION.fullmatch(given):
+        return str(given)
+    return str(event["requestContext"]["requestId"])
+
+
+def _query(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
+    except ValueError as error:
+        raise InvalidInput(
+            "query", f"must be percent-encoded UTF-8 with at most {MAX_PARAMETERS} parameters"
+        ) from error
+
+
+def _body(event: Mapping[str, Any]) -> bytes:
+    body = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return utf8(body, "body")
+    try:
+        return binascii.a2b_base64(body, strict_mode=True)
+    except ValueError as error:
+        raise InvalidInput("body", "did not arrive as the base64 that it was announced as") from error
