@@ -1,0 +1,104 @@
+"""Fixtures for every kind of test, and what holds for all of them.
+
+- Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported.
+- Unit tests open no sockets.
+- DynamoDB Local, the embedded AWS and its deployment start once per session, when the first test asks for them, and
+  stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from epochal.local import deploy, dynamodb_local, ministack, processes
+from epochal.local.deploy import Deployment
+from epochal.local.endpoint import Endpoint
+from epochal.local.places import Places
+from tests.support.sockets import no_sockets
+from tests.support.tables import Tables
+
+ROOT = Path(__file__).resolve().parent.parent
+UNIT = ROOT / "tests" / "unit"
+
+MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
+"""What a test that uses a fixture is marked with."""
+
+
+def pytest_configure() -> None:
+    """Hide the user's own AWS settings, whatever a module under test creates while it is imported."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
+        AWS_DEFAULT_REGION="us-east-1",
+        AWS_CONFIG_FILE=os.devnull,
+        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+        AWS_EC2_METADATA_DISABLED="true",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by the servers it asks for."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            for mark in MARKS.get(fixture, ()):
+                item.add_marker(mark)
+
+
+@pytest.fixture(autouse=True)
+def _unit_tests_open_no_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.is_relative_to(UNIT):
+        no_sockets(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def places() -> Places:
+    """This checkout."""
+    return Places(ROOT)
+
+
+@pytest.fixture(scope="session")
+def ddbl(places: Places) -> Iterator[Endpoint]:
+    """DynamoDB Local, shared by the whole session: tests keep apart by the names of their tables."""
+    server = dynamodb_local.start(places)
+    yield dynamodb_local.endpoint(server)
+    processes.stop(server)
+
+
+@pytest.fixture
+def ddbl_tables(ddbl: Endpoint) -> Iterator[Tables]:
+    """Fresh tables on DynamoDB Local, gone after the test."""
+    with Tables(ddbl) as tables:
+        yield tables
+
+
+@pytest.fixture(scope="session")
+def ministack_server(places: Places) -> Iterator[processes.Server]:
+    """The embedded AWS, with IAM enforced."""
+    server = ministack.start(places)
+    yield server
+    processes.stop(server)
+
+
+@pytest.fixture(scope="session")
+def embedded(ministack_server: processes.Server) -> Endpoint:
+    """How to reach the embedded AWS."""
+    return ministack.endpoint(ministack_server)
+
+
+@pytest.fixture
+def embedded_tables(embedded: Endpoint) -> Iterator[Tables]:
+    """Fresh tables on the embedded AWS, gone after the test."""
+    with Tables(embedded) as tables:
+        yield tables
+
+
+@pytest.fixture(scope="session")
+def deployment(places: Places, ministack_server: processes.Server) -> Deployment:
+    """This checkout, deployed to the embedded AWS: shared, so tests keep apart by the names of their streams."""
+    return deploy.deploy(places, ministack_server)

@@ -1,0 +1,41 @@
+"""Tables of a test's own, on whichever stand-in."""
+
+from __future__ import annotations
+
+import uuid
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.tables import create_table
+from epochal.local.endpoint import Endpoint
+from epochal.plan.tables import TableSpec
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class Tables:
+    """Makes uniquely named tables from specifications, and drops them when the block ends."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.client: DynamoDBClient = dynamodb_client(endpoint=endpoint.url, region=endpoint.region)
+        self._names: list[str] = []
+
+    def create(self, spec: TableSpec) -> str:
+        """The name of a new, empty table."""
+        name = f"{spec.kind}-{uuid.uuid4().hex[:12]}"
+        create_table(self.client, name, spec)
+        self._names.append(name)
+        return name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self._names:
+            self.client.delete_table(TableName=name)
+        self.client.close()
