@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import App, Tags
+from aws_cdk import App, Environment, Tags
 
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
@@ -66,6 +66,7 @@ def deployment(app: App, sources: Sources) -> None:
 def _stacks(app: App, stage: Stage, target: Target, code: Code) -> None:
     def common(what: str) -> dict[str, Any]:
         return {
+            "env": _place(stage),
             "description": f"Epochal {stage.name}: {what}",
             "synthesizer": synthesizer(target),
             "termination_protection": stage.deletion_protection,
@@ -78,6 +79,11 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code) -> None:
         WatchStack(
             app, stage.named("watch"), stage=stage, store=store, feed=feed, api=api, **common("alarms")
         )
+
+
+def _place(stage: Stage) -> Environment | None:
+    """Any account and region; but a key exists in one region only, and replicas of tables name theirs."""
+    return Environment(region=stage.kms_key.split(":")[3]) if stage.kms_key else None
 
 
 def _tag(app: App, stage: Stage) -> None:

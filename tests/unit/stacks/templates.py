@@ -1,0 +1,56 @@
+"""One synthesis, opened for looking: templates by what their stack is for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# CDK still runs on Node 20, past its end of life, and would say so before every test.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template
+
+ROOT = Path(__file__).resolve().parents[3]
+
+Resource = dict[str, Any]
+Synthesise = Callable[..., "Deployment"]
+"""`synthesise("prod", partitions=4)`: that stage with these settings changed."""
+
+
+class Deployment:
+    """The templates of one synthesis, by what the stack is for: `store`, `feed`, `api`, `watch`."""
+
+    def __init__(self, app: App) -> None:
+        self.directory = app.outdir
+        stacks = [child for child in app.node.children if isinstance(child, Stack)]
+        self.stacks = {stack.stack_name.rpartition("-")[2]: stack for stack in stacks}
+        self.templates = {kind: Template.from_stack(stack) for kind, stack in self.stacks.items()}
+
+    def __getitem__(self, kind: str) -> Template:
+        return self.templates[kind]
+
+    def of_type(self, kind: str, type_: str) -> dict[str, Resource]:
+        """Resources of one type in one stack, by logical id."""
+        found: dict[str, Resource] = self.templates[kind].find_resources(type_)
+        return found
+
+    def named(self, kind: str, type_: str, name: str) -> Resource:
+        """The one resource of `type_` whose logical id begins with `name`."""
+        (found,) = [each for id_, each in self.of_type(kind, type_).items() if id_.startswith(name)]
+        return found
+
+    def resources(self) -> list[Resource]:
+        """Everything in every stack."""
+        return [
+            each for kind in self.templates for each in self.templates[kind].to_json()["Resources"].values()
+        ]
+
+
+def context_of_repository() -> dict[str, Any]:
+    """The context of cdk.json, with the feature flags that templates depend on."""
+    context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return context

@@ -1,0 +1,159 @@
+"""The API stack: routes as the library has them, and no way in without credentials."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from epochal.http.routes import ROUTES, Route
+from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS
+from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
+
+ROUTE = "AWS::ApiGatewayV2::Route"
+FUNCTION = "AWS::Lambda::Function"
+ISSUER = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": ["epochal"]}
+
+
+def routes(deployment: Deployment) -> dict[str, dict[str, Any]]:
+    """Routes of the API by key."""
+    found = deployment.of_type("api", ROUTE).values()
+    return {each["Properties"]["RouteKey"]: each["Properties"] for each in found}
+
+
+def test_the_gateway_has_the_librarys_routes_and_no_others(synthesise: Synthesise) -> None:
+    assert set(routes(synthesise())) == {route.key for route in ROUTES}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
+def test_a_route_leads_to_its_function(synthesise: Synthesise, route: Route) -> None:
+    deployment = synthesise()
+    target = routes(deployment)[route.key]["Target"]["Fn::Join"][1][1]["Ref"]
+    integration = deployment.of_type("api", "AWS::ApiGatewayV2::Integration")[target]["Properties"]
+    function = integration["IntegrationUri"]["Fn::GetAtt"][0]
+    assert (
+        deployment.of_type("api", FUNCTION)[function]["Properties"]["FunctionName"]
+        == f"epochal-dev-{route.function}"
+    )
+    assert integration["PayloadFormatVersion"] == "2.0"
+
+
+@pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
+def test_every_route_wants_a_signature(synthesise: Synthesise, stage: str) -> None:
+    assert {each["AuthorizationType"] for each in routes(synthesise(stage)).values()} == {"AWS_IAM"}
+
+
+def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise: Synthesise) -> None:
+    deployment = synthesise(**ISSUER)
+    ((name, authorizer),) = deployment.of_type("api", "AWS::ApiGatewayV2::Authorizer").items()
+    found = routes(deployment).values()
+    assert {each["AuthorizationType"] for each in found} == {"JWT"}
+    assert [each["AuthorizerId"] for each in found] == [{"Ref": name}] * len(ROUTES)
+    assert authorizer["Properties"]["JwtConfiguration"] == {
+        "Issuer": "https://issuer.example/pool",
+        "Audience": ["epochal"],
+    }
+    assert authorizer["Properties"]["IdentitySource"] == ["$request.header.Authorization"]
+
+
+def test_a_token_needs_the_scope_of_the_route_as_the_issuer_calls_it(synthesise: Synthesise) -> None:
+    scopes = {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]}
+    found = routes(synthesise(**ISSUER, jwt_scopes=scopes))
+    for route in ROUTES:
+        assert found[route.key]["AuthorizationScopes"] == scopes.get(route.scope, [route.scope])
+
+
+def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
+    (stage,) = (
+        synthesise(requests_per_second=50, burst=20).of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    )
+    assert stage["Properties"]["StageName"] == "$default"
+    assert stage["Properties"]["DefaultRouteSettings"] == {
+        "ThrottlingRateLimit": 50,
+        "ThrottlingBurstLimit": 20,
+    }
+
+
+def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -> None:
+    deployment = synthesise("prod", log_days=30)
+    (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    line = json.loads(stage["Properties"]["AccessLogSettings"]["Format"])
+    group = deployment.named("api", "AWS::Logs::LogGroup", "AccessLog")
+    assert {"$context.requestId", "$context.routeKey", "$context.status"} <= set(line.values())
+    assert "$context.path" not in line.values()
+    assert group["Properties"]["RetentionInDays"] == 30
+
+
+def test_without_access_logs_no_request_is_logged(synthesise: Synthesise) -> None:
+    (stage,) = synthesise(access_logs=False).of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    assert "AccessLogSettings" not in stage["Properties"]
+
+
+@pytest.mark.parametrize("name", ["append", "replay", "feed", "indexer"])
+def test_a_function_runs_the_librarys_python_on_graviton_under_two_layers(
+    synthesise: Synthesise, name: str
+) -> None:
+    properties = function_of(synthesise("prod"), name)
+    assert properties["Runtime"] == f"python{LAMBDA_PYTHON}"
+    assert properties["Architectures"] == ["arm64"]
+    assert properties["Handler"] == "handler.handler"
+    library, vendor = (layer["Ref"] for layer in properties["Layers"])
+    assert library.startswith("LayersLibrary")
+    assert vendor.startswith("LayersVendor")
+
+
+@pytest.mark.parametrize("name", ["append", "replay", "feed"])
+def test_a_request_is_answered_before_the_gateway_gives_up(synthesise: Synthesise, name: str) -> None:
+    assert REQUEST_SECONDS < function_of(synthesise(), name)["Timeout"] < 30
+
+
+@pytest.mark.parametrize("name", ["append", "replay", "feed", "indexer"])
+def test_a_function_has_its_own_log_for_the_stages_days(synthesise: Synthesise, name: str) -> None:
+    deployment = synthesise("prod", log_days=14, log_level="WARNING")
+    properties = function_of(deployment, name)
+    kind = "feed" if name == "indexer" else "api"
+    group = deployment.of_type(kind, "AWS::Logs::LogGroup")[properties["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert group["Properties"]["LogGroupName"] == f"/aws/lambda/epochal-prod-{name}"
+    assert group["Properties"]["RetentionInDays"] == 14
+    assert properties["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "WARNING"
+
+
+def test_concurrency_is_reserved_for_the_functions_that_the_stage_names(synthesise: Synthesise) -> None:
+    deployment = synthesise(reserved_concurrency={"feed": 50, "indexer": 5})
+    reserved = {
+        name: function_of(deployment, name).get("ReservedConcurrentExecutions")
+        for name in ("append", "replay", "feed", "indexer")
+    }
+    assert reserved == {"append": None, "replay": None, "feed": 50, "indexer": 5}
+
+
+def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
+    deployment = synthesise()
+    told = {
+        name: {
+            key
+            for key in function_of(deployment, name)["Environment"]["Variables"]
+            if key.startswith("EPOCHAL_")
+        }
+        for name in ("append", "replay", "feed", "indexer")
+    }
+    assert told == {
+        "append": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET"},
+        "replay": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET"},
+        "feed": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
+        "indexer": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
+    }
+
+
+@pytest.mark.parametrize("name", sorted({route.function for route in ROUTES} | {"indexer"}))
+def test_every_function_that_is_deployed_has_a_handler(name: str) -> None:
+    text = (ROOT / "lambdas" / name / "handler.py").read_text()
+    assert "def handler(" in text or "handler = " in text
+
+
+def function_of(deployment: Deployment, name: str) -> dict[str, Any]:
+    properties: dict[str, Any] = deployment.named(
+        "feed" if name == "indexer" else "api", FUNCTION, f"{name.capitalize()}Function"
+    )["Properties"]
+    return properties

@@ -1,0 +1,93 @@
+"""The layers as they are deployed, filled by the real installer: this asks a registry once, as `make synth` does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from stacks.deployment import Sources
+from stacks.parts.functions import DEVELOPERS_ONLY
+from stacks.parts.vendor import Platform
+from stacks.targets import LAMBDA, Target, wheels
+from tests.unit.stacks.templates import ROOT, Synthesise
+
+AARCH64 = 183
+"""`e_machine` of an ELF file."""
+
+RUNTIME = ("boto3", "botocore", "s3transfer", "dateutil", "urllib3", "six")
+"""What Lambda's Python brings along."""
+
+IMPORTS = """
+import importlib, pkgutil, sys
+sys.path[:0] = sys.argv[1:]
+import epochal
+for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
+    importlib.import_module(module.name)
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+print(len(sys.modules))
+"""
+
+
+def filled(platform: Platform) -> Path:
+    return Sources.in_repository(ROOT).vendor(platform) / "python"
+
+
+def test_layer_one_is_the_library_without_what_only_developers_use(
+    synthesise: Synthesise, sources: Sources
+) -> None:
+    layer = library_of(synthesise)
+    shipped = {each.name for each in (layer / "python" / "epochal").iterdir()}
+    whole = {each.name for each in (sources.library / "python" / "epochal").iterdir()}
+    assert whole - shipped == {*DEVELOPERS_ONLY, "__pycache__"} & whole
+    assert not list(layer.rglob("*.pyc"))
+
+
+def test_the_two_layers_and_the_runtime_are_all_the_library_needs(
+    synthesise: Synthesise, tmp_path: Path
+) -> None:
+    """In an interpreter that sees nothing else, every module of layer 1 imports."""
+    for name in RUNTIME:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        origin = Path(spec.origin)
+        source = origin.parent if origin.name == "__init__.py" else origin
+        (tmp_path / source.name).symlink_to(source)
+    paths = [str(library_of(synthesise) / "python"), str(filled(wheels(Target.EMBEDDED))), str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", IMPORTS, *paths], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_wheels_for_aws_are_for_its_processor_and_its_python() -> None:
+    compiled = list(filled(LAMBDA).rglob("*.so"))
+    assert {path.name.split(".")[0] for path in compiled} >= {"_brotli", "_speedups"}
+    for path in compiled:
+        assert int.from_bytes(path.read_bytes()[18:20], "little") == AARCH64
+        assert f"cpython-{LAMBDA.python.replace('.', '')}-" in path.name
+
+
+@pytest.mark.parametrize("line", (ROOT / "layers/vendor/requirements.txt").read_text().splitlines())
+def test_what_is_deployed_is_what_the_tests_ran_with(line: str) -> None:
+    if not line.startswith("#"):
+        name, pinned = re.fullmatch(r"([\w-]+)==([\d.]+)", line).groups()  # type: ignore[union-attr]
+        assert version(name) == pinned
+
+
+def library_of(synthesise: Synthesise) -> Path:
+    """Layer 1 as it was staged."""
+    deployment = synthesise()
+    key = deployment.named("api", "AWS::Lambda::LayerVersion", "LayersLibrary")["Properties"]["Content"][
+        "S3Key"
+    ]
+    digest = key.removesuffix(".zip")
+    (folder,) = Path(deployment.directory).glob(f"asset.{digest}")
+    return folder

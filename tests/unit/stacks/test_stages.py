@@ -1,0 +1,181 @@
+"""Settings: what a stage is, and what is refused before anything is synthesised."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from stacks.stages import RULES, STAGES, BadSetting, Stage, stage_from
+from stacks.targets import Target, fitted, target_from
+
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
+STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
+
+
+def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
+    assert set(RULES) == {each.name for each in fields(Stage)} - {"name"}
+
+
+def test_every_stage_obeys_its_own_rules() -> None:
+    for stage in STAGES.values():
+        for name, rule in RULES.items():
+            value = getattr(stage, name)
+            assert rule(_as_json(value)) == value
+
+
+def test_production_keeps_and_protects_its_data() -> None:
+    prod = STAGES["prod"]
+    assert prod.retain
+    assert prod.deletion_protection
+    assert prod.recovery_days == 35
+    assert prod.access_logs
+
+
+@pytest.mark.parametrize("overrides", [None, {}, {"prod": {"partitions": 9}}])
+def test_a_stage_without_changes_is_itself(overrides: object) -> None:
+    assert stage_from("staging", overrides) == STAGES["staging"]
+
+
+def test_changes_apply_to_their_stage_and_field_only() -> None:
+    changed = stage_from(
+        "prod", {"prod": {"partitions": 4, "tags": {"team": "flights"}}, "dev": {"log_days": 1}}
+    )
+    assert changed.partitions == 4
+    assert changed.tags == {"team": "flights"}
+    assert changed.log_days == STAGES["prod"].log_days
+
+
+def test_changes_may_come_from_the_command_line_as_text() -> None:
+    assert stage_from("dev", '{"dev": {"partitions": 2}}').partitions == 2
+
+
+@pytest.mark.parametrize("name", ["prd", "", "Prod", None, 1])
+def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
+    with pytest.raises(BadSetting, match="dev, staging, prod") as refused:
+        stage_from(name, {})
+    assert refused.value.name == "stage"
+
+
+@pytest.mark.parametrize("name", ["azure", None, "AWS"])
+def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None:
+    with pytest.raises(BadSetting, match="aws, embedded") as refused:
+        target_from(name)
+    assert refused.value.name == "target"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("prefix", "Epochal"),
+        ("prefix", "e"),
+        ("prefix", "a-prefix-that-is-too-long"),
+        ("prefix", "epochal-"),
+        ("tags", {"team": 1}),
+        ("tags", ["team"]),
+        ("retain", "true"),
+        ("retain", 1),
+        ("deletion_protection", None),
+        ("recovery_days", 36),
+        ("recovery_days", -1),
+        ("recovery_days", True),
+        ("billing", "PAY_PER_REQUEST"),
+        ("max_read_units", -1),
+        ("max_write_units", 1.5),
+        ("min_read_units", 0),
+        ("min_write_units", "5"),
+        ("log_days", 8),
+        ("log_days", True),
+        ("log_level", "info"),
+        ("access_logs", "no"),
+        ("requests_per_second", 0),
+        ("burst", 0),
+        ("reserved_concurrency", {"apend": 1}),
+        ("reserved_concurrency", {"append": 0}),
+        ("kms_key", "alias/mine"),
+        ("jwt_issuer", "http://issuer.example"),
+        ("jwt_audience", "epochal"),
+        ("jwt_audience", ["with space"]),
+        ("jwt_scopes", {"reed": ["x"]}),
+        ("jwt_scopes", {"read": "x"}),
+        ("partitions", 0),
+        ("partitions", 10_001),
+        ("alarm_topic", "alarms"),
+        ("existing_tips", STREAM.partition("/stream/")[0]),
+        ("existing_index", "epochal-prod-index"),
+        ("existing_bucket", "Not_A_Bucket"),
+    ],
+)
+def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:
+    with pytest.raises(BadSetting, match="must be") as refused:
+        stage_from("dev", {"prod": {field: value}})
+    assert refused.value.name == f"stages.prod.{field}"
+
+
+def test_every_rule_refuses_something() -> None:
+    """No JSON value suits every field, so a rule that accepts all of these is none."""
+    for name, rule in RULES.items():
+        refused = 0
+        for value in (None, True, -1, 0.5, "\n", [None], {"unknown": None}):
+            try:
+                rule(value)
+            except ValueError:
+                refused += 1
+        assert refused >= 5, name
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        ({"prd": {}}, "stages.prd"),
+        ({"prod": {"partition": 4}}, "stages.prod.partition"),
+        ({"prod": {"name": "live"}}, "stages.prod.name"),
+        ({"prod": 4}, "stages.prod"),
+        ([], "stages"),
+        ("{", "stages"),
+    ],
+)
+def test_what_is_no_setting_is_refused_by_name(overrides: object, name: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        stage_from("dev", overrides)
+    assert refused.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"jwt_issuer": "https://issuer.example"}, "jwt_audience"),
+        ({"jwt_audience": ["epochal"]}, "jwt_issuer"),
+        ({"jwt_scopes": {"read": ["x"]}}, "jwt_issuer"),
+        ({"billing": "provisioned", "max_write_units": 10}, "max_read_units"),
+        ({"billing": "provisioned", "max_read_units": 10, "max_write_units": 4}, "max_write_units"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any], name: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        stage_from("prod", {"prod": changes})
+    assert refused.value.name == f"stages.prod.{name}"
+
+
+def test_the_longest_names_fit_a_bucket() -> None:
+    """63 characters, with a prefix of 18 and the longest of the regions' names."""
+    stage = stage_from("staging", {"staging": {"prefix": "a" * 18}})
+    assert len(f"{stage.named('failures')}-123456789012-ap-southeast-2") <= 63
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> None:
+    here, there = fitted(STAGES[name], Target.EMBEDDED), fitted(STAGES[name], Target.AWS)
+    changed = {each.name for each in fields(Stage) if getattr(here, each.name) != getattr(there, each.name)}
+    assert not here.retain
+    assert not here.deletion_protection
+    assert changed <= {"retain", "deletion_protection"}
+    assert there == STAGES[name]
+
+
+def _as_json(value: Any) -> Any:
+    """A setting as cdk.json would spell it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, (str, int)) else dict(value)

@@ -1,0 +1,188 @@
+"""The store stack: tables as FORMATS has them, and what production adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aws_cdk import Stack
+from aws_cdk.assertions import Template
+
+from epochal.codec.claims import PREFIX
+from epochal.layout.tables import INDEX, TIPS
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from stacks.parts.tables import keyed_table
+from stacks.stages import STAGES
+from stacks.store import BODIES
+from tests.unit.stacks.templates import Synthesise
+
+TABLE = "AWS::DynamoDB::GlobalTable"
+BUCKET = "AWS::S3::Bucket"
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
+STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
+
+
+@pytest.mark.parametrize("spec", [TIPS, INDEX], ids=lambda spec: spec.kind)
+def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
+    synthesise: Synthesise, spec: TableSpec
+) -> None:
+    table = synthesise().named("store", TABLE, spec.kind.capitalize())["Properties"]
+    kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    assert table["KeySchema"] == [
+        {"AttributeName": spec.partition.name, "KeyType": "HASH"},
+        {"AttributeName": spec.sort.name if spec.sort else None, "KeyType": "RANGE"},
+    ]
+    assert kinds == {each.name: each.type for each in (spec.partition, spec.sort) if each}
+    assert table.get("StreamSpecification") == ({"StreamViewType": "NEW_IMAGE"} if spec.stream else None)
+    ttl = {"AttributeName": spec.ttl, "Enabled": True} if spec.ttl else None
+    assert table.get("TimeToLiveSpecification") == ttl
+
+
+def test_secondary_indexes_project_keys_or_everything() -> None:
+    aid, number = KeyAttribute(name="aid", type="S"), KeyAttribute(name="nr", type="N")
+    spec = TableSpec(
+        kind="journal",
+        partition=KeyAttribute(name="pkey", type="S"),
+        indexes=(
+            IndexSpec(name="all", partition=aid, sort=number),
+            IndexSpec(name="keys", partition=aid, keys_only=True),
+        ),
+    )
+    stack = Stack()
+    keyed_table(stack, "Journal", spec=spec, stage=STAGES["dev"], key=None)
+    (table,) = Template.from_stack(stack).find_resources(TABLE).values()
+    found = {each["IndexName"]: each for each in table["Properties"]["GlobalSecondaryIndexes"]}
+    assert found["all"]["Projection"] == {"ProjectionType": "ALL"}
+    assert [key["AttributeName"] for key in found["all"]["KeySchema"]] == ["aid", "nr"]
+    assert found["keys"]["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+
+
+@pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
+def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: str) -> None:
+    tables = synthesise(stage).of_type("store", TABLE).values()
+    assert {table["Properties"]["TableName"] for table in tables} == {
+        f"epochal-{stage}-tips",
+        f"epochal-{stage}-index",
+    }
+
+
+def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
+    tables = synthesise("prod").of_type("store", TABLE).values()
+    assert len(tables) == 2
+    for table in tables:
+        (replica,) = table["Properties"]["Replicas"]
+        assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
+        assert replica["DeletionProtectionEnabled"] is True
+        assert replica["PointInTimeRecoverySpecification"] == {
+            "PointInTimeRecoveryEnabled": True,
+            "RecoveryPeriodInDays": 35,
+        }
+
+
+def test_production_stacks_refuse_to_be_deleted_and_development_ones_do_not(synthesise: Synthesise) -> None:
+    assert all(stack.termination_protection for stack in synthesise("prod").stacks.values())
+    assert not any(stack.termination_protection for stack in synthesise("dev").stacks.values())
+
+
+def test_development_tables_go_with_their_stack(synthesise: Synthesise) -> None:
+    for table in synthesise("dev").of_type("store", TABLE).values():
+        assert table["DeletionPolicy"] == "Delete"
+        assert table["Properties"]["Replicas"][0]["DeletionProtectionEnabled"] is False
+
+
+def test_tables_are_on_demand_under_the_stages_ceilings(synthesise: Synthesise) -> None:
+    for table in synthesise(max_read_units=70, max_write_units=30).of_type("store", TABLE).values():
+        properties = table["Properties"]
+        assert properties["BillingMode"] == "PAY_PER_REQUEST"
+        assert properties["WriteOnDemandThroughputSettings"] == {"MaxWriteRequestUnits": 30}
+        assert properties["Replicas"][0]["ReadOnDemandThroughputSettings"] == {"MaxReadRequestUnits": 70}
+
+
+def test_no_ceiling_is_set_where_the_stage_has_none(synthesise: Synthesise) -> None:
+    for table in synthesise("prod").of_type("store", TABLE).values():
+        assert "WriteOnDemandThroughputSettings" not in table["Properties"]
+        assert "ReadOnDemandThroughputSettings" not in table["Properties"]["Replicas"][0]
+
+
+def test_provisioned_tables_scale_between_the_stages_units(synthesise: Synthesise) -> None:
+    stage = synthesise(
+        billing="provisioned", min_read_units=2, max_read_units=20, min_write_units=3, max_write_units=30
+    )
+    for table in stage.of_type("store", TABLE).values():
+        properties = table["Properties"]
+        write = properties["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"]
+        read = properties["Replicas"][0]["ReadProvisionedThroughputSettings"][
+            "ReadCapacityAutoScalingSettings"
+        ]
+        assert properties["BillingMode"] == "PROVISIONED"
+        assert (write["MinCapacity"], write["MaxCapacity"]) == (3, 30)
+        assert (read["MinCapacity"], read["MaxCapacity"]) == (2, 20)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("store", "Bodies"), ("feed", "Failures")])
+def test_buckets_are_encrypted_closed_and_versioned(synthesise: Synthesise, kind: str, name: str) -> None:
+    bucket = synthesise("prod").named(kind, BUCKET, name)
+    properties = bucket["Properties"]
+    assert bucket["DeletionPolicy"] == "Retain"
+    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+    assert _encryption(properties) == {"SSEAlgorithm": "AES256"}
+    assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert properties["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+
+
+@pytest.mark.parametrize("kind", ["store", "feed"])
+def test_buckets_refuse_requests_without_tls(synthesise: Synthesise, kind: str) -> None:
+    (policy,) = synthesise().of_type(kind, "AWS::S3::BucketPolicy").values()
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Principal"] == {"AWS": "*"}
+    assert statement["Action"] == "s3:*"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_bodies_never_expire_but_what_replaced_or_broke_off_does(synthesise: Synthesise) -> None:
+    rules = synthesise().named("store", BUCKET, "Bodies")["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert not any("ExpirationInDays" in rule or "Transitions" in rule for rule in rules)
+    assert any("NoncurrentVersionExpiration" in rule for rule in rules)
+    assert any("AbortIncompleteMultipartUpload" in rule for rule in rules)
+
+
+def test_a_key_of_ones_own_encrypts_tables_and_buckets(synthesise: Synthesise) -> None:
+    stage = synthesise(kms_key=KEY)
+    for table in stage.of_type("store", TABLE).values():
+        assert table["Properties"]["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+        assert table["Properties"]["Replicas"][0]["SSESpecification"] == {"KMSMasterKeyId": KEY}
+    for kind in ("store", "feed"):
+        (bucket,) = stage.of_type(kind, BUCKET).values()
+        assert _encryption(bucket["Properties"]) == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+
+
+def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: Synthesise) -> None:
+    stage = synthesise(
+        existing_tips=STREAM,
+        existing_index=STREAM.replace("kept", "kept-index"),
+        existing_bucket="kept-bodies",
+    )
+    assert stage["store"].to_json().get("Resources", {}) == {}
+    (mapping,) = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
+    assert mapping["Properties"]["EventSourceArn"] == STREAM
+    variables = stage.named("api", "AWS::Lambda::Function", "Feed")["Properties"]["Environment"]["Variables"]
+    assert variables["EPOCHAL_TIPS_TABLE"] == "kept"
+    assert variables["EPOCHAL_INDEX_TABLE"] == "kept-index"
+    assert variables["EPOCHAL_BUCKET"] == "kept-bodies"
+
+
+def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
+    store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
+    assert {"TipsTable", "IndexTable", "BucketName"} <= set(store)
+    assert {"ApiUrl", "ApiId"} <= set(api)
+
+
+def test_bodies_are_where_the_library_keeps_them() -> None:
+    assert BODIES == PREFIX
+
+
+def _encryption(properties: dict[str, Any]) -> dict[str, str]:
+    (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    found: dict[str, str] = rule["ServerSideEncryptionByDefault"]
+    return found

@@ -1,0 +1,109 @@
+"""Synthesis needs no account: no credentials, no network, no container."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacks.deployment import Sources
+from tests.unit.stacks.templates import ROOT, context_of_repository
+
+NODE_GUARD = """
+const refuse = what => () => { process.stderr.write(`guard: ${what}\\n`); process.exit(97); };
+require("net").Socket.prototype.connect = refuse("connect");
+require("dns").lookup = refuse("lookup");
+"""
+
+PYTHON_GUARD = """
+import json, os, socket, sys
+def refuse(*_arguments, **_named):
+    os.write(2, b"guard: python\\n")
+    os._exit(97)
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+"""
+
+SYNTHESIS = (
+    PYTHON_GUARD
+    + """
+from pathlib import Path
+from aws_cdk import App
+from stacks.deployment import Sources, deployment
+library, lambdas, vendor, outdir, context = sys.argv[1:]
+app = App(outdir=outdir, context=json.loads(context))
+deployment(app, Sources(library=Path(library), lambdas=Path(lambdas), vendor=lambda platform: Path(vendor)))
+app.synth()
+"""
+)
+
+
+@pytest.fixture
+def isolated(tmp_path: Path) -> dict[str, str]:
+    """An environment without AWS, container tools on the path, or a network for Node."""
+    guard = tmp_path / "guard.cjs"
+    guard.write_text(NODE_GUARD)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("docker", "podman", "finch"):
+        (tools / name).write_text("#!/bin/sh\necho guard: container >&2\nexit 97\n")
+        (tools / name).chmod(0o755)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
+    return {
+        **kept,
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'layers/epochal/python'}",
+        "NODE_OPTIONS": f"--require {guard}",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+
+
+def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*arguments], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("target", ["aws", "embedded"])
+def test_synthesis_reaches_for_no_network_and_no_credentials(
+    isolated: dict[str, str], sources: Sources, tmp_path: Path, target: str
+) -> None:
+    vendor = tmp_path / "vendor"
+    (vendor / "python").mkdir(parents=True)
+    (vendor / "python" / "wheels.py").write_text("")
+    context = json.dumps({**context_of_repository(), "stage": "prod", "target": target})
+    paths = (str(sources.library), str(sources.lambdas), str(vendor), str(tmp_path / "out"))
+    ran = run(sys.executable, "-c", SYNTHESIS, *paths, context, env=isolated)
+    assert (ran.returncode, ran.stderr.count("guard")) == (0, 0), ran.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "missing" not in manifest
+    environments = {each["environment"] for each in manifest["artifacts"].values() if "environment" in each}
+    assert environments == {"aws://unknown-account/unknown-region"}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ("node", "-e", "fetch('http://127.0.0.1:8999/')"),
+        (
+            sys.executable,
+            "-c",
+            PYTHON_GUARD + "import urllib.request as r; r.urlopen('http://127.0.0.1:8999/')",
+        ),
+        ("docker", "version"),
+    ],
+    ids=["node", "python", "docker"],
+)
+def test_the_guard_would_have_noticed(isolated: dict[str, str], program: tuple[str, ...]) -> None:
+    assert run(*program, env=isolated).returncode == 97
+
+
+def test_the_app_says_in_one_line_what_is_wrong_with_a_setting(isolated: dict[str, str]) -> None:
+    context = json.dumps({**context_of_repository(), "stages": {"prod": {"partitions": 0}}})
+    ran = run(sys.executable, "app.py", env={**isolated, "CDK_CONTEXT_JSON": context})
+    assert ran.returncode == 1
+    assert ran.stderr.strip().splitlines() == [
+        "epochal: stages.prod.partitions must be a whole number from 1 to 10,000, not 0"
+    ]

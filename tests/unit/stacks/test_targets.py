@@ -1,0 +1,70 @@
+"""One context value makes a deployment local. Everything that it changes is on the list below, with its reason."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stacks.targets import LAMBDA, Target, architecture, wheels
+from tests.unit.stacks.templates import Deployment, Synthesise
+
+INTENDED = {
+    r".*/(DeletionPolicy|UpdateReplacePolicy)": "the embedded AWS keeps nothing",
+    r".*/Replicas/0/DeletionProtectionEnabled": "the same",
+    r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
+    r".*/LayersVendor\w+/Properties/Content/S3Key": "on its interpreter, with its wheels",
+    r"/\w+/(Parameters/BootstrapVersion|Rules/CheckBootstrapVersion)/.*": "no bootstrap is needed",
+    r"/\w+/Outputs/ExportsOutput.*": "nobody imports them: there is no watch stack",
+}
+
+
+@pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
+def test_the_two_targets_differ_only_in_what_is_intended(synthesise: Synthesise, stage: str) -> None:
+    here, there = dict(leaves(synthesise(stage, "embedded"))), dict(leaves(synthesise(stage, "aws")))
+    there = {path: value for path, value in there.items() if not path.startswith("/watch/")}
+    differing = {path for path in here.keys() | there.keys() if here.get(path) != there.get(path)}
+    unintended = {path for path in differing if not any(re.fullmatch(each, path) for each in INTENDED)}
+    assert not unintended
+
+
+def test_nothing_is_deployed_locally_that_aws_would_not_get(synthesise: Synthesise) -> None:
+    assert set(synthesise("prod", "embedded").templates) == {"store", "feed", "api"}
+    assert set(synthesise("prod", "aws").templates) == {"store", "feed", "api", "watch"}
+    here, there = dict(leaves(synthesise("prod", "embedded"))), dict(leaves(synthesise("prod", "aws")))
+    assert here.keys() <= there.keys()
+
+
+def test_a_production_stage_keeps_nothing_on_the_embedded_aws(synthesise: Synthesise) -> None:
+    deployment = synthesise("prod", "embedded")
+    assert not [each for each in deployment.resources() if each.get("DeletionPolicy") == "Retain"]
+    assert not any(stack.termination_protection for stack in deployment.stacks.values())
+
+
+def test_aws_gets_wheels_for_graviton_wherever_it_is_deployed_from() -> None:
+    assert wheels(Target.AWS) == LAMBDA
+    assert all(tag.endswith("_aarch64") for tag in LAMBDA.tags)
+    assert architecture(Target.AWS).name == "arm64"
+
+
+def test_the_embedded_aws_gets_what_runs_on_this_machine() -> None:
+    expected = {"x86_64": "x86_64", "AMD64": "x86_64"}.get(platform.machine(), "arm64")
+    assert architecture(Target.EMBEDDED).name == expected
+    assert wheels(Target.EMBEDDED).python == ".".join(platform.python_version_tuple()[:2])
+    assert wheels(Target.EMBEDDED).tags == ()
+
+
+def leaves(deployment: Deployment) -> Iterator[tuple[str, Any]]:
+    """Every value in every template, by its path."""
+    waiting = [(f"/{kind}", template.to_json()) for kind, template in deployment.templates.items()]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict) and value:
+            waiting += [(f"{path}/{key}", each) for key, each in value.items()]
+        elif isinstance(value, list) and value:
+            waiting += [(f"{path}/{number}", each) for number, each in enumerate(value)]
+        else:
+            yield path, value

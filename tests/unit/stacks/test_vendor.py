@@ -1,0 +1,101 @@
+"""The second layer's folder: fetched once for each set of pins and platform, complete or not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from stacks.parts.vendor import InstallerFailed, Platform, vendored
+
+GRAVITON = Platform(python="3.13", tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"))
+HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
+
+
+class Installer:
+    """Records what it is asked, and puts one module and one script where it is told to."""
+
+    def __init__(self, *, fails: str = "") -> None:
+        self.calls: list[list[str]] = []
+        self._fails = fails
+
+    def __call__(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        self.calls.append(list(arguments))
+        into = Path(arguments[arguments.index("--target") + 1])
+        (into / "bin").mkdir(parents=True)
+        (into / "bin" / "script").write_text(f"#!{sys.executable}\n")
+        (into / "module.py").write_text("")
+        return subprocess.CompletedProcess(list(arguments), int(bool(self._fails)), "", self._fails)
+
+
+@pytest.fixture
+def pins(tmp_path: Path) -> Path:
+    path = tmp_path / "requirements.txt"
+    path.write_text("simplejson==4.3.0\n")
+    return path
+
+
+def test_wheels_for_another_machine_are_asked_for_by_platform_and_version(pins: Path, tmp_path: Path) -> None:
+    run = Installer()
+    vendored(pins, GRAVITON, tmp_path / "cache", run=run)
+    ((*arguments,),) = run.calls
+    pairs = list(pairwise(arguments))
+    assert ("--platform", "manylinux_2_28_aarch64") in pairs
+    assert ("--platform", "manylinux2014_aarch64") in pairs
+    assert ("--python-version", "3.13") in pairs
+    assert ("--requirement", str(pins)) in pairs
+
+
+def test_wheels_for_this_machine_are_asked_for_without_a_platform(pins: Path, tmp_path: Path) -> None:
+    run = Installer()
+    vendored(pins, HERE, tmp_path / "cache", run=run)
+    assert not {"--platform", "--python-version"} & set(run.calls[0])
+
+
+@pytest.mark.parametrize("platform", [GRAVITON, HERE], ids=["graviton", "here"])
+def test_nothing_is_built_resolved_or_compiled(pins: Path, tmp_path: Path, platform: Platform) -> None:
+    run = Installer()
+    vendored(pins, platform, tmp_path / "cache", run=run)
+    assert {"--only-binary=:all:", "--no-deps", "--no-compile"} <= set(run.calls[0])
+
+
+def test_a_layer_holds_packages_but_no_scripts(pins: Path, tmp_path: Path) -> None:
+    folder = vendored(pins, GRAVITON, tmp_path / "cache", run=Installer())
+    assert [each.name for each in (folder / "python").iterdir()] == ["module.py"]
+
+
+def test_what_was_fetched_is_not_fetched_again(pins: Path, tmp_path: Path) -> None:
+    run = Installer()
+    first = vendored(pins, GRAVITON, tmp_path / "cache", run=run)
+    assert vendored(pins, GRAVITON, tmp_path / "cache", run=run) == first
+    assert len(run.calls) == 1
+
+
+def test_other_pins_and_other_platforms_have_other_folders(pins: Path, tmp_path: Path) -> None:
+    folders = {vendored(pins, each, tmp_path / "cache", run=Installer()) for each in (GRAVITON, HERE)}
+    pins.write_text("simplejson==4.3.1\n")
+    folders |= {vendored(pins, each, tmp_path / "cache", run=Installer()) for each in (GRAVITON, HERE)}
+    assert len(folders) == 4
+
+
+def test_a_failure_says_what_pip_said_and_leaves_nothing_behind(pins: Path, tmp_path: Path) -> None:
+    with pytest.raises(InstallerFailed, match="No matching distribution"):
+        vendored(pins, GRAVITON, tmp_path / "cache", run=Installer(fails="No matching distribution found"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_of_two_that_fetch_at_once_one_stands(pins: Path, tmp_path: Path) -> None:
+    """The other one comes first while pip works."""
+    inner = Installer()
+
+    def run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        vendored(pins, GRAVITON, tmp_path / "cache", run=inner)
+        return Installer()(arguments)
+
+    folder = vendored(pins, GRAVITON, tmp_path / "cache", run=run)
+    assert [each.name for each in (tmp_path / "cache").iterdir()] == [folder.name]
+    assert (folder / "python" / "module.py").exists()
