@@ -61,7 +61,7 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code == "ConditionalCheckFailedException":
         blocking: Any = error.response.get("Item")
-        return _refusal((blocking,), (True,), error)
+        return _refusal((blocking,), (True,), error, factor=1)
     if code == "TransactionCanceledException":
         return _cancelled(error)
     if code == "ValidationException" and _TOO_LARGE in message:
@@ -92,7 +92,7 @@ def _cancelled(error: ClientError) -> Reply:
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
     if any(failed):
         items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
-        return _refusal(tuple(items), failed, error)
+        return _refusal(tuple(items), failed, error, factor=2)
     if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
         return Overflow()
     if any(
@@ -102,10 +102,11 @@ def _cancelled(error: ClientError) -> Reply:
     raise error
 
 
-def _refusal(items: tuple[Item | None, ...], failed: tuple[bool, ...], error: ClientError) -> Refusal:
+def _refusal(
+    items: tuple[Item | None, ...], failed: tuple[bool, ...], error: ClientError, *, factor: int
+) -> Refusal:
     """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
     found = tuple(item or None for item in items)
-    factor = 2 if len(failed) > 1 else 1
     cost = sum(write_units(item_size(item)) if item else 1 for item in found)
     retried = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
     return Refusal(items=found, failed=failed, ambiguous=retried, units=Units(write=factor * cost))

@@ -38,6 +38,8 @@ class Expressions:
                 return f"attribute_exists({self.name(name)})"
             case Compare(name, operator, value):
                 return f"{self.name(name)} {operator} {self.value(value)}"
+            case All((only,)) | AnyOf((only,)):
+                return self.condition(only)  # DynamoDB refuses redundant parentheses
             case All(conditions):
                 return " AND ".join(f"({self.condition(each)})" for each in conditions)
             case AnyOf(conditions):

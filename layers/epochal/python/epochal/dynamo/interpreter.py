@@ -168,7 +168,7 @@ def _written(answer: dict[str, Any]) -> Units:
 
 
 def _total(answer: dict[str, Any]) -> float:
-    consumed = answer.get("ConsumedCapacity", ())
+    consumed = answer.get("ConsumedCapacity", [])
     return float(
         sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.errors import TooLarge
-from epochal.plan.ops import Op, Put, Transact, Update
+from epochal.plan.ops import BatchGet, Op, Put, Transact, Update
 from epochal.plan.sizes import item_size, value_size
 
 ITEM_BYTES: Final = 400 * 1024
@@ -28,6 +28,8 @@ def check(op: Op) -> None:
             _check_item(update_bytes(op))
         case Transact(writes=writes):
             _check_transaction(writes)
+        case BatchGet(keys=keys) if len(keys) > BATCH_KEYS:
+            raise TooLarge("keys", len(keys), BATCH_KEYS, "items")
         case _:
             pass
 

@@ -1,0 +1,67 @@
+"""The three stores that keep the one contract: memory, AWS's DynamoDB Local, and the embedded AWS."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.tables import create_table
+from epochal.layout.tables import TIPS
+from epochal.local.endpoint import Endpoint
+from epochal.plan.ops import Execute
+from epochal.testing.memory import MemoryTables
+from tests.contract.places import Place
+
+TABLE = "contract-tips"
+
+_partitions = count()
+
+
+@pytest.fixture(scope="session")
+def local_place(ddbl: Endpoint) -> Place:
+    return Place(store="ddbl", execute=_deployed(ddbl), table=TABLE, partition="")
+
+
+@pytest.fixture(scope="session")
+def embedded_place(ministack: Endpoint) -> Place:
+    return Place(store="ministack", execute=_deployed(ministack), table=TABLE, partition="")
+
+
+@pytest.fixture(scope="session")
+def memory_place() -> Place:
+    tables = MemoryTables({TABLE: TIPS})
+    return Place(store="memory", execute=tables.execute, table=TABLE, partition="")
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("ddbl", marks=pytest.mark.ddbl),
+        pytest.param("ministack", marks=pytest.mark.embedded),
+    ]
+)
+def place(request: pytest.FixtureRequest) -> Place:
+    """A partition of its own on each of the three stores in turn."""
+    names = {"memory": "memory_place", "ddbl": "local_place", "ministack": "embedded_place"}
+    found: Place = request.getfixturevalue(names[request.param])
+    return found.at(f"Contract-{next(_partitions)}")
+
+
+@pytest.fixture
+def local(local_place: Place) -> Place:
+    """A partition of its own on DynamoDB Local."""
+    return local_place.at(f"Local-{next(_partitions)}")
+
+
+@pytest.fixture
+def embedded(embedded_place: Place) -> Place:
+    """A partition of its own on the embedded AWS."""
+    return embedded_place.at(f"Embedded-{next(_partitions)}")
+
+
+def _deployed(endpoint: Endpoint) -> Execute:
+    client = endpoint.client("dynamodb")
+    create_table(client, TABLE, TIPS)
+    return interpreter(client)
