@@ -1,0 +1,218 @@
+"""The calving rule against the offline optimum: write units per event, over a seeded corpus of streams.
+
+The streams go through the real library on the memory interpreter, whose units are DynamoDB's rules applied to the real
+items. Writers either pass on the token of the append before (one request an append) or load the Tip before every
+append. The optimum (`bench.optimum`) is not only computed: its course is run through the library too, and must cost
+what was computed.
+
+Bound: for every size from 100 B to 4 KB, with and without a 1 KB unfold, over 1,000 appends at most 10 % above the
+optimum.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+from bench.corpus import UNFOLD_BYTES, Kind, Workload
+from bench.optimum import Optimum, optimum
+from bench.report import progress, table
+from epochal.layout.tips.batch import Batch, batch_of
+from epochal.layout.tips.calving import Append, ByCost, Calving, Fixed
+from epochal.model.outcomes import Appended
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
+from epochal.plan.units import Units
+from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import store_events, store_unfolds
+from epochal.store.streams import Streams
+from epochal.testing.stores import memory_streams
+
+BOUND = 1.10
+SIZES = (100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000, 1250, 1500, 2000, 3000, 4096)
+SHAPES: tuple[tuple[Kind, float], ...] = (("direct", 0.0), ("direct", 0.5), ("json", 0.3))
+"""Kinds of body, with the jitter of their sizes."""
+
+LENGTHS = (1000, 100, 20)
+UNFOLDS = (0, UNFOLD_BYTES)
+STREAM = "Bench-1"
+
+ALTERNATIVES: dict[str, Calving] = {
+    "by cost, two steps": ByCost(),
+    "by cost, one transaction": ByCost(mode="transactional"),
+    "32 KiB, two steps": Fixed(mode="two-step"),
+    "32 KiB, one transaction": Fixed(),
+}
+
+_NOW = 1_357_000_000_000_000_000
+"""A moment of 2013, in nanoseconds: stored timestamps are as long at any other."""
+
+Writer = Literal["token", "load"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """Calves where it is told, by the stream's version: a course that was chosen beforehand."""
+
+    at: Collection[int]
+    mode: Literal["two-step", "transactional"] = "two-step"
+
+    def calves(self, tip: Token, new: Append) -> bool:
+        """Whether to calve what the Tip carries before writing `new`."""
+        del new
+        return tip.version in self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Write units of one workload: at best, and by the rule for each kind of writer."""
+
+    workload: Workload
+    best: int
+    token: Units
+    load: Units
+
+    @property
+    def dearest(self) -> float:
+        """Units by the rule, of the writer that does worse."""
+        return max(self.token.write, self.load.write)
+
+    @property
+    def excess(self) -> float:
+        """`dearest` as a multiple of the best."""
+        return self.dearest / self.best
+
+
+def corpus(
+    sizes: Iterable[int] = SIZES, unfolds: Iterable[int] = UNFOLDS, lengths: Iterable[int] = LENGTHS
+) -> list[Workload]:
+    """Every size with every shape, with and without an unfold, at every length."""
+    return [
+        Workload(size=size, jitter=jitter, kind=kind, unfold=unfold, length=length)
+        for length, size, unfold, (kind, jitter) in product(lengths, sizes, unfolds, SHAPES)
+    ]
+
+
+def measure(workload: Workload) -> Result:
+    """Run a workload by the rule, and by the best course."""
+    best = best_course(workload)
+    units = run(workload, Script(at=best.calves))
+    if units.write != best.units:
+        raise AssertionError(f"{workload}: the best course was priced {best.units}, but costs {units.write}")
+    return Result(
+        workload=workload,
+        best=best.units,
+        token=run(workload, ByCost()),
+        load=run(workload, ByCost(), writer="load"),
+    )
+
+
+def best_course(workload: Workload, *, transactional: bool = False) -> Optimum:
+    """The cheapest course for a workload."""
+    return optimum(list(batches(workload)), transactional=transactional)
+
+
+def batches(workload: Workload) -> Iterator[Batch]:
+    """A workload's appends as the layout takes them."""
+    codec, now, fresh = BodyCodec(), format_ticks(from_unix_nanoseconds(_NOW)), _seeded(workload)
+    for events, unfolds in workload.appends():
+        yield batch_of(
+            STREAM,
+            store_events(events, now, codec),
+            None if unfolds is None else store_unfolds(unfolds, now, codec),
+            etag=fresh(16).hex(),
+            append_id=fresh(16),
+        )
+
+
+def run(workload: Workload, calving: Calving | Script, *, writer: Writer = "token") -> Units:
+    """Units that the library uses for a workload."""
+    streams = replace(memory_streams(), calving=calving, now=lambda: _NOW, fresh=_seeded(workload))
+    expected: ExpectedVersion = NO_STREAM
+    for events, unfolds in workload.appends():
+        expected = _append(streams, events, unfolds, expected)
+        if writer == "load":
+            state = streams.load(STREAM)
+            assert state is not None
+            expected = state.token
+    return streams.driver.meter.units
+
+
+def _append(streams: Streams, events, unfolds, expected: ExpectedVersion) -> Token:
+    outcome = streams.append(STREAM, events, unfolds=unfolds, expected=expected)
+    assert isinstance(outcome, Appended)
+    return outcome.token
+
+
+def _seeded(workload: Workload) -> Callable[[int], bytes]:
+    return random.Random(workload.seed).randbytes
+
+
+def main() -> None:
+    """Measure the corpus, print what it costs, fail above the bound."""
+    workloads = corpus()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(measure, workloads, chunksize=4)
+        results = list(progress("calving", found, len(workloads)))
+    _print_classes([result for result in results if result.workload.length == max(LENGTHS)])
+    _print_lengths(results)
+    _print_alternatives()
+    over = [r for r in results if r.workload.length == max(LENGTHS) and r.excess > BOUND]
+    if over:
+        raise SystemExit(f"more than {BOUND - 1:.0%} above the optimum: {over}")
+
+
+def _print_classes(results: list[Result]) -> None:
+    worst = [
+        max((r for r in results if (r.workload.size, r.workload.unfold) == each), key=lambda r: r.excess)
+        for each in product(SIZES, UNFOLDS)
+    ]
+    table(
+        f"Write units an event over {max(LENGTHS):,} appends, by the shape that strays farthest from its optimum",
+        ["event", "unfold", "shape", "optimum", "by cost", "above"],
+        [
+            (
+                f"{r.workload.size:,} B",
+                f"{r.workload.unfold:,} B" if r.workload.unfold else "",
+                f"{r.workload.kind} ±{r.workload.jitter:.0%}",
+                f"{r.best / r.workload.length:.3f}",
+                f"{r.dearest / r.workload.length:.3f}",
+                f"{r.excess - 1:.1%}",
+            )
+            for r in worst
+        ],
+    )
+
+
+def _print_lengths(results: list[Result]) -> None:
+    rows = []
+    for length in LENGTHS:
+        these = [r for r in results if r.workload.length == length]
+        over = sum(r.dearest for r in these) / sum(r.best for r in these)
+        rows.append(
+            (f"{length:,}", f"{len(these)}", f"{over - 1:.1%}", f"{max(r.excess for r in these) - 1:.1%}")
+        )
+    table("Units above the optimum, by length of stream", ["appends", "streams", "all", "worst"], rows)
+
+
+def _print_alternatives() -> None:
+    rows = []
+    for name, calving in ALTERNATIVES.items():
+        figures = [run(Workload(size=300, unfold=unfold), calving) for unfold in UNFOLDS]
+        rows.append(
+            (name, *(f"{units.write / 1000:.2f}" for units in figures), f"{figures[0].read / 1000:.2f}")
+        )
+    table(
+        "300-byte events stored direct, 1,000 appends by token, units an event",
+        ["calving", "write", "with 1 KB unfold", "read"],
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()
