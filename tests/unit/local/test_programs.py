@@ -1,0 +1,84 @@
+"""What is missing is said before anything is installed, with how to get it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import epochal
+from epochal.local import programs
+from epochal.local.errors import ProgramMissing
+
+LIBRARY = Path(epochal.__file__).parent.parent
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that is all of PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def install(path: Path, name: str, prints: str, status: int = 0) -> None:
+    program = path / name
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in --version|-version) ;; *) exit 9;; esac\necho '{prints}' >&2\nexit {status}\n"
+    )
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("printed", "major"),
+    [
+        ("v20.20.2", 20),
+        ("11.19.1", 11),
+        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)', 17),
+        ('openjdk version "25" 2025-09-16', 25),
+        ('java version "1.8.0_422"', 8),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx512m\nopenjdk version "21.0.1" 2023-10-17', 21),
+        ("no number here", 0),
+    ],
+)
+def test_the_major_version_is_read_from_what_programs_print(printed: str, major: int) -> None:
+    assert programs.major_version(printed) == major
+
+
+def test_a_program_that_is_new_enough_is_found(path: Path) -> None:
+    install(path, "java", 'openjdk version "17.0.15"')
+    assert programs.find(programs.JAVA) == str(path / "java")
+
+
+def test_a_program_that_is_not_there_is_reported_with_how_to_get_it(path: Path) -> None:
+    with pytest.raises(ProgramMissing, match="java: not on PATH.*apt-get install default-jre-headless"):
+        programs.find(programs.JAVA)
+
+
+def test_a_program_that_is_too_old_is_reported_with_both_versions(path: Path) -> None:
+    install(path, "node", "v16.1.0")
+    with pytest.raises(ProgramMissing, match="is version 16, 18 or newer is needed.*apt-get install nodejs"):
+        programs.find(programs.NODE)
+
+
+def test_a_program_that_does_not_run_is_reported_as_that(path: Path) -> None:
+    install(path, "npm", "cannot find module", status=1)
+    with pytest.raises(ProgramMissing, match="npm: .* does not run"):
+        programs.find(programs.NPM)
+
+
+def test_everything_missing_is_listed_at_once_on_the_standard_library_alone(tmp_path: Path) -> None:
+    install(tmp_path, "npm", "10.1.0")
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": os.fspath(LIBRARY)}
+    # -S leaves out site-packages: so it is before anything is installed.
+    ran = subprocess.run(
+        [sys.executable, "-S", "-m", "epochal.local.programs"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert [line.split(":")[1].strip() for line in ran.stderr.splitlines()] == ["node", "java"]

@@ -1,0 +1,59 @@
+"""Rules of the repository that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import socket
+import urllib.request
+from pathlib import Path
+
+import boto3
+import pytest
+
+from tests.support.sockets import SocketOpened
+
+ROOT = Path(__file__).resolve().parents[3]
+FUNCTIONS = sorted(path for path in (ROOT / "lambdas").iterdir() if path.is_dir() and any(path.glob("*.py")))
+
+
+def imported(folder: Path) -> set[str]:
+    """The first names of all that a folder's modules import."""
+    names: set[str] = set()
+    for module in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").split(".")[0] if node.level == 0 else ".")
+    return names
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda path: path.name)
+def test_a_function_imports_no_other_function_and_no_stack(function: Path) -> None:
+    others = {other.name for other in FUNCTIONS if other != function}
+    assert imported(function).isdisjoint(others | {"lambdas", "stacks"})
+
+
+def test_every_function_is_looked_at() -> None:
+    assert {"append", "feed", "indexer", "replay"} <= {function.name for function in FUNCTIONS}
+
+
+def test_a_unit_test_that_opens_a_socket_fails() -> None:
+    with pytest.raises(SocketOpened):
+        socket.create_connection(("127.0.0.1", 9))
+    with pytest.raises(SocketOpened), socket.socket() as way_out:
+        way_out.connect(("127.0.0.1", 9))
+    with pytest.raises(SocketOpened), socket.socket() as way_in:
+        way_in.bind(("127.0.0.1", 0))
+
+
+def test_a_unit_test_that_sends_a_request_fails() -> None:
+    with pytest.raises(SocketOpened):
+        urllib.request.urlopen("http://127.0.0.1:9/")
+
+
+def test_no_test_sees_credentials_but_made_up_ones() -> None:
+    credentials = boto3.Session().get_credentials()
+    assert credentials is not None
+    assert (credentials.access_key, credentials.secret_key) == ("test", "test")
+    assert boto3.Session().available_profiles == []
