@@ -1,4 +1,4 @@
-"""The tables of every layout (FORMATS §1, §2, §4). This outlives the code: a change here needs a migration."""
+"""The tables of every layout (FORMATS). This outlives the code: a change here needs a migration."""
 
 from __future__ import annotations
 
@@ -46,4 +46,41 @@ SNAPSHOT: Final = TableSpec(
 )
 """The head of each aggregate (number 0), and kept copies of its snapshots."""
 
-ALL: Final = (TIPS, INDEX, JOURNAL, SNAPSHOT)
+_PK = KeyAttribute(name="pk", type="S")
+_SK = KeyAttribute(name="sk", type="S")
+
+EVENTS: Final = TableSpec(
+    kind="events",
+    partition=_PK,
+    sort=_SK,
+    indexes=(
+        IndexSpec(
+            name="GSI1",
+            partition=KeyAttribute(name="gsi1pk", type="S"),
+            sort=KeyAttribute(name="sortableUniqueId", type="S"),
+        ),
+    ),
+    ttl="ttl",
+)
+"""Tagged events, an item each."""
+
+TAGS: Final = TableSpec(
+    kind="tags",
+    partition=_PK,
+    sort=_SK,
+    indexes=(
+        IndexSpec(
+            name="GSI1",
+            partition=KeyAttribute(name="tagGroup", type="S"),
+            sort=KeyAttribute(name="tagString", type="S"),
+            keys_only=True,
+        ),
+    ),
+    stream=True,
+)
+"""The head of each tag, and an entry for each of its events."""
+
+PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, sort=_SK)
+"""States of projections, one for each version of each."""
+
+ALL: Final = (TIPS, INDEX, JOURNAL, SNAPSHOT, EVENTS, TAGS, PROJECTION_STATES)

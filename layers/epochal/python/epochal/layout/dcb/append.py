@@ -1,0 +1,125 @@
+"""Appending tagged events, if nothing that matches a query has been appended since a position.
+
+One transaction, conditioned on heads: those of all tags of the events, which it moves, and those that fence
+the condition. What a refusal means:
+
+    an event of ours exists             appended before, if it is the same; the id decides, the contents must
+    agree
+    a fence moved, with a new match     conflict, with the matching events
+    anything else moved                 again, on the heads that came back: unrelated appends are nobody's
+    conflict
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from epochal.errors import InvalidInput
+from epochal.layout.dcb.conditions import Fence, check_covered
+from epochal.layout.dcb.items import read_event, read_head
+from epochal.layout.dcb.reading import Site, matches, read, read_heads
+from epochal.layout.dcb.writes import Batch, Planned, plan, tags_of
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.plan.ops import Done, Refusal, Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Fail if an event matches that `after` has not seen; without a position, if any matches at all."""
+
+    fence: Fence
+    after: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Committed. `position` is the condition's, moved past this append."""
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Not committed: these events match and are new."""
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+
+
+def append(site: Site, batch: Batch, condition: Condition | None = None) -> Steps[Written | Rejected]:
+    """Append `batch`.
+
+    Raises:
+        InvalidInput: an event id exists with other contents, or only some of the ids exist; the position is
+        of
+            another query.
+    """
+    position = Position()
+    if condition is not None:
+        found = yield from _position(site, condition)
+        if isinstance(found, Rejected):
+            return found
+        position = found
+    heads = yield from _heads(site, batch, position)
+    while True:
+        planned = plan(site, batch, heads, tuple(position.seen))
+        reply = yield planned.transact
+        if isinstance(reply, Done):
+            return Written(events=planned.events, position=_advanced(position, heads, planned))
+        if any(reply.failed[: len(planned.events)]):
+            return Written(events=_replayed(reply, planned), position=position, replayed=True)
+        heads = heads | _came_back(reply, planned)
+        if condition is not None:
+            seen = {tag: heads[tag] for tag in position.seen}
+            new = yield from matches(site, condition.fence, position.seen, seen)
+            position = replace(position, seen=seen)
+            if new:
+                return Rejected(events=new, position=position)
+
+
+def _position(site: Site, condition: Condition) -> Steps[Position | Rejected]:
+    """Where the condition counts from; without a position, everything that matches is in its way."""
+    if condition.after is not None:
+        check_covered(condition.after, condition.fence)
+        tags = condition.fence.all_tags
+        return replace(condition.after, seen={tag: condition.after.seen[tag] for tag in tags})
+    found = yield from read(site, condition.fence)
+    return Rejected(events=found.events, position=found.position) if found.events else found.position
+
+
+def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reached]]:
+    """Heads of every tag concerned: as the position knows them, the others read."""
+    known: dict[str, Reached] = {**position.heads, **position.seen}
+    wanted = {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
+    missing = sorted(wanted.difference(known))
+    return known | (yield from read_heads(site, missing))
+
+
+def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
+    """The heads that had moved, as the refusal brought them."""
+    count = len(planned.heads)
+    refused = zip(planned.heads, reply.items[-count:], reply.failed[-count:], strict=True)
+    return {
+        tag: Reached() if item is None else read_head(item).reached for tag, item, failed in refused if failed
+    }
+
+
+def _replayed(reply: Refusal, planned: Planned) -> tuple[RecordedTaggedEvent, ...]:
+    """The stored events, where all of ours are there already and equal."""
+    items = reply.items[: len(planned.events)]
+    stored = [None if item is None else read_event(item) for item in items]
+    for event, found in zip(planned.events, stored, strict=True):
+        if found is None:
+            raise InvalidInput("events", f"some of the ids exist and {event.id} does not")
+        if replace(found, sortable_id=event.sortable_id, timestamp=event.timestamp) != event:
+            raise InvalidInput("events", f"the id {event.id} exists with other contents")
+    return tuple(found for found in stored if found is not None)
+
+
+def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:
+    seen = {tag: planned.reached.get(tag, reached) for tag, reached in position.seen.items()}
+    others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
+    return Position(seen=seen, heads=others)

@@ -1,0 +1,164 @@
+"""Events, entries and heads to items and back. This outlives the code: see FORMATS §3 before touching a
+name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, group_of, is_reserved
+from epochal.plan.values import Item, Key, number, read_list, read_number, read_text, sequence, text
+
+HEAD: Final = "#"
+"""Sort key of a tag's head: below every entry, whose sort keys begin with a digit."""
+
+ALL_EVENTS: Final = "ALL_EVENTS"
+
+_OPTIONAL: Final = {
+    "causationId": "causation_id",
+    "correlationId": "correlation_id",
+    "executedUser": "executed_user",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """How keys are made.
+
+    Attributes:
+        service: tenant, put before partition keys; empty for none.
+        shards: write shards of the index of all events; may be raised later.
+    """
+
+    service: str = ""
+    shards: int = 1
+
+    def event(self, event_id: str) -> Key:
+        """Primary key of an event."""
+        return {"pk": text(self._prefixed(f"EVENT#{event_id}")), "sk": text(f"EVENT#{event_id}")}
+
+    def tag(self, tag: str) -> str:
+        """Partition key of a tag's head and entries."""
+        return self._prefixed(f"TAG#{tag}")
+
+    def head(self, tag: str) -> Key:
+        """Primary key of a tag's head."""
+        return {"pk": text(self.tag(tag)), "sk": text(HEAD)}
+
+    def entry(self, tag: str, sortable_id: str, event_id: str) -> Key:
+        """Primary key of a tag's entry for an event."""
+        return {"pk": text(self.tag(tag)), "sk": text(f"{sortable_id}#{event_id}")}
+
+    def all_events(self, sortable_id: str) -> str:
+        """Partition of the index of all events that an event goes to."""
+        if self.shards == 1:
+            return self._prefixed(ALL_EVENTS)
+        shard = int.from_bytes(hashlib.sha256(sortable_id.encode()).digest()[:4], "big") % self.shards
+        return self._prefixed(f"{ALL_EVENTS}#{shard}")
+
+    def every_partition(self) -> list[str]:
+        """Partitions of the index of all events; the unsharded one too, for events from before sharding."""
+        shards = [f"{ALL_EVENTS}#{shard}" for shard in range(self.shards)] if self.shards > 1 else []
+        return [self._prefixed(name) for name in [ALL_EVENTS, *shards]]
+
+    def group(self, tag: str) -> str:
+        """What tags are listed by."""
+        return f"{self.service}|{group_of(tag)}" if self.service else group_of(tag)
+
+    def _prefixed(self, name: str) -> str:
+        return f"SERVICE#{self.service}#{name}" if self.service else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A tag's head: what it has reached, and the latest append."""
+
+    tag: str
+    reached: Reached
+    types: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = None) -> Item:
+    """An event item."""
+    item = {
+        **keys.event(event.id),
+        "eventId": text(event.id),
+        "sortableUniqueId": text(event.sortable_id),
+        "eventType": text(event.type),
+        "payload": text(event.data),
+        "tags": sequence(map(text, event.tags)),
+        "timestamp": text(event.timestamp),
+        "gsi1pk": text(keys.all_events(event.sortable_id)),
+    }
+    for name, attribute in _OPTIONAL.items():
+        value = getattr(event, attribute)
+        if value is not None:
+            item[name] = text(value)
+    if expires is not None:
+        item["ttl"] = number(expires)
+    if keys.service:
+        item["serviceId"] = text(keys.service)
+    return item
+
+
+def read_event(item: Item) -> RecordedTaggedEvent:
+    """Decode an event item."""
+    return RecordedTaggedEvent(
+        id=item["eventId"]["S"],
+        sortable_id=SortableId(item["sortableUniqueId"]["S"]),
+        type=item["eventType"]["S"],
+        data=item["payload"]["S"],
+        tags=tuple(tag["S"] for tag in read_list(item, "tags")),
+        timestamp=item["timestamp"]["S"],
+        **{attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()},
+    )
+
+
+def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) -> Item:
+    """The entry of an event, the tag's event number `index`."""
+    item = {
+        **keys.entry(tag, event.sortable_id, event.id),
+        "tagString": text(tag),
+        "eventType": text(event.type),
+        "eventId": text(event.id),
+        "sortableUniqueId": text(event.sortable_id),
+        "createdAt": text(event.timestamp),
+        "tagIndex": number(index),
+    }
+    if not is_reserved(tag):
+        # Reserved tags stay out of listings; and a key of an index must not be empty.
+        item["tagGroup"] = text(keys.group(tag))
+    if keys.service:
+        item["serviceId"] = text(keys.service)
+    return item
+
+
+def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[RecordedTaggedEvent]) -> Item:
+    """The head after an append of `events`, all of this tag."""
+    return {
+        **keys.head(tag),
+        "n": number(before.count + len(events)),
+        "a": number(len(events)),
+        "c": sequence(text(event.type) for event in events),
+        "ids": sequence(text(event.id) for event in events),
+        "last": text(events[-1].sortable_id),
+    }
+
+
+def read_head(item: Item) -> Head:
+    """Decode a head."""
+    return Head(
+        tag=item["pk"]["S"].partition("TAG#")[2],
+        reached=Reached(read_number(item, "n") or 0, read_text(item, "last") or ""),
+        types=tuple(kind["S"] for kind in read_list(item, "c")),
+        ids=tuple(event_id["S"] for event_id in read_list(item, "ids")),
+    )
+
+
+def is_head(item: Item) -> bool:
+    """Whether an item of the tags table is a head."""
+    return bool(item["sk"]["S"] == HEAD)

@@ -1,0 +1,136 @@
+"""The transaction of an append, as a plan: events, entries, heads moved, heads fenced. Pure arithmetic on
+FORMATS §3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from epochal.layout.dcb.items import write_entry, write_event, write_head
+from epochal.layout.dcb.reading import Site
+from epochal.model.dcb import (
+    EVERYTHING,
+    UNTAGGED,
+    Reached,
+    RecordedTaggedEvent,
+    TaggedEvent,
+    later_than,
+    sortable_id,
+    type_tag,
+)
+from epochal.model.times import Ticks, format_ticks
+from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.ops import Check, Put, Transact, TransactionWrite
+from epochal.plan.values import number, text
+
+TOKEN_CHARACTERS = 36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One append: all or nothing.
+
+    Attributes:
+        events: at least one, each with its id.
+        now: when it is made.
+        randoms: one for each event, for sortable ids of one moment.
+    """
+
+    events: tuple[TaggedEvent, ...]
+    now: Ticks
+    randoms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A transaction with what its writes are about, and the state it leads to.
+
+    Attributes:
+        events: as they will be stored; the first writes, in order.
+        heads: tags whose heads the last writes move or check, in order.
+        reached: where the moved heads will be.
+    """
+
+    transact: Transact
+    events: tuple[RecordedTaggedEvent, ...]
+    heads: tuple[str, ...]
+    reached: dict[str, Reached]
+
+
+def tags_of(event: TaggedEvent, *, type_heads: bool) -> tuple[str, ...]:
+    """Every tag whose head an event moves."""
+    own = tuple(sorted(set(event.tags))) or (UNTAGGED,)
+    return (*own, type_tag(event.type), EVERYTHING) if type_heads else own
+
+
+def plan(site: Site, batch: Batch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
+    """The transaction that appends on exactly these heads; `fences` must not have moved either."""
+    events = tuple(_recorded(site, batch, heads))
+    by_tag: dict[str, list[RecordedTaggedEvent]] = {}
+    for event, stored in zip(batch.events, events, strict=True):
+        for tag in tags_of(event, type_heads=site.type_heads):
+            by_tag.setdefault(tag, []).append(stored)
+    checked = [tag for tag in fences if tag not in by_tag]
+    writes: list[TransactionWrite] = [
+        Put(
+            table=site.events,
+            item=write_event(site.keys, stored, event.expires),
+            condition=Absent("pk"),
+        )
+        for event, stored in zip(batch.events, events, strict=True)
+    ]
+    writes += _entries(site, by_tag, heads)
+    writes += [_moved(site, tag, heads[tag], own) for tag, own in by_tag.items()]
+    writes += [Check(table=site.tags, key=site.keys.head(tag), condition=_at(heads[tag])) for tag in checked]
+    reached = {tag: Reached(heads[tag].count + len(own), own[-1].sortable_id) for tag, own in by_tag.items()}
+    transact = Transact(writes=tuple(writes), token=_token(writes))
+    return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
+
+
+def _recorded(site: Site, batch: Batch, heads: Mapping[str, Reached]) -> Iterator[RecordedTaggedEvent]:
+    """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
+    last = ""
+    for event, random in zip(batch.events, batch.randoms, strict=True):
+        tags = tags_of(event, type_heads=site.type_heads)
+        floor = max(last, *(heads[tag].last for tag in tags))
+        chosen = later_than(sortable_id(batch.now, random), floor)
+        last = chosen
+        yield RecordedTaggedEvent(
+            id=event.id or "",
+            sortable_id=chosen,
+            type=event.type,
+            data=event.data,
+            tags=tuple(sorted(set(event.tags))),
+            timestamp=format_ticks(batch.now),
+            causation_id=event.causation_id,
+            correlation_id=event.correlation_id,
+            executed_user=event.executed_user,
+        )
+
+
+def _entries(
+    site: Site, by_tag: Mapping[str, Sequence[RecordedTaggedEvent]], heads: Mapping[str, Reached]
+) -> list[Put]:
+    return [
+        Put(table=site.tags, item=write_entry(site.keys, tag, heads[tag].count + offset, event))
+        for tag, own in by_tag.items()
+        for offset, event in enumerate(own)
+    ]
+
+
+def _moved(site: Site, tag: str, before: Reached, own: Sequence[RecordedTaggedEvent]) -> Put:
+    return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
+
+
+def _at(reached: Reached) -> Condition:
+    """That a head has not moved; `last` too, because ids are made to exceed it and a position may be forged."""
+    if not reached.count:
+        return Absent("pk")
+    return All((equals("n", number(reached.count)), equals("last", text(reached.last))))
+
+
+def _token(writes: Sequence[TransactionWrite]) -> str:
+    """Over the whole plan, heads included, so that a plan decided again has another token."""
+    return hashlib.sha256(repr(writes).encode()).hexdigest()[:TOKEN_CHARACTERS]

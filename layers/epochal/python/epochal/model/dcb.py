@@ -1,0 +1,181 @@
+"""Events with tags, queries over them, and positions: the vocabulary of Dynamic Consistency Boundaries
+(dcb.events).
+
+A tag is `group:value` or any other text. A query is a disjunction of items; an item asks for any of its types
+and all of its tags.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NewType
+
+from epochal.errors import InvalidInput
+from epochal.model.times import Ticks
+
+SortableId = NewType("SortableId", str)
+"""19 digits of 100 ns ticks since year 1, then 11 digits of randomness: ordered as text, and as a number."""
+
+MAX_TAG_BYTES: Final = 512
+MAX_TYPE_BYTES: Final = 512
+RANDOM_DIGITS: Final = 11
+_SORTABLE: Final = re.compile(r"\d{30}", re.ASCII)
+
+UNTAGGED: Final = ""
+"""The reserved tag of events without tags, so that they too have a head."""
+
+EVERYTHING: Final = "$all"
+"""The reserved tag of every event, where type heads are on."""
+
+
+def type_tag(kind: str) -> str:
+    """The reserved tag of a type's events, where type heads are on."""
+    return f"$type:{kind}"
+
+
+def is_reserved(tag: str) -> bool:
+    """Whether a tag is the store's own."""
+    return not tag or tag.startswith("$")
+
+
+def group_of(tag: str) -> str:
+    """What precedes a tag's first `:`; the whole tag where there is none."""
+    return tag.partition(":")[0]
+
+
+def sortable_id(ticks: Ticks, random: int) -> SortableId:
+    """The id of a moment; `random` tells ids of one moment apart."""
+    return SortableId(f"{ticks:019d}{random % 10**RANDOM_DIGITS:0{RANDOM_DIGITS}d}")
+
+
+def later_than(proposed: SortableId, last: str) -> SortableId:
+    """`proposed`, or where that does not exceed `last`, the id that follows `last`."""
+    return proposed if proposed > last else SortableId(f"{int(last) + 1:030d}")
+
+
+def parse_sortable_id(text: str, field: str = "since") -> SortableId:
+    """Read a sortable id; raises `InvalidInput` naming `field`."""
+    if not _SORTABLE.fullmatch(text):
+        raise InvalidInput(field, "must be a sortable id of 30 digits")
+    return SortableId(text)
+
+
+def parse_event_id(text: str, field: str = "id") -> str:
+    """Read an event id, a UUID; raises `InvalidInput` naming `field`."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise InvalidInput(field, "must be a UUID") from None
+
+
+def check_tag(tag: str, field: str = "tags") -> str:
+    """A tag of a user's; raises `InvalidInput` naming `field`."""
+    if not tag:
+        raise InvalidInput(field, "a tag must not be empty")
+    if tag.startswith("$"):
+        raise InvalidInput(field, "tags that begin with $ are reserved for the system")
+    if not tag.isprintable() or len(tag.encode("utf-8", "surrogatepass")) > MAX_TAG_BYTES:
+        raise InvalidInput(field, f"a tag is at most {MAX_TAG_BYTES} bytes of printable text")
+    return tag
+
+
+def check_type(kind: str, field: str = "type") -> str:
+    """An event type of a user's; raises `InvalidInput` naming `field`."""
+    if not 0 < len(kind.encode("utf-8", "surrogatepass")) <= MAX_TYPE_BYTES or not kind.isprintable():
+        raise InvalidInput(field, f"a type is 1 to {MAX_TYPE_BYTES} bytes of printable text")
+    return kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedEvent:
+    """An event to append.
+
+    Attributes:
+        type: what happened.
+        data: UTF-8 JSON.
+        tags: what it concerns; order and repetition do not matter.
+        id: a UUID; None lets the store choose. An id makes the append idempotent beyond any window.
+        expires: epoch seconds at which DynamoDB may delete it; its place in the feed stays.
+    """
+
+    type: str
+    data: str
+    tags: tuple[str, ...] = ()
+    id: str | None = None
+    causation_id: str | None = None
+    correlation_id: str | None = None
+    executed_user: str | None = None
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTaggedEvent:
+    """An event as stored."""
+
+    id: str
+    sortable_id: SortableId
+    type: str
+    data: str
+    tags: tuple[str, ...]
+    timestamp: str
+    causation_id: str | None = None
+    correlation_id: str | None = None
+    executed_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryItem:
+    """Any of `types` (none named: any type) with all of `tags` (none named: any tags)."""
+
+    types: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
+
+    def matches(self, kind: str, tags: Collection[str]) -> bool:
+        """Whether an event of this type with these tags is asked for."""
+        return (not self.types or kind in self.types) and self.tags.issubset(tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Events that match at least one item."""
+
+    items: tuple[QueryItem, ...]
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise InvalidInput("query", "must have at least one item")
+
+    def matches(self, kind: str, tags: Collection[str]) -> bool:
+        """Whether an event of this type with these tags is asked for."""
+        return any(item.matches(kind, tags) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a tag's events have been read: `count` of them, the last with sortable id `last`."""
+
+    count: int = 0
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What a read has seen, tag by tag. Opaque to callers; `layout.dcb.conditions` gives it its text form.
+
+    Comparable where both are of the same tags: a read that came later is nowhere behind.
+
+    Attributes:
+        seen: how far the events of each fencing tag have been read.
+        heads: where other tags' heads stood: saves an append the reading of them, and promises nothing.
+    """
+
+    seen: Mapping[str, Reached] = field(default_factory=dict)
+    heads: Mapping[str, Reached] = field(default_factory=dict)
+
+    def __le__(self, other: Position) -> bool:
+        return self.seen.keys() == other.seen.keys() and all(
+            reached.count <= other.seen[tag].count for tag, reached in self.seen.items()
+        )
