@@ -52,6 +52,7 @@ class Stage:
         alarm_topic: ARN of the SNS topic that alarms are sent to.
         existing_tips, existing_index: stream ARN of a retained table that is used, but not managed.
         existing_bucket: name of a retained bucket of bodies, likewise.
+        tls_only: buckets refuse plain HTTP. Not for setting: only the embedded AWS goes without.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Stage:
     existing_tips: str = ""
     existing_index: str = ""
     existing_bucket: str = ""
+    tls_only: bool = True
 
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
@@ -143,7 +145,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )
-"""What each field may hold; `name` is not for setting."""
+"""What each field may hold; `name` and `tls_only` are not for setting."""
 
 
 class BadSetting(ValueError):

@@ -36,7 +36,7 @@ def private_bucket(
         bucket_key_enabled=True if key else None,
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        enforce_ssl=True,
+        enforce_ssl=stage.tls_only,
         versioned=True,
         lifecycle_rules=[_tidy(), *rules],
         removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,

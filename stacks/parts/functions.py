@@ -107,7 +107,7 @@ class Function(Construct):
             layers=list(layers.versions),
             memory_size=MEMORY_MB,
             timeout=timeout,
-            environment=dict(environment) | _observed(name, stage),
+            environment={**environment, "POWERTOOLS_LOG_LEVEL": stage.log_level},
             reserved_concurrent_executions=stage.reserved_concurrency.get(name),
             role=_role(self, log, allowed),
             log_group=log,
@@ -134,12 +134,3 @@ def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicySta
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"allowed": policy},
     )
-
-
-def _observed(name: str, stage: Stage) -> dict[str, str]:
-    """What Powertools reads: whose logs and metrics these are."""
-    return {
-        "POWERTOOLS_SERVICE_NAME": name,
-        "POWERTOOLS_METRICS_NAMESPACE": "Epochal",
-        "POWERTOOLS_LOG_LEVEL": stage.log_level,
-    }
