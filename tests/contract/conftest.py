@@ -25,8 +25,8 @@ def local_place(ddbl: Endpoint) -> Place:
 
 
 @pytest.fixture(scope="session")
-def embedded_place(ministack: Endpoint) -> Place:
-    return Place(store="ministack", execute=_deployed(ministack), table=TABLE, partition="")
+def embedded_place(embedded: Endpoint) -> Place:
+    return Place(store="ministack", execute=_deployed(embedded), table=TABLE, partition="")
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +50,13 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.fixture
-def local(local_place: Place) -> Place:
+def on_ddbl(local_place: Place) -> Place:
     """A partition of its own on DynamoDB Local."""
     return local_place.at(f"Local-{next(_partitions)}")
 
 
 @pytest.fixture
-def embedded(embedded_place: Place) -> Place:
+def on_embedded(embedded_place: Place) -> Place:
     """A partition of its own on the embedded AWS."""
     return embedded_place.at(f"Embedded-{next(_partitions)}")
 
