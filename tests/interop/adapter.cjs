@@ -12,6 +12,19 @@ const client = new DynamoDBClient({
   credentials: { accessKeyId: "test", secretAccessKey: "test" },
 });
 
+// What each of the library's requests consumes, which it does not ask for by itself.
+let consumed = 0;
+client.middlewareStack.add(
+  (next) => async (args) => {
+    args.input.ReturnConsumedCapacity = "TOTAL";
+    const result = await next(args);
+    const parts = [result.output.ConsumedCapacity ?? []].flat();
+    consumed += parts.reduce((sum, part) => sum + part.CapacityUnits, 0);
+    return result;
+  },
+  { step: "initialize" },
+);
+
 const identify = ({ typeName, value }) => ({ typeName, value, asString: () => `${typeName}-${value}` });
 const asEvent = ({ data }) => ({ ...data, aggregateId: identify(data.aggregateId) });
 const asAggregate = ({ data }) => ({
@@ -41,6 +54,7 @@ const commands = {
   getLatestSnapshotById: async (c) => (await store.getLatestSnapshotById(identify(c.id))) ?? null,
   getEventsByIdSinceSequenceNumber: async (c) =>
     store.getEventsByIdSinceSequenceNumber(identify(c.id), c.sequenceNumber),
+  consumed: async () => consumed,
 };
 
 readline.createInterface({ input: process.stdin }).on("line", async (line) => {

@@ -52,12 +52,16 @@ def test_a_conflict_costs_one_request_and_changes_nothing(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("expected", "accepted"),
-    [(ANY, True), (STREAM_EXISTS, True), (NO_STREAM, False), (AtVersion(version=1), True)]
-    + [(AtVersion(version=2), False), (AtVersion(version=0), False)],
+    [
+        (ANY, True),
+        (STREAM_EXISTS, True),
+        (NO_STREAM, False),
+        (AtVersion(version=1), True),
+        (AtVersion(version=2), False),
+        (AtVersion(version=0), False),
+    ],
 )
-def test_expectations_are_judged_by_the_heads_version(
-    world: World, expected: object, accepted: bool
-) -> None:
+def test_expectations_are_judged_by_the_heads_version(world: World, expected: object, accepted: bool) -> None:
     begun(world)
     answer = world.store().append(ALICE, [event(1)], snapshot=b"{}", expected=expected)  # type: ignore[arg-type]
     assert isinstance(answer, AggregateAppended) is accepted

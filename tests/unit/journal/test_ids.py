@@ -40,8 +40,15 @@ def test_an_unregistered_type_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "value", "field"),
-    [("", "1", "type"), ("user", "", "value"), ("user", "a/b", "value"), ("us er", "1", "type")]
-    + [("user", "x" * 512, "value"), ("user", "é", "value"), ("user", "a#b", "value")],
+    [
+        ("", "1", "type"),
+        ("user", "", "value"),
+        ("user", "a/b", "value"),
+        ("us er", "1", "type"),
+        ("user", "x" * 512, "value"),
+        ("user", "é", "value"),
+        ("user", "a#b", "value"),
+    ],
 )
 def test_malformed_ids_name_the_part(kind: str, value: str, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:

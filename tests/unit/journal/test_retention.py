@@ -70,7 +70,9 @@ def test_a_failing_retention_is_reported_beside_the_append_not_instead() -> None
     assert world.store(Retention(keep=1)).retire(ALICE) == 2
 
 
-@pytest.mark.parametrize(("keep", "ttl", "field"), [(0, None, "keep"), (-1, None, "keep"), (1, 0, "ttl_seconds")])
+@pytest.mark.parametrize(
+    ("keep", "ttl", "field"), [(0, None, "keep"), (-1, None, "keep"), (1, 0, "ttl_seconds")]
+)
 def test_a_retention_that_would_remove_the_newest_is_refused(keep: int, ttl: int | None, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Retention(keep=keep, ttl_seconds=ttl)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
+from epochal.model.versions import NO_STREAM
+from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
+from tests.interop.adapter import Adapter, OptimisticLock
+
+ALICE = aggregate_id("user-account", "01H42K4ABWQ5V2XQEP3A48VE0Z")
+
+
+def event(number: int) -> AggregateEvent:
+    """An event that their converter can read: it wants the aggregate's id inside."""
+    data = {"number": number, "aggregateId": {"typeName": ALICE.type, "value": ALICE.value}}
+    return AggregateEvent(type="Renamed", data=json.dumps(data).encode())
+
+
+def state(number: int, seq_nr: int) -> bytes:
+    body = {
+        "id": {"typeName": ALICE.type, "value": ALICE.value},
+        "typeName": ALICE.type,
+        "sequenceNumber": seq_nr,
+        "number": number,
+    }
+    return json.dumps(body).encode()
+
+
+def numbers(store: AggregateStore, aggregate: AggregateId = ALICE) -> list[int]:
+    return [json.loads(found.data)["number"] for found in store.events_after(aggregate)]
+
+
+def test_what_they_write_we_replay(theirs: Adapter, ours: AggregateStore) -> None:
+    theirs.create(ALICE, 0)
+    theirs.persist(ALICE, 1, seq_nr=2, version=1)
+    theirs.persist(ALICE, 2, seq_nr=3, version=2, snapshot=True)
+    theirs.persist(ALICE, 3, seq_nr=4, version=3)
+    replay = ours.replay(ALICE)
+    assert replay is not None
+    assert json.loads(replay.snapshot.data)["number"] == 2
+    assert (replay.snapshot.seq_nr, replay.snapshot.lock.version) == (3, 4)
+    assert [(found.seq_nr, found.type, found.occurred_at) for found in replay.events] == [
+        (4, "Renamed", "404")
+    ]
+    assert numbers(ours) == [0, 1, 2, 3]
+
+
+def test_what_we_write_they_replay(theirs: Adapter, ours: AggregateStore) -> None:
+    appended = ours.append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    assert isinstance(appended, AggregateAppended)
+    appended = ours.append(ALICE, [event(1), event(2)], expected=appended.lock)
+    assert isinstance(appended, AggregateAppended)
+    ours.append(ALICE, [event(3)], snapshot=state(3, 4), expected=appended.lock)
+    snapshot = theirs.snapshot(ALICE)
+    assert snapshot is not None
+    assert (snapshot["number"], snapshot["version"]) == (3, 3)
+    assert theirs.numbers(ALICE) == [0, 1, 2, 3]
+    assert theirs.numbers(ALICE, since=3) == [2, 3]
+
+
+def test_both_write_the_same_aggregate_in_turns(theirs: Adapter, ours: AggregateStore) -> None:
+    theirs.create(ALICE, 0)
+    for number in range(1, 20, 2):
+        appended = ours.append(ALICE, [event(number)])
+        assert isinstance(appended, AggregateAppended)
+        assert appended.lock.seq_nr == number + 1
+        theirs.persist(
+            ALICE,
+            number + 1,
+            seq_nr=number + 2,
+            version=appended.lock.version,
+            snapshot=number % 3 == 0,
+        )
+    assert numbers(ours) == theirs.numbers(ALICE) == list(range(20 + 1))
+
+
+def test_they_see_our_append_as_a_conflict_and_we_see_theirs(theirs: Adapter, ours: AggregateStore) -> None:
+    appended = ours.append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    assert isinstance(appended, AggregateAppended)
+    theirs.persist(ALICE, 1, seq_nr=2, version=1)
+    assert ours.append(ALICE, [event(9)], expected=appended.lock) == AggregateConflict(version=2)
+    ours.append(ALICE, [event(2)])
+    with pytest.raises(OptimisticLock):
+        theirs.persist(ALICE, 9, seq_nr=3, version=2)
+    assert numbers(ours) == theirs.numbers(ALICE) == [0, 1, 2]
+
+
+def test_both_at_once_lose_and_double_nothing(
+    start_theirs: Callable[[], Adapter], ours: AggregateStore
+) -> None:
+    ours.append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+
+    def they(first: int) -> None:
+        adapter = start_theirs()
+        for number in range(first, first + 10):
+            while True:
+                head = ours.latest_snapshot(ALICE)
+                assert head is not None
+                lock = head.lock
+                try:
+                    adapter.persist(ALICE, number, seq_nr=lock.seq_nr + 1, version=lock.version)
+                    break
+                except OptimisticLock:
+                    continue
+
+    def we(first: int) -> None:
+        for number in range(first, first + 10):
+            assert isinstance(ours.append(ALICE, [event(number)]), AggregateAppended)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work, first) for work, first in ((they, 1), (we, 11), (they, 21), (we, 31))]:
+            done.result()
+    found = numbers(ours)
+    assert sorted(found) == list(range(41))
+    assert numbers(replace(ours, via="index")) == found
+    for first in (1, 11, 21, 31):
+        own = [number for number in found if first <= number < first + 10]
+        assert own == sorted(own)
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_an_append_costs_no_more_than_theirs_on_the_same_tables(
+    theirs: Adapter, ours: AggregateStore, *, with_snapshot: bool
+) -> None:
+    bob = aggregate_id("user-account", "bob")
+    theirs.create(ALICE, 0)
+    appended = ours.append(bob, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    assert isinstance(appended, AggregateAppended)
+    spent, ours_before = theirs.consumed(), ours.driver.meter.units.write
+    for number in range(1, 11):
+        theirs.persist(ALICE, number, seq_nr=number + 1, version=number, snapshot=with_snapshot)
+        snapshot = state(number, number + 1) if with_snapshot else None
+        appended = ours.append(bob, [event(number)], snapshot=snapshot, expected=appended.lock)
+        assert isinstance(appended, AggregateAppended)
+    assert ours.driver.meter.units.write - ours_before <= theirs.consumed() - spent
+    # Ten events in one append: the head is paid for once.
+    before = ours.driver.meter.units.write
+    ours.append(bob, [event(number) for number in range(11, 21)], expected=appended.lock)
+    assert ours.driver.meter.units.write - before < (theirs.consumed() - spent) * 0.6
