@@ -31,7 +31,7 @@ lint: $(VENV)/.installed ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.installed ## put every file into the one format
 	$(BIN)/ruff check --fix-only --exit-zero .
