@@ -91,7 +91,7 @@ class _Shapes:
         return self._records[kind]
 
     def _fields(self, kind: Any) -> list[Field]:
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         return [
             Field(field.name, self._of_field(kind, field.name, hints[field.name]), _has_default(field))
             for field in dataclasses.fields(kind)
@@ -103,6 +103,13 @@ class _Shapes:
             return self.of(hint)
         except TypeError as error:
             raise TypeError(f"{kind.__name__}.{name}: {error}") from error
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError as error:
+        raise TypeError(f"{kind.__name__}: a hint names what its module does not: {error}") from error
 
 
 def _formless(hint: Any) -> TypeError:

@@ -1,0 +1,235 @@
+"""Deciders on streams: load a state, decide on it, store what was decided, and decide again where another was faster.
+
+    load        from the Tip, one request; or from the cache, none; or assumed empty, none
+    decide      the user's function, on a state that may be an old one where nothing was read
+    nothing     to store: a state that was not read is first compared with the Tip, and decided on again if it was old
+    append      on exactly the Tip the state was made from, one request
+     ├ stored      done; the state goes into the cache with the token that came back
+     ├ refused     by the Tip that came back: its state is decided on, without a second read (DESIGN §5.2)
+     └ untellable  `OutcomeUndetermined`
+
+So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
+Each attempt is an append of its own, made exactly once by `Streams` (DESIGN §5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, Literal, TypeVar
+
+from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.layout.tips.batch import Rejected, Unknown, Written
+from epochal.layout.tips.items import Tip
+from epochal.model.events import Event, Unfold
+from epochal.model.versions import Token
+from epochal.store.cache import Cache
+from epochal.store.codecs import EventCodec
+from epochal.store.folding import Folder, Loaded
+from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
+from epochal.store.strategies import UNOPTIMIZED, Access
+from epochal.store.streams import Streams
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+# No slots on generic classes: frozen and slotted, `Decider[C, S, E](...)` fails on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Decider(Generic[C, S, E]):
+    """A domain's rules, as three pure functions. None may change a state or event that it is given.
+
+    Attributes:
+        initial: the state of a stream without events.
+        evolve: the state after one more event.
+        decide: the events that a command leads to in a state; none where there is nothing to do. It may raise the
+            domain's own errors, which pass through.
+    """
+
+    initial: Callable[[], S]
+    evolve: Callable[[S, E], S]
+    decide: Callable[[C, S], Sequence[E]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transacted(Generic[S, E]):
+    """A transaction's outcome.
+
+    Attributes:
+        state: after the decision.
+        events: that were decided; where there are none nothing was written.
+        token: of the stream as it is now, for its ETag or an append of one's own; None where there is no stream.
+    """
+
+    state: S
+    events: tuple[E, ...]
+    token: Token | None
+
+    @property
+    def version(self) -> int:
+        """The stream's next index."""
+        return 0 if self.token is None else self.token.version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deciders(Generic[C, S, E]):
+    """Runs one decider on any number of streams. Holds no state but the cache it is given; safe under threads.
+
+    Attributes:
+        access: what is read and stored; see `epochal.store.strategies`.
+        cache: may be shared with other deciders.
+        attempts: decisions on one command before `Contended` is raised.
+        forget_pruned: begin anew from the initial state where a stream was pruned or emptied, instead of raising
+            `EventsPruned`.
+    """
+
+    streams: Streams
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    access: Access[S, E] = UNOPTIMIZED
+    cache: Cache | None = None
+    attempts: int = 10
+    forget_pruned: bool = False
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInput("attempts", "must be at least 1")
+
+    def handle(self, stream: str, command: C, *, load: Load | AllowStale = REQUIRE_LOAD) -> Transacted[S, E]:
+        """Let the decider decide on a command; see `transact`."""
+        return self.transact(stream, partial(self.decider.decide, command), load=load)
+
+    def transact(
+        self, stream: str, decide: Callable[[S], Sequence[E]], *, load: Load | AllowStale = REQUIRE_LOAD
+    ) -> Transacted[S, E]:
+        """Store the events that `decide` finds in the stream's state, once.
+
+        `decide` is called again whenever another writer was faster, so it must be free of side effects.
+
+        Raises:
+            InvalidInput: a malformed stream name, or an event that cannot be stored.
+            StreamDeleted: the stream takes no more events.
+            Contended: other writers were faster at every attempt.
+            OutcomeUndetermined: a response was lost, and the evidence with it.
+            Unavailable: the store could not be reached; see `maybe_applied`.
+            EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
+        """
+        return self._transact(stream, lambda state: (None, decide(state)), load)[1]
+
+    def transact_result(
+        self,
+        stream: str,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        *,
+        load: Load | AllowStale = REQUIRE_LOAD,
+    ) -> R:
+        """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
+        return self._transact(stream, decide, load)[0]
+
+    def query(
+        self,
+        stream: str,
+        projection: Callable[[S], R],
+        *,
+        load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
+    ) -> R:
+        """A view of the stream's state; raises what loading in `transact` does."""
+        return projection(self._loader.load(stream, load).state)
+
+    def _transact(
+        self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
+    ) -> tuple[R, Transacted[S, E]]:
+        loader, attempt = self._loader, 0
+        loaded = loader.load(stream, load)
+        while True:
+            attempt += 1
+            plan = self._plan(stream, loaded, decide)
+            if not plan.writes:
+                return plan.result, plan.outcome(token_of(plan.base.known))
+            as_of = loader.now()
+            match self.streams.append_on(plan.base.known, stream, plan.events, plan.unfolds):
+                case Written(token=token):
+                    loader.keep(stream, replace(plan.base, state=plan.state, known=token), as_of)
+                    return plan.result, plan.outcome(token)
+                case Unknown(first=first):
+                    raise OutcomeUndetermined(stream, first)
+                case Rejected(tip=tip):
+                    # At once: a wait would only make the Tip in hand an old one.
+                    self._check_attempts(stream, attempt, plan.base, tip)
+                    loaded = loader.made(stream, tip, plan.base, as_of)
+
+    def _plan(
+        self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]
+    ) -> _Plan[R, S, E]:
+        """A decision that may stand: the store holds what writes to its state; others need a confirmed one."""
+        try:
+            plan = self._decided(loaded, decide)
+        except Exception:
+            if loaded.confirmed:
+                raise
+        else:
+            if plan.writes or loaded.confirmed:
+                return plan
+        return self._decided(self._loader.read(stream, loaded), decide)
+
+    def _decided(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> _Plan[R, S, E]:
+        result, answer = decide(base.state)
+        decided = tuple(answer)
+        nothing: _Plan[R, S, E] = _Plan(base=base, result=result, state=base.state)
+        if not decided:
+            return nothing
+        state = self._loader.folder.fold(base.state, decided)
+        events, unfolds = self.access.transmute(decided, state)
+        if not events and unfolds is None:
+            return nothing
+        return replace(
+            nothing,
+            state=state,
+            decided=decided,
+            events=tuple(map(self.codec.encode, events)),
+            unfolds=None if unfolds is None else tuple(map(self._unfold, unfolds)),
+        )
+
+    def _unfold(self, event: E) -> Unfold:
+        encoded = self.codec.encode(event)
+        return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
+
+    def _check_attempts(self, stream: str, attempt: int, base: Loaded[S], tip: Tip | None) -> None:
+        if tip is not None and tip.deleted:
+            raise StreamDeleted(stream)
+        if attempt == self.attempts:
+            raise Contended(stream, base.version, 0 if tip is None else tip.version, attempt)
+
+    @property
+    def _loader(self) -> Loader[S, E]:
+        folder = Folder(
+            streams=self.streams,
+            initial=self.decider.initial,
+            evolve=self.decider.evolve,
+            codec=self.codec,
+            access=self.access,
+            forget_pruned=self.forget_pruned,
+        )
+        return Loader(folder=folder, cache=self.cache)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan(Generic[R, S, E]):
+    """What a decision on `base` stores, and what it answers once stored."""
+
+    base: Loaded[S]
+    result: R
+    state: S
+    decided: tuple[E, ...] = ()
+    events: tuple[Event, ...] = ()
+    unfolds: tuple[Unfold, ...] | None = None
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.events) or self.unfolds is not None
+
+    def outcome(self, token: Token | None) -> Transacted[S, E]:
+        return Transacted(state=self.state, events=self.decided, token=token)

@@ -1,0 +1,195 @@
+"""States made from Tips: where a fold begins, which events it needs, and what it does when they are gone.
+
+    begins with        an unfold that is an origin; else a state already known; else the first event
+    goes on with       the events since, from the Tip in hand where it carries them, else from calves
+    cut short by       an event that is an origin, looked for backward from the newest
+
+A Tip is never read here: whoever loads or was refused has it. Events are counted as they are folded, so that a state is
+never made over a hole: what was pruned and is in no archive raises `EventsPruned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from typing import Generic, TypeVar
+
+from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
+from epochal.layout.tips.batch import Known
+from epochal.layout.tips.items import Tip, read_unfold
+from epochal.model.events import Claim, Recorded, RecordedUnfold
+from epochal.store.codecs import EventCodec, Stored
+from epochal.store.encoding import recorded_unfolds
+from epochal.store.strategies import Access
+from epochal.store.streams import Streams
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded(Generic[S]):
+    """A state, and what is known of the Tip that it was made from.
+
+    Attributes:
+        known: the Tip, its token, or None where the stream does not exist.
+        low_water: what was pruned then.
+        confirmed: the store has shown it during this call. Otherwise the state may be an old one.
+    """
+
+    state: S
+    known: Known
+    low_water: int = 0
+    confirmed: bool = True
+
+    @property
+    def version(self) -> int:
+        """The stream's next index."""
+        return 0 if self.known is None else self.known.version
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Start(Generic[S]):
+    """A state that holds everything before index `version`."""
+
+    state: S
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder(Generic[S, E]):
+    """Makes states of one kind from Tips of one store.
+
+    Attributes:
+        forget_pruned: a state begins anew where its stream was pruned.
+    """
+
+    streams: Streams
+    initial: Callable[[], S]
+    evolve: Callable[[S, E], S]
+    codec: EventCodec[E]
+    access: Access[S, E]
+    forget_pruned: bool
+
+    def fold(self, state: S, events: Iterable[E]) -> S:
+        """A state moved on by events."""
+        return reduce(self.evolve, events, state)
+
+    def load(self, stream: str, tip: Tip | None, before: Loaded[S] | None = None) -> Loaded[S]:
+        """The state at a Tip in hand; from the state `before`, where that saves work.
+
+        Raises:
+            StreamDeleted: the Tip is a tombstone.
+            EventsPruned: events that the state needs are gone.
+            UnknownType: an event, or a state held in unfolds, that the codec does not know.
+        """
+        if tip is None:
+            return Loaded(state=self.initial(), known=None)
+        if tip.deleted:
+            raise StreamDeleted(stream)
+        if before is not None and _unchanged(before.known, tip):
+            state = before.state
+        else:
+            state = self._onward(tip, self._start(tip, before))
+        return Loaded(state=state, known=tip, low_water=tip.low_water)
+
+    def _start(self, tip: Tip, before: Loaded[S] | None) -> _Start[S]:
+        """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""
+        usable = before if before is not None and self._leads_to(before, tip) else None
+        restored = self._restored(tip)
+        if restored is not None and (usable is None or restored.version >= usable.version):
+            return restored
+        if usable is not None:
+            return _Start(state=usable.state, version=usable.version)
+        return _Start(state=self.initial(), version=tip.low_water if self.forget_pruned else 0)
+
+    def _leads_to(self, before: Loaded[S], tip: Tip) -> bool:
+        """Whether events alone lead from a state to a Tip."""
+        return (
+            before.known is not None
+            and not self.access.state_in_unfolds
+            and before.version <= tip.version
+            and before.low_water == tip.low_water
+        )
+
+    def _restored(self, tip: Tip) -> _Start[S] | None:
+        """The state that the Tip's unfolds hold: the last that is an origin, and those after it."""
+        unfolds = recorded_unfolds([read_unfold(unfold) for unfold in tip.unfolds], self.streams.codec)
+        known = [event for event in map(self._decode_unfold, unfolds) if event is not None]
+        origins = [position for position, event in enumerate(known) if self.access.unfold_is_origin(event)]
+        if not origins:
+            if unfolds and self.access.state_in_unfolds:
+                raise UnknownType(tip.stream, unfolds[-1].version, unfolds[-1].type)
+            return None
+        # Unfolds are written together. Equinox numbers them on from the version that all were made from.
+        version = min(unfold.version for unfold in unfolds)
+        if self.forget_pruned and version < tip.low_water:
+            return None
+        return _Start(state=self.fold(self.initial(), known[origins[-1] :]), version=version)
+
+    def _onward(self, tip: Tip, start: _Start[S]) -> S:
+        """Fold the events since `start`."""
+        if start.version >= tip.version:
+            return start.state
+        if self.access.event_is_origin is None:
+            return self._forward(tip, start)
+        return self._backward(tip, start, self.access.event_is_origin)
+
+    def _forward(self, tip: Tip, start: _Start[S]) -> S:
+        state, version = start.state, start.version
+        for recorded in self.streams.reader().onward(tip, version, "forward"):
+            if recorded.index != version:
+                break
+            state = self.fold(state, self._decode(recorded))
+            version += 1
+        if version < tip.version:
+            raise EventsPruned(tip.stream, version, tip.low_water)
+        return state
+
+    def _backward(self, tip: Tip, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
+        later: list[E] = []
+        reached = tip.version
+        for recorded in self._newest_first(tip, start):
+            for event in self._decode(recorded):
+                later.append(event)
+                if is_origin(event):
+                    return self.fold(self.initial(), reversed(later))
+            reached = recorded.index
+        return (
+            self.fold(start.state, reversed(later)) if reached == start.version else self._forward(tip, start)
+        )
+
+    def _newest_first(self, tip: Tip, start: _Start[S]) -> Iterator[Recorded]:
+        """Where to look for an origin: where a state is known, in the Tip alone, since a page of calves read backward
+        would go far beyond it.
+        """
+        events = self.streams.reader().onward(tip, None, "backward")
+        return (
+            events if start.version == 0 else islice(events, tip.version - max(start.version, tip.span.base))
+        )
+
+    def _decode(self, recorded: Recorded) -> Sequence[E]:
+        """The event, or nothing where its type is unknown and may be skipped."""
+        event = self.codec.decode(_stored(recorded, recorded.index))
+        if event is not None:
+            return (event,)
+        if self.codec.skips_unknown:
+            return ()
+        raise UnknownType(recorded.stream, recorded.index, recorded.type)
+
+    def _decode_unfold(self, unfold: RecordedUnfold) -> E | None:
+        return self.codec.decode(_stored(unfold, unfold.version))
+
+
+def _unchanged(known: Known, tip: Tip) -> bool:
+    return known is not None and known.etag is not None and known.etag == tip.etag
+
+
+def _stored(source: Recorded | RecordedUnfold, index: int) -> Stored:
+    if isinstance(source.data, Claim) or isinstance(source.meta, Claim):
+        raise CorruptData(f"{source.type} (index {index}): its body was not fetched")
+    return Stored(
+        type=source.type, data=source.data, meta=source.meta, timestamp=source.timestamp, index=index
+    )

@@ -1,0 +1,105 @@
+"""Getting at states: from the store, from the cache, or by assumption.
+
+    REQUIRE_LOAD   the Tip is read: one request; what is cached is moved on by what is new
+    AllowStale     what is cached, if it is young enough: no request; else as above
+    ASSUME_EMPTY   the initial state: no request
+
+A state that was not read is unconfirmed. Whoever decides on one has it confirmed, by an append on its token or a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from epochal.layout.tips.batch import Known
+from epochal.layout.tips.items import Tip
+from epochal.model.versions import Token
+from epochal.store.cache import Cache, Entry
+from epochal.store.folding import Folder, Loaded
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+class Load(Enum):
+    """How to get at a state."""
+
+    REQUIRED = "required"
+    ASSUME_EMPTY = "assume_empty"
+
+
+REQUIRE_LOAD: Final = Load.REQUIRED
+ASSUME_EMPTY: Final = Load.ASSUME_EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowStale:
+    """Use the cached state at once. A transaction is no less safe for it, only sooner in conflict.
+
+    Attributes:
+        max_age: seconds since the state was known to be the latest; None for any age.
+    """
+
+    max_age: float | None = None
+
+    def accepts(self, age: float) -> bool:
+        """Whether a state of this age may be used."""
+        return self.max_age is None or age <= self.max_age
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loader(Generic[S, E]):
+    """Loads states of one kind through a cache."""
+
+    folder: Folder[S, E]
+    cache: Cache | None
+
+    def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
+        """A state, got at as asked."""
+        if how is ASSUME_EMPTY:
+            return Loaded(state=self.folder.initial(), known=None, confirmed=False)
+        entry = None if self.cache is None else self.cache.get(self._key(stream))
+        if entry is None:
+            return self.read(stream)
+        cached: Loaded[S] = Loaded(
+            state=entry.state, known=entry.token, low_water=entry.low_water, confirmed=False
+        )
+        if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
+            return cached
+        return self.read(stream, cached)
+
+    def read(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
+        """The state in the store, from the one `before` where that saves work."""
+        as_of = self.now()
+        return self.made(stream, self.folder.streams.head(stream), before, as_of)
+
+    def made(self, stream: str, tip: Tip | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
+        """The state at a Tip in hand, which was there at `as_of` or later."""
+        loaded = self.folder.load(stream, tip, before)
+        self.keep(stream, loaded, as_of)
+        return loaded
+
+    def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
+        """Cache a state, if there is an etag to hold it to."""
+        token = token_of(loaded.known)
+        if self.cache is not None and token is not None and token.etag is not None:
+            entry = Entry(state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of)
+            self.cache.put(self._key(stream), entry)
+
+    def now(self) -> float:
+        """The store's clock, in seconds."""
+        return self.folder.streams.driver.clock()
+
+    def _key(self, stream: str) -> Hashable:
+        """Tells apart stores and kinds of state, so that any deciders may share a cache."""
+        kind, streams = self.folder, self.folder.streams
+        rules = (kind.initial, kind.evolve, kind.codec, kind.access, kind.forget_pruned)
+        return (stream, streams.driver.execute, streams.table, rules)
+
+
+def token_of(known: Known) -> Token | None:
+    """What is known of a Tip, without what it carries."""
+    return known.token() if isinstance(known, Tip) else known

@@ -1,0 +1,115 @@
+"""Whatever is commanded, in whatever order, by whomever: every strategy keeps the state that all events make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.store.cache import Cache
+from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
+from tests.unit.deciders.tally import (
+    CODEC,
+    STRATEGIES,
+    Refused,
+    Store,
+    Tallies,
+    Tally,
+    TallyEvent,
+    add,
+    clear,
+    evolve,
+    total,
+)
+
+S = "Tally-1"
+STORING_EVENTS = ["unoptimized", "latest known event", "snapshot", "multi-snapshot"]
+Decide = Callable[[Tally], Sequence[TallyEvent]]
+
+
+def several(count: int) -> Decide:
+    """Several events at once."""
+
+    def decide(state: Tally) -> Sequence[TallyEvent]:
+        events: list[TallyEvent] = []
+        for _ in range(count):
+            events += add(1)(reduce(evolve, events, state))
+        return events
+
+    return decide
+
+
+COMMANDS: st.SearchStrategy[Decide] = st.one_of(
+    st.integers(-20, 20).map(add), st.just(clear), st.integers(1, 5).map(several)
+)
+LOADS: st.SearchStrategy[Load | AllowStale] = st.sampled_from([REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()])
+WRITERS = st.sampled_from(["cached", "uncached", "shared cache"])
+CALVINGS: st.SearchStrategy[Calving] = st.sampled_from(
+    [ByCost(), Fixed(max_events=1), Fixed(max_events=3, mode="two-step"), Fixed(max_events=3)]
+)
+
+
+def writers(store: Store, strategy: str) -> dict[str, Tallies]:
+    shared = Cache(entries=1)
+    access = STRATEGIES[strategy]
+    return {
+        "cached": store.tallies(access, cache=Cache()),
+        "uncached": store.tallies(access),
+        "shared cache": store.elsewhere(access, cache=shared),
+    }
+
+
+@settings(deadline=None)
+@given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), calving=CALVINGS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_keeps_the_state_that_all_events_make(
+    strategy: str, steps: list[tuple[str, Decide, Load | AllowStale]], calving: Calving
+) -> None:
+    store = Store(calving=calving)
+    by_name = writers(store, strategy)
+    state, history = Tally(), list[TallyEvent]()
+    for writer, decide, load in steps:
+        try:
+            expected = tuple(decide(state))
+        except Refused:
+            with pytest.raises(Refused):
+                by_name[writer].transact(S, decide, load=load)
+            continue
+        outcome = by_name[writer].transact(S, decide, load=load)
+        state = reduce(evolve, expected, state)
+        history += expected
+        assert (outcome.events, outcome.state) == (expected, state)
+    assert {name: tallies.query(S, total) for name, tallies in by_name.items()} == dict.fromkeys(
+        by_name, state.total
+    )
+    if strategy in STORING_EVENTS:
+        encoded = [CODEC.encode(event) for event in history]
+        assert [(event.type, event.data) for event in store.others.read(S)] == [
+            (event.type, event.data) for event in encoded
+        ]
+
+
+@settings(deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(STORING_EVENTS), COMMANDS), max_size=25),
+    calving=CALVINGS,
+)
+def test_strategies_that_store_events_may_take_turns_on_one_stream(
+    steps: list[tuple[str, Decide]], calving: Calving
+) -> None:
+    store, state, cache = Store(calving=calving), Tally(), Cache()
+    for strategy, decide in steps:
+        try:
+            state = reduce(evolve, decide(state), state)
+        except Refused:
+            continue
+        assert (
+            store.tallies(STRATEGIES[strategy], cache=cache).transact(S, decide, load=AllowStale()).state
+            == state
+        )
+    for strategy in STORING_EVENTS:
+        assert store.tallies(STRATEGIES[strategy]).query(S, total) == state.total

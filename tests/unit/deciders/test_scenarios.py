@@ -1,0 +1,70 @@
+"""given / when / then: holds a decider to examples, and fails where the decider does not hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epochal.model.events import Claim, Event
+from epochal.testing.scenarios import given
+from tests.unit.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
+
+
+def test_events_given_make_the_state_that_is_decided_on() -> None:
+    given(DECIDER, Added(2, 2), Added(3, 5)).when(add(1)).then(Added(1, 6))
+    given(DECIDER, Added(2, 2), Cleared()).when(add(1)).then(Added(1, 1))
+    given(DECIDER).when(clear).then()
+    given(DECIDER, Added(2, 2)).and_then(Added(1, 3)).then_state(Tally(3))
+
+
+def test_other_events_than_claimed_fail_and_show_both() -> None:
+    with pytest.raises(
+        AssertionError, match=r"Added\(by=1, total=2\)[^$]*but found[^$]*Added\(by=1, total=1\)"
+    ):
+        given(DECIDER).when(add(1)).then(Added(1, 2))
+    with pytest.raises(AssertionError):
+        given(DECIDER).when(add(1)).then()
+    with pytest.raises(AssertionError):
+        given(DECIDER).when(clear).then(Cleared())
+
+
+def test_the_state_after_a_decision_can_be_claimed() -> None:
+    given(DECIDER, Added(2, 2)).when(add(1)).then_state(Tally(3))
+    with pytest.raises(AssertionError, match="expected state"):
+        given(DECIDER, Added(2, 2)).when(add(1)).then_state(Tally(4))
+
+
+def test_an_error_claimed_is_returned() -> None:
+    error = given(DECIDER).when(add(-1)).then_raises(Refused)
+    assert error.args == (-1, 0)
+
+
+def test_an_error_that_is_not_raised_fails() -> None:
+    with pytest.raises(AssertionError, match="did not raise Refused but led to"):
+        given(DECIDER).when(add(1)).then_raises(Refused)
+
+
+def test_an_error_not_claimed_passes_through() -> None:
+    with pytest.raises(Refused):
+        given(DECIDER).when(add(-1)).then()
+    with pytest.raises(Refused):
+        given(DECIDER).when(add(-1)).then_raises(KeyError)
+
+
+def test_with_a_codec_events_must_survive_it() -> None:
+    given(DECIDER, Added(2, 2), codec=CODEC).when(add(1)).then(Added(1, 3))
+    forgetful = replace(CODEC, decode=lambda _: None)
+    with pytest.raises(AssertionError, match="which the codec does not know"):
+        given(DECIDER, Added(2, 2), codec=forgetful)
+    lossy = replace(CODEC, decode=lambda _: Added(0, 0))
+    with pytest.raises(AssertionError):
+        given(DECIDER, codec=lossy).when(add(1)).then(Added(1, 1))
+
+
+def test_a_codec_that_stores_claims_cannot_be_shown_here() -> None:
+    claiming = replace(
+        CODEC, encode=lambda _: Event(type="Added", data=Claim(key="k", sha256="0" * 64, size=1))
+    )
+    with pytest.raises(AssertionError, match="claim"):
+        given(DECIDER, Added(2, 2), codec=claiming)
