@@ -172,6 +172,14 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
     assert variables["EPOCHAL_BUCKET"] == "kept-bodies"
 
 
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, stage: str) -> None:
+    """Another id is another resource: an update would make new tables, and the import recipe would fail."""
+    deployment = synthesise(stage)
+    assert set(deployment.of_type("store", TABLE)) == {"Tips709593E6", "Index4A79713B"}
+    assert set(deployment.of_type("store", BUCKET)) == {"Bodies3FF2AA63"}
+
+
 def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
     assert {"TipsTable", "IndexTable", "BucketName"} <= set(store)

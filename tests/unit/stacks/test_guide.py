@@ -1,0 +1,58 @@
+"""docs/deploy.md names everything that can be set, called or go off."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from epochal.http.routes import ROUTES, Route
+from stacks.stages import RULES, STAGES, stage_from
+from tests.unit.stacks.templates import ROOT, Synthesise
+
+GUIDE = (ROOT / "docs" / "deploy.md").read_text()
+ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
+
+
+def test_every_setting_is_explained_and_none_that_there_is_not() -> None:
+    _, _, table = GUIDE.partition("| field | default | what it does |")
+    cells = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines() if row]
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(RULES)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
+def test_every_route_stands_beside_its_scope(route: Route) -> None:
+    (row,) = [row for row in ROWS if row.startswith(f"| `{route.scope}` | `")]
+    assert f"`{route.key}`" in row
+
+
+def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
+    alarms = synthesise("prod").of_type("watch", "AWS::CloudWatch::Alarm").values()
+    for alarm in alarms:
+        name = alarm["Properties"]["AlarmName"].removeprefix("epochal-prod-")
+        general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
+        general = re.sub(r"^(tips|index)-reads-throttled$", "<table>-reads-throttled", general)
+        general = re.sub(r"^(tips|index)-(writes-throttled)$", r"-\2", general)
+        assert f"`{general}`" in GUIDE, name
+
+
+def test_the_stages_have_the_numbers_of_their_table() -> None:
+    def row(start: str) -> list[str]:
+        (found,) = [line for line in ROWS if line.startswith(f"| {start}")]
+        return [cell.strip() for cell in found.split("|")[2:-1]]
+
+    stages = list(STAGES.values())
+    assert row("logs are kept") == [f"{stage.log_days} days" for stage in stages]
+    assert row("access logs") == ["yes" if stage.access_logs else "no" for stage in stages]
+    assert row("data outlives") == ["yes" if stage.retain else "no" for stage in stages]
+    assert row("restore tables") == [f"{s.recovery_days} days" if s.recovery_days else "–" for s in stages]
+    assert row("requests a second") == [f"{s.requests_per_second:,} / {s.burst:,}" for s in stages]
+
+
+def test_the_examples_are_settings() -> None:
+    starts = [match.end() for match in re.finditer('"prod": ', GUIDE)]
+    for start in starts:
+        example, _ = json.JSONDecoder().raw_decode(GUIDE, start)
+        assert stage_from("prod", {"prod": example}) != STAGES["prod"]
+    assert len(starts) == 2
