@@ -49,10 +49,13 @@ def claimed(claim: Claim, link: Link) -> dict[str, Any]:
 
 
 def json_text(body: bytes) -> str | None:
-    """The body as JSON text, if that is what it is. Numbers are looked at, not read: they may be of any length."""
+    """The body as JSON text, if that is what it is, and a reader can be expected to read it.
+
+    Nesting and whole numbers beyond what Python takes are left to those who ask for bytes.
+    """
     try:
         text = body.decode("utf-8")
-        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
+        json.loads(text, parse_float=str, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return text

@@ -12,6 +12,7 @@ from epochal.http.message import Request
 MAX_DEPTH: Final = 100
 """Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
 
+_NOT_JSON: Final = "must be JSON in UTF-8, with unique names in an object and numbers of at most 4,300 digits"
 _TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
 
@@ -35,9 +36,7 @@ def document(request: Request) -> Node:
         raise InvalidInput("body", _TOO_DEEP) from error
     except (ValueError, ArithmeticError) as error:
         # A Decimal whose exponent has no end is an ArithmeticError.
-        raise InvalidInput(
-            "body", "must be a JSON document in UTF-8, names unique within an object"
-        ) from error
+        raise InvalidInput("body", _NOT_JSON) from error
     # Fewer brackets than levels allowed is the usual case, and cheap to see.
     if request.body.count(b"[") + request.body.count(b"{") > MAX_DEPTH:
         _check_depth(value)
@@ -63,15 +62,15 @@ def _check_media(request: Request) -> None:
 
 def _check_depth(value: Any) -> None:
     """Level by level, since a function that called itself would end where Python's stack does."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    level = _children([value])
+    for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return
     raise InvalidInput("body", _TOO_DEEP)
 
 
-def _children(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    """The arrays and objects directly inside one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [child for child in inside if isinstance(child, dict | list)]

@@ -14,6 +14,7 @@ from epochal.http.problems import Problem
 from epochal.http.service import Operations, consumed, measured, not_found, refused
 from epochal.model.events import Claim
 from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.versions import ANY, NO_STREAM
 from epochal.store.streams import Streams
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
@@ -88,7 +89,7 @@ def delete_stream(streams: Streams, request: Request) -> Response:
     wanted = command.precondition
     outcome = store.delete(command.stream, expected=wanted.expected, leave_open=command.leave_open)
     if isinstance(outcome, Conflict):
-        if outcome.token is None and not wanted.in_header:
+        if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
             raise not_found(command.stream)
         raise refused(command.stream, outcome, meter.units, in_header=wanted.in_header)
     return Response(status=200, body=views.pruned(command.stream, outcome), figures=consumed(meter.units))

@@ -1,0 +1,63 @@
+"""Words to write JSON schemas in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def ref(name: str) -> Schema:
+    """A schema of the document, by name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def text(description: str, *, most: int | None = None, pattern: str | None = None, **more: Any) -> Schema:
+    """Text that is not empty. `most` counts bytes of UTF-8; JSON schemas count characters, so it is an upper bound."""
+    schema: Schema = {"type": "string", "description": description, "minLength": 1, **more}
+    if most is not None:
+        schema["maxLength"] = most
+    if pattern is not None:
+        schema["pattern"] = f"^{pattern}$"
+    return schema
+
+
+def whole(description: str, least: int = 0, most: int | None = None, **more: Any) -> Schema:
+    """A whole number."""
+    schema: Schema = {"type": "integer", "description": description, "minimum": least, **more}
+    return schema if most is None else {**schema, "maximum": most}
+
+
+def flag(description: str) -> Schema:
+    """True or false."""
+    return {"type": "boolean", "description": description}
+
+
+def array(items: Schema, description: str, most: int | None = None) -> Schema:
+    """A list."""
+    schema: Schema = {"type": "array", "description": description, "items": items}
+    return schema if most is None else {**schema, "maxItems": most}
+
+
+def record(
+    properties: dict[str, Schema],
+    *,
+    required: tuple[str, ...] | None = None,
+    description: str = "",
+    **more: Any,
+) -> Schema:
+    """An object of these fields and no others; all are required unless `required` says which."""
+    schema: Schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+        **more,
+    }
+    return {"description": description, **schema} if description else schema
+
+
+def only_one(*names: str) -> Schema:
+    """Of these fields no two may stand together."""
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+    return {"not": {"anyOf": [{"required": list(pair)} for pair in pairs]}}

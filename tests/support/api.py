@@ -1,0 +1,219 @@
+"""The HTTP API over stores in memory, called with the events that API Gateway sends (payload format 2.0).
+
+Every answer is held to the OpenAPI document, and so is every request that was accepted.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from epochal.codec import json
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.reader import FeedReader
+from epochal.http import feeding, reading, writing
+from epochal.http.gateway import Handler, serve
+from epochal.http.routes import ROUTES, parameters
+from epochal.layout.tables import INDEX, TIPS
+from epochal.model.events import Claim
+from epochal.plan.ops import Execute
+from epochal.plan.values import Item
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.bodies import MemoryBodies
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+from tests.support.contract import hold
+
+TEXT_MEDIA = ("application/json", "application/javascript", "application/xml", "text/")
+"""What API Gateway hands on as text; everything else arrives in base64."""
+
+
+class Clock:
+    """Time that passes only while someone sleeps; `at_sleep` happens meanwhile."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.at_sleep: Callable[[], object] = lambda: None
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.at_sleep()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a function knows of its invocation."""
+
+    seconds: float = 28.0
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def etag(self) -> str:
+        return self.headers["ETag"]
+
+    @property
+    def problem(self) -> str:
+        """The problem's type, without what all of them share."""
+        assert self.headers["Content-Type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        kind: str = self.json["type"]
+        return kind.removeprefix("urn:epochal:problem:")
+
+
+@dataclass
+class Api:
+    """Three functions over one pair of tables and one bucket. `around` may put faults between them."""
+
+    partitions: int = 1
+    around: Callable[[Execute], Execute] = lambda execute: execute
+    tables: MemoryTables = field(default_factory=memory_tables)
+    bodies: MemoryBodies = field(default_factory=MemoryBodies)
+    clock: Clock = field(default_factory=Clock)
+    indexed: int = 0
+
+    def __post_init__(self) -> None:
+        reader = FeedReader(driver=self.driver, table=INDEX.kind, streams=self.streams)
+        self.handlers: dict[str, Handler] = {
+            "append": serve("append", writing.operations(self.streams, upload)),
+            "replay": serve("replay", reading.operations(self.streams, download)),
+            "feed": serve("feed", feeding.operations(reader, self.partitions, download)),
+        }
+
+    @property
+    def driver(self) -> Driver:
+        execute = self.around(self.tables.execute)
+        return Driver(
+            execute=execute, meter=Meter(), clock=self.clock, sleep=self.clock.sleep, luck=lambda: 1.0
+        )
+
+    @property
+    def streams(self) -> Streams:
+        return Streams(driver=self.driver, table=TIPS.kind, codec=BodyCodec(bodies=self.bodies))
+
+    @property
+    def stored(self) -> list[Item]:
+        """Everything in both tables."""
+        return [*self.tables.items(TIPS.kind), *self.tables.items(INDEX.kind)]
+
+    def index(self) -> None:
+        """Let the indexer see what has been written since it last did."""
+        changes = self.tables.changes(TIPS.kind)
+        driver = replace(self.driver, execute=self.tables.execute)
+        indexer = Indexer(
+            driver=driver, source_table=TIPS.kind, index_table=INDEX.kind, partitions=self.partitions
+        )
+        indexer.register()
+        indexer.index(
+            Record(sequence_number=str(number), image=image)
+            for number, image in enumerate(changes[self.indexed :], self.indexed)
+        )
+        self.indexed = len(changes)
+
+    def append(self, stream: str, *types: str, **body: Any) -> Answer:
+        """Append events of these types, whose data is their position in the call."""
+        events = [{"type": kind, "data": {"n": n}} for n, kind in enumerate(types)]
+        return self.call("POST", f"/streams/{stream}/events", {"events": events, **body})
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 28.0,
+    ) -> Answer:
+        """Send a request; a body that is not bytes is sent as JSON."""
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
+        event = gateway_event(method, path, content, query=query, headers=headers)
+        return self.send(event, seconds=seconds)
+
+    def send(self, event: dict[str, Any], *, seconds: float = 28.0) -> Answer:
+        """Invoke the function that the gateway would."""
+        method, path = event["requestContext"]["http"]["method"], event["rawPath"]
+        sent = self.handlers[_function(method, path)](event, Context(seconds))  # type: ignore[arg-type]
+        assert sent["isBase64Encoded"] is False
+        answer = Answer(status=sent["statusCode"], headers=sent["headers"], text=sent["body"])
+        hold(event, answer.status, answer.headers, answer.text)
+        return answer
+
+
+def gateway_event(
+    method: str, path: str, body: bytes = b"", *, query: str = "", headers: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """An event as API Gateway sends it: header names in lower case, the path decoded once."""
+    sent = {"content-type": "application/json"} if body else {}
+    sent |= {name.lower(): value for name, value in (headers or {}).items()}
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"accept": "*/*", "host": "a1.execute-api.eu-central-1.amazonaws.com", **sent},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "a1",
+            "authentication": None,
+            "authorizer": {"iam": {"userArn": "arn:aws:iam::123456789012:user/test"}},
+            "domainName": "a1.execute-api.eu-central-1.amazonaws.com",
+            "domainPrefix": "a1",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+                "userAgent": "test",
+            },
+            "requestId": "JKJaXmPLvHcESHA=",
+            "routeKey": "$default",
+            "stage": "$default",
+            "time": "12/Mar/2020:19:03:58 +0000",
+            "timeEpoch": 1583348638390,
+        },
+        "isBase64Encoded": False,
+    }
+    if body and sent.get("content-type", "").startswith(TEXT_MEDIA):
+        event["body"] = body.decode("utf-8", "replace")
+    elif body:
+        event |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+    return event
+
+
+def download(claim: Claim, seconds: int) -> str:
+    """Stands for a signed URL."""
+    return f"https://bucket.example/{quote(claim.key)}?expires={seconds}"
+
+
+def upload(claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
+    """Stands for a signed upload."""
+    return f"https://bucket.example/{quote(claim.key)}?expires={seconds}", {"content-length": str(claim.size)}
+
+
+def _function(method: str, path: str) -> str:
+    matching = [route for route in ROUTES if parameters(path, route.path) is not None]
+    served = [route.function for route in matching if route.method == method]
+    return (served or [route.function for route in matching] or ["replay"])[0]
