@@ -28,6 +28,8 @@ class Checkpoint(int):
     @classmethod
     def of(cls, epoch: int, offset: int) -> Checkpoint:
         """The position of entry `offset` in `epoch`."""
+        if not (0 <= epoch <= MAX_EPOCH and 0 <= offset <= MAX_OFFSET):
+            raise ValueError(f"no checkpoint holds entry {offset:,} of epoch {epoch:,}")
         return cls(epoch << OFFSET_BITS | offset)
 
     @property

@@ -45,11 +45,26 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
     return StoredEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
 
 
-def split(spans: list[Span]) -> list[Span]:
-    """As many of the first spans as one entry may hold."""
-    while len(spans) > 1 and _might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES:
-        spans = spans[: len(spans) // 2]
-    return spans
+def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:
+    """As much of the beginning as one entry may hold, and the rest. A span is cut between events."""
+    first, rest = spans, list[Span]()
+    while _divisible(first) and _might_exceed(first) and _stored_bytes(first) > MAX_ENTRY_BYTES:
+        first, later = _halves(first)
+        rest = later + rest
+    return first, rest
+
+
+def _divisible(spans: list[Span]) -> bool:
+    return len(spans) > 1 or any(len(span.types) > 1 for span in spans)
+
+
+def _halves(spans: list[Span]) -> tuple[list[Span], list[Span]]:
+    if len(spans) > 1:
+        middle = len(spans) // 2
+        return spans[:middle], spans[middle:]
+    span = spans[0]
+    middle = len(span.types) // 2
+    return [Span(span.stream, span.index, span.types[:middle])], [span.since(span.index + middle)]
 
 
 def _might_exceed(spans: list[Span]) -> bool:
@@ -80,7 +95,7 @@ def read_entry(event: StoredEvent) -> Entry | None:
     body = decode(event.data)
     try:
         fields = json.loads(body)  # type: ignore[arg-type]  # a claim check here is corruption, and a TypeError
-        return Entry(tuple(map(_read_span, [*fields.get("add", ()), *fields.get("app", ())])))
+        return Entry(tuple(map(_read_span, fields.get("add", []) + fields.get("app", []))))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptData("an epoch holds an Ingested entry that is none") from error
 
@@ -103,4 +118,9 @@ def _write_span(span: Span) -> dict[str, Any]:
 
 
 def _read_span(fields: dict[str, Any]) -> Span:
-    return Span(fields["p"], fields["i"], tuple(fields["c"]))
+    stream, index, types = fields["p"], fields["i"], fields["c"]
+    # `type`, because JSON's true is an int to Python. A span without events would take its stream backwards.
+    sound = isinstance(stream, str) and type(index) is int and isinstance(types, list)
+    if not (sound and stream and index >= 0 and types and all(isinstance(kind, str) for kind in types)):
+        raise ValueError(f"no span: {fields!r}")
+    return Span(stream, index, tuple(types))

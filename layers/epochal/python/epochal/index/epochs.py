@@ -18,6 +18,9 @@ from epochal.layout.tips.batch import Known
 from epochal.model.spans import Span
 from epochal.model.versions import Token
 
+MAX_ENTRIES: Final = 1_000_000
+"""A checkpoint's offset counts to 1,048,575; what is left is for entries that come while marks are written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochLimits:
@@ -32,6 +35,13 @@ class EpochLimits:
     bytes: int = 1024 * 1024
     entries: int = 5_000
     streams: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name in ("bytes", "entries", "streams"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: an epoch holds at least one")
+        if self.entries > MAX_ENTRIES:
+            raise ValueError(f"entries: a checkpoint counts at most {MAX_ENTRIES:,} in an epoch")
 
 
 STANDARD: Final = EpochLimits()

@@ -5,6 +5,7 @@ changed.
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
     write         one append to the active epoch, on its etag
     refused       another invocation was here: take in what it wrote, decide again
+    unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
     full          marks for what is about to be forgotten, then `Closed` in the same append as the last entry
 
 Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is
@@ -14,30 +15,31 @@ indexed twice, and nothing is skipped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
+from epochal.errors import CorruptData
 from epochal.index.entries import closing_entry, merged, split, write_entry
 from epochal.index.epochs import STANDARD, Epoch, EpochLimits, Gap, decide, unknown_streams
 from epochal.index.loading import Loaded, load, load_next, refresh
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, read_series, start_epoch
-from epochal.layout.tips.append import append
-from epochal.layout.tips.batch import Written, batch_of
+from epochal.layout.tips.append import append_on
+from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import Tip, event_bytes
+from epochal.layout.tips.items import event_bytes
 from epochal.model.spans import Span
-from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 500
 """Marks written for one entry at most; closing waits for the rest. They are spread over the epoch's life."""
 
 Heal = Callable[[Gap], Steps[list[Span]]]
-"""Reads from the source the events of a gap; those pruned meanwhile are missing from the answer."""
+"""Reads from the source the events of a gap; those pruned meanwhile are missing from the answer. Raises
+`CorruptData` where events are missing that were not pruned, or cannot be read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,18 +84,29 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unhealed:
+    """A stream that could not be indexed from `index` on, because its store is corrupt."""
+
+    index: int
+    cause: CorruptData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
     """What a batch came to.
 
     Attributes:
         events: indexed by this call.
         healed: read from the store, because the batch lacked them (part of `events` unless others indexed
-            them). pruned: gone from the store before they could be indexed.
+            them).
+        pruned: gone from the store before they could be indexed.
+        unhealed: by stream. Nothing of these was indexed from there on.
     """
 
     events: int = 0
     healed: int = 0
     pruned: int = 0
+    unhealed: Mapping[str, Unhealed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +116,7 @@ class _New:
     spans: list[Span]
     healed: int
     pruned: int
+    unhealed: dict[str, Unhealed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +129,19 @@ class Indexing:
     limits: EpochLimits = STANDARD
 
     def ingest(self, partition: Partition, spans: Sequence[Span]) -> Steps[Ingested]:
-        """Index a batch of spans, in the order of their appends. All of it is indexed when this returns."""
+        """Index a batch of spans, in the order of their appends. When this returns, all of it is indexed but
+        for streams that are `unhealed`.
+        """
         yield from self._open(partition)
         events, healed, pruned = 0, 0, 0
         while True:
-            loaded = partition.state
-            new = yield from self._resolve(partition.number, loaded, spans)
-            healed, pruned = healed + new.healed, pruned + new.pruned
-            if not new.spans:
-                return Ingested(events=events, healed=healed, pruned=pruned)
-            chunk = split(new.spans)
-            if (yield from self._write(partition, loaded, chunk)):
-                events += sum(len(span.types) for span in chunk)
-                if len(chunk) == len(new.spans):
-                    return Ingested(events=events, healed=healed, pruned=pruned)
-            else:
-                partition.hold((yield from refresh(self.table, partition.number, loaded)))
+            new = yield from self._resolve(partition.number, partition.state, spans)
+            # Deciding again finds the gaps of before, or what is left of them: they are not counted twice.
+            healed, pruned = max(healed, new.healed), max(pruned, new.pruned)
+            written = yield from self._write_all(partition, new.spans)
+            events += written
+            if written == sum(len(span.types) for span in new.spans):
+                return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
 
     def _open(self, partition: Partition) -> Steps[None]:
         """Read the state, if it is not at hand, from where the series says that the partition has got to."""
@@ -145,19 +156,38 @@ class Indexing:
         marks = yield from read_marks(self.table, partition, unknown)
         found: list[Span] = []
         healed = pruned = 0
+        unhealed: dict[str, Unhealed] = {}
         for step in decide(spans, lambda stream: _next_of(stream, loaded, marks)):
+            if step.stream in unhealed:
+                continue
             if isinstance(step, Span):
                 found.append(step)
                 continue
-            missing = yield from self.heal(step)
+            try:
+                missing = yield from self.heal(step)
+            except CorruptData as cause:
+                unhealed[step.stream] = Unhealed(index=step.index, cause=cause)
+                continue
             count = sum(len(span.types) for span in missing)
             healed, pruned = healed + count, pruned + step.end - step.index - count
             found += missing
-        return _New(spans=merged(found), healed=healed, pruned=pruned)
+        return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed)
+
+    def _write_all(self, partition: Partition, spans: list[Span]) -> Steps[int]:
+        """Append entries for as long as the state stands on which `spans` were decided; events written."""
+        decided_on, events = partition.state, 0
+        while spans:
+            first, spans = split(spans)
+            if not (yield from self._write(partition, decided_on, first)):
+                break
+            events += sum(len(span.types) for span in first)
+            if partition.state is not decided_on:
+                break
+        return events
 
     def _write(self, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
-        """Append one entry, and `Closed` where that fills the epoch. False: the epoch is not as it was
-        held.
+        """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
+        and has been refreshed.
         """
         active, ids = loaded.active, self.ids()
         entry = write_entry(spans, active.next.keys(), ids.timestamp)
@@ -168,10 +198,10 @@ class Indexing:
         batch = batch_of(
             epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
         )
-        known = active.known
-        expected = NO_STREAM if known is None else known.token() if isinstance(known, Tip) else known
-        result = yield from append(self.table, batch, expected, ByCost(), known)
+        result = yield from append_on(self.table, batch, active.known, ByCost())
         if not isinstance(result, Written):
+            tip = result.tip if isinstance(result, Rejected) else None
+            partition.hold((yield from refresh(self.table, partition.number, loaded, tip)))
             return False
         active.add(spans, event_bytes(batch.span), result.token)
         if closes:

@@ -11,7 +11,7 @@ from epochal.index.entries import Entry, read_entry
 from epochal.index.epochs import Epoch
 from epochal.index.names import epoch_stream
 from epochal.layout.tips.append import read
-from epochal.layout.tips.items import Span, event_bytes, read_event
+from epochal.layout.tips.items import Span, Tip, event_bytes, read_event
 from epochal.layout.tips.reading import advance, stand
 from epochal.plan.ops import Steps
 
@@ -26,18 +26,21 @@ class Loaded:
 
 def load(table: str, partition: int, epoch: int) -> Steps[Loaded]:
     """The first epoch at or after `epoch` that is not closed, and the one before it."""
-    previous = None
     if epoch > 0:
-        previous = yield from _load_epoch(table, partition, epoch - 1)
-    active = yield from _load_epoch(table, partition, epoch)
-    while active.closed:
-        previous, active = active, (yield from _load_epoch(table, partition, active.number + 1))
-    return Loaded(active=active, previous=previous)
+        return (yield from load_next(table, partition, (yield from _load_epoch(table, partition, epoch - 1))))
+    first = yield from _load_epoch(table, partition, 0)
+    if not first.closed:
+        return Loaded(active=first, previous=None)
+    return (yield from load_next(table, partition, first))
 
 
-def refresh(table: str, partition: int, loaded: Loaded) -> Steps[Loaded]:
-    """Take in what others have written since; move on where they closed the epoch."""
-    yield from _catch_up(table, partition, loaded.active)
+def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) -> Steps[Loaded]:
+    """Take in what others have written since; move on where they closed the epoch.
+
+    Args:
+        tip: the active epoch's, where a refused write has brought it.
+    """
+    yield from _catch_up(table, partition, loaded.active, tip)
     if not loaded.active.closed:
         return loaded
     return (yield from load_next(table, partition, loaded.active))
@@ -45,11 +48,10 @@ def refresh(table: str, partition: int, loaded: Loaded) -> Steps[Loaded]:
 
 def load_next(table: str, partition: int, closed: Epoch) -> Steps[Loaded]:
     """The state after an epoch that has closed."""
-    following = yield from load(table, partition, closed.number + 1)
-    if following.active.number == closed.number + 1:
-        # The predecessor is at hand already; `load` read it again only where more epochs have closed since.
-        return Loaded(active=following.active, previous=closed)
-    return following
+    previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
+    while active.closed:
+        previous, active = active, (yield from _load_epoch(table, partition, active.number + 1))
+    return Loaded(active=active, previous=previous)
 
 
 def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
@@ -58,9 +60,10 @@ def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
     return epoch
 
 
-def _catch_up(table: str, partition: int, epoch: Epoch) -> Steps[None]:
+def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
     """Fold into `epoch` the entries that it lacks."""
-    tip = yield from read(table, epoch_stream(partition, epoch.number))
+    if tip is None:
+        tip = yield from read(table, epoch_stream(partition, epoch.number))
     if tip is None:
         return
     cursor = stand(tip, epoch.version)

@@ -16,11 +16,10 @@ from typing import Final
 from epochal.codec.bodies import decode, encode
 from epochal.errors import CorruptData
 from epochal.index.names import SERIES
-from epochal.layout.tips.append import append, read
-from epochal.layout.tips.batch import Written, batch_of
+from epochal.layout.tips.append import append_on, read
+from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent, StoredUnfold, Tip, read_unfold
-from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
 
 STARTED: Final = "Started"
@@ -88,11 +87,10 @@ def _change(
         if tip is not None and series == _series(tip):
             return series
         batch = batch_of(SERIES, events, (_unfold(series, ids),), etag=ids.etag, append_id=ids.append_id)
-        expected = NO_STREAM if tip is None else tip.token()
-        result = yield from append(table, batch, expected, ByCost(), tip)
+        result = yield from append_on(table, batch, tip, ByCost())
         if isinstance(result, Written):
             return series
-        tip = yield from read(table, SERIES)
+        tip = result.tip if isinstance(result, Rejected) else (yield from read(table, SERIES))
 
 
 def _series(tip: Tip | None) -> Series:

@@ -45,7 +45,9 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
     if cursor is None or cursor.at_end:
         tip = yield from read(table, epoch_stream(walk.partition, walk.at.epoch))
         if tip is None or walk.at.offset >= tip.version:
-            return Stretch(entries=(), walk=Walk(partition=walk.partition, at=walk.at), at_tail=True)
+            # A checkpoint may come from anywhere: past the end of a closed epoch it must not wait for ever.
+            at = Checkpoint.of(walk.at.epoch + 1, 0) if _closed(tip) else walk.at
+            return Stretch(entries=(), walk=Walk(partition=walk.partition, at=at), at_tail=not _closed(tip))
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)

@@ -1,0 +1,162 @@
+"""A source, its index and its readers in memory, with every request on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.reader import FeedReader
+from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
+from epochal.model.spans import Span
+from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Transact
+from epochal.plan.values import Item, Key
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams, memory_tables
+
+Fault = Callable[[Op], None]
+"""Sees each request before it is performed, and may raise."""
+
+
+def no_fault(_: Op) -> None:
+    """Every request goes through."""
+
+
+@dataclass
+class Clock:
+    """Time that passes only while someone sleeps; `at_sleep` happens meanwhile."""
+
+    now: float = 0.0
+    sleeps: int = 0
+    at_sleep: Callable[[], object] = lambda: None
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.sleeps += 1
+        self.at_sleep()
+
+
+@dataclass
+class Feeds:
+    """Tables `tips` and `index`, a store over the one, indexers and readers over the other."""
+
+    tables: MemoryTables = field(default_factory=memory_tables)
+    limits: EpochLimits = STANDARD
+    partitions: int = 1
+    ops: list[Op] = field(default_factory=list)
+    fault: Fault = no_fault
+    clock: Clock = field(default_factory=Clock)
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def driver(self) -> Driver:
+        return Driver(
+            execute=self._execute,
+            meter=self.meter,
+            patience=Patience(seconds=1.0),
+            clock=self.clock,
+            sleep=self.clock.sleep,
+            luck=lambda: 1.0,
+        )
+
+    @property
+    def streams(self) -> Streams:
+        return memory_streams(self.tables)
+
+    def indexer(self) -> Indexer:
+        """A new process: it holds nothing yet."""
+        return Indexer(
+            driver=self.driver,
+            source_table="tips",
+            index_table="index",
+            partitions=self.partitions,
+            limits=self.limits,
+        )
+
+    def reader(self, streams: Streams | None = None) -> FeedReader:
+        return FeedReader(driver=self.driver, table="index", streams=streams)
+
+    def append(self, stream: str, *types: str) -> Appended:
+        """Append events of these types, whatever the stream's version."""
+        outcome = self.streams.append(stream, [Event(type=kind, data=kind.encode()) for kind in types])
+        assert isinstance(outcome, Appended)
+        return outcome
+
+    def records(self, since: int = 0) -> list[Record]:
+        """What the source's stream carries, from its change `since` on."""
+        changes = self.tables.changes("tips")
+        return [record(at, changes[at]) for at in range(since, len(changes))]
+
+    def feed(self, partition: int = 0) -> list[tuple[str, int, str]]:
+        """All of a partition's feed: stream, index, type."""
+        pages = self.reader().read(partition)
+        return [(item.stream, item.index, item.type) for page in pages for item in page.items]
+
+    def tip(self, stream: str) -> Item | None:
+        """The Tip of a stream of the index."""
+        wanted = {"p": {"S": stream}, "i": {"N": "2147483647"}}
+        return self.tables.execute(Get(table="index", key=wanted)).item  # type: ignore[union-attr]
+
+    def marks(self) -> dict[str, int]:
+        """Every mark: next index by its key without `$Indexed-`."""
+        items = (item for item in self.tables.items("index") if item["p"]["S"].startswith("$Indexed-"))
+        return {item["p"]["S"].removeprefix("$Indexed-"): int(item["n"]["N"]) for item in items}
+
+    def _execute(self, op: Op) -> Reply:
+        self.ops.append(op)
+        self.fault(op)
+        return self.tables.execute(op)
+
+
+def record(number: int, image: Item) -> Record:
+    """A stream record; sequence numbers sort as text, as AWS's do."""
+    return Record(sequence_number=f"{number:021d}", image=image)
+
+
+def head(stream: str, following: int, *types: str) -> Item:
+    """The image of a Tip whose latest write appended events of these types."""
+    return {
+        "p": {"S": stream},
+        "i": {"N": "2147483647"},
+        "n": {"N": str(following)},
+        "a": {"N": str(len(types))},
+        "c": {"L": [{"S": kind} for kind in types]},
+    }
+
+
+def spans_of(texts: Iterable[str]) -> list[Span]:
+    """`"A:3:xy"` is events 3 and 4 of stream A, of types x and y."""
+    fields = (text.split(":") for text in texts)
+    return [Span(stream, int(index), tuple(types)) for stream, index, types in fields]
+
+
+def keys_of(op: Op) -> tuple[Key, ...]:
+    """Whatever a request touches, by key."""
+    match op:
+        case BatchGet(keys=keys):
+            return keys
+        case Query(partition=(name, value)):
+            return ({name: value},)
+        case Transact(writes=writes):
+            return tuple(key for write in writes for key in keys_of(write))
+        case Get(key=key):
+            return (key,)
+        case _:
+            return (op.item if hasattr(op, "item") else op.key,)
+
+
+def streams_of(ops: Iterable[Op]) -> list[str]:
+    """Partition keys that requests touched, in order."""
+    return [key["p"]["S"] for op in ops for key in keys_of(op)]
+
+
+def is_read(op: Op) -> bool:
+    """Whether a request only reads."""
+    return isinstance(op, Get | BatchGet | Query)

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochal.codec.bodies import BROTLI, Encoded, decode, encode
+from epochal.errors import CorruptData, UnknownEncoding
+from epochal.index.entries import (
+    MAX_ENTRY_BYTES,
+    Entry,
+    closing_entry,
+    merged,
+    read_entry,
+    split,
+    write_entry,
+)
+from epochal.layout.tips.items import StoredEvent
+from epochal.model.spans import Span
+from tests.unit.feed.feeds import spans_of
+
+NOW = "2013-01-01T00:00:00.0000000+00:00"
+
+types = st.text(min_size=1, max_size=8)
+names = st.sampled_from(["A-1", "A-2", "B-1", "Straße-ü", 'Quote-"', "Emoji-😀"])
+spans = st.lists(
+    st.builds(Span, names, st.integers(0, 2**31 - 2), st.lists(types, min_size=1, max_size=4).map(tuple)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def body(event: StoredEvent) -> bytes:
+    found = decode(event.data)
+    assert isinstance(found, bytes)
+    return found
+
+
+def foreign(fields: Any, kind: str = "Ingested") -> StoredEvent:
+    return StoredEvent(type=kind, data=encode(json.dumps(fields).encode()), timestamp=NOW)
+
+
+def test_an_entry_has_the_bytes_that_propulsion_reads() -> None:
+    found = write_entry(spans_of(["Order-1:0:ab", "Straße-2:7:c"]), {"Straße-2"}, NOW)
+    assert found.type == "Ingested"
+    assert found.timestamp == NOW
+    assert body(found) == (
+        '{"add":[{"p":"Order-1","i":0,"c":["a","b"]}],"app":[{"p":"Straße-2","i":7,"c":["c"]}]}'.encode()
+    )
+
+
+def test_a_small_entry_is_stored_as_it_is_and_a_large_one_under_brotli() -> None:
+    small = write_entry([], (), NOW)
+    assert small.data == Encoded(0, b'{"add":[],"app":[]}')
+    large = write_entry([Span(f"Order-{k}", 0, ("OrderPlaced",)) for k in range(50)], (), NOW)
+    assert large.data.encoding == BROTLI
+
+
+def test_only_a_streams_first_span_in_an_epoch_is_an_add() -> None:
+    fields = json.loads(body(write_entry(spans_of(["A:0:a", "A:9:b", "B:4:c", "B:5:d"]), {"B"}, NOW)))
+    assert [(span["p"], span["i"]) for span in fields["add"]] == [("A", 0)]
+    assert [(span["p"], span["i"]) for span in fields["app"]] == [("A", 9), ("B", 4), ("B", 5)]
+
+
+@given(spans, st.sets(names))
+def test_an_entry_is_read_back_with_every_stream_in_its_own_order(
+    written: list[Span], known: set[str]
+) -> None:
+    entry = read_entry(write_entry(written, known, NOW))
+    assert entry is not None
+    for stream in {span.stream for span in written}:
+        mine = [span for span in entry.spans if span.stream == stream]
+        assert mine == [span for span in written if span.stream == stream]
+    assert len(entry.spans) == len(written)
+
+
+def test_the_end_of_an_epoch_has_a_type_and_no_body() -> None:
+    end = closing_entry(NOW)
+    assert (end.type, end.data.data) == ("Closed", b"")
+    assert read_entry(end) is None
+
+
+def test_an_entry_that_leaves_a_list_out_is_read() -> None:
+    assert read_entry(foreign({"add": [{"p": "A", "i": 0, "c": ["a"]}]})) == Entry((Span("A", 0, ("a",)),))
+    assert read_entry(foreign({"app": [{"p": "A", "i": 3, "c": ["a"]}]})) == Entry((Span("A", 3, ("a",)),))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        None,
+        [],
+        "text",
+        3,
+        {"add": None},
+        {"add": {}},
+        {"add": [None]},
+        {"add": [[]]},
+        {"add": [{"i": 0, "c": ["a"]}]},
+        {"add": [{"p": "A", "c": ["a"]}]},
+        {"add": [{"p": "A", "i": 0}]},
+        {"add": [{"p": 1, "i": 0, "c": ["a"]}]},
+        {"add": [{"p": "", "i": 0, "c": ["a"]}]},
+        {"add": [{"p": "A", "i": "0", "c": ["a"]}]},
+        {"add": [{"p": "A", "i": -1, "c": ["a"]}]},
+        {"add": [{"p": "A", "i": 0.5, "c": ["a"]}]},
+        {"add": [{"p": "A", "i": True, "c": ["a"]}]},
+        {"add": [{"p": "A", "i": 0, "c": "abc"}]},
+        {"add": [{"p": "A", "i": 0, "c": [1]}]},
+        {"add": [{"p": "A", "i": 0, "c": []}]},
+    ],
+)
+def test_an_entry_that_is_none_is_refused_as_corrupt(fields: Any) -> None:
+    with pytest.raises(CorruptData):
+        read_entry(foreign(fields))
+
+
+def test_a_foreign_event_in_an_epoch_is_refused_by_name() -> None:
+    with pytest.raises(CorruptData, match="OrderPlaced"):
+        read_entry(foreign({"add": [], "app": []}, kind="OrderPlaced"))
+
+
+def test_bodies_that_do_not_decode_are_refused() -> None:
+    with pytest.raises(UnknownEncoding):
+        read_entry(StoredEvent(type="Ingested", data=Encoded(9, b"{}"), timestamp=NOW))
+    with pytest.raises(CorruptData):
+        read_entry(StoredEvent(type="Ingested", data=Encoded(2, b"not brotli"), timestamp=NOW))
+    with pytest.raises(CorruptData):
+        read_entry(StoredEvent(type="Ingested", data=Encoded(0, b"\xff"), timestamp=NOW))
+    claim = Encoded(64, b'{"key":"k","sha256":"00","bytes":1}')
+    with pytest.raises(CorruptData):
+        read_entry(StoredEvent(type="Ingested", data=claim, timestamp=NOW))
+
+
+def incompressible(rng: random.Random, size: int) -> str:
+    """A type of `size` characters that brotli can do little with."""
+    return "".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(size // 3))
+
+
+def stored(spans: list[Span]) -> int:
+    return len(write_entry(spans, (), NOW).data.data)
+
+
+def pieces(spans: list[Span]) -> list[list[Span]]:
+    """What is written entry by entry."""
+    found = []
+    while spans:
+        first, spans = split(spans)
+        assert first
+        found.append(first)
+    return found
+
+
+def test_what_fits_is_one_entry() -> None:
+    spans = [Span(f"Order-{k}", 0, ("OrderPlaced",)) for k in range(20_000)]
+    assert sum(len(span.stream) + len(span.types[0]) for span in spans) > MAX_ENTRY_BYTES
+    assert stored(spans) < MAX_ENTRY_BYTES
+    assert split(spans) == (spans, [])
+
+
+def test_what_exceeds_300_kb_after_compression_is_split_and_nothing_is_lost() -> None:
+    rng = random.Random(1)
+    spans = [Span(f"Order-{k}", k, (incompressible(rng, 500),)) for k in range(2_000)]
+    assert stored(spans) > 1.9 * MAX_ENTRY_BYTES
+    found = pieces(spans)
+    assert [span for piece in found for span in piece] == spans
+    assert all(stored(piece) <= MAX_ENTRY_BYTES for piece in found)
+    assert len(found) <= 8
+
+
+def test_a_single_span_that_exceeds_300_kb_is_split_too() -> None:
+    rng = random.Random(2)
+    whole = Span("Order-1", 40, tuple(incompressible(rng, 500) for _ in range(2_000)))
+    found = pieces([whole])
+    assert all(stored(piece) <= MAX_ENTRY_BYTES for piece in found)
+    assert len(found) > 1
+    assert merged([span for piece in found for span in piece]) == [whole]
+
+
+def test_a_single_event_is_an_entry_whatever_its_type() -> None:
+    rng = random.Random(4)
+    spans = [Span("A", 0, (incompressible(rng, 600_000),))]
+    assert stored(spans) > MAX_ENTRY_BYTES
+    assert split(spans) == (spans, [])
+
+
+def test_a_span_too_large_for_the_rest_of_an_entry_is_cut_in_its_place() -> None:
+    rng = random.Random(3)
+    first = Span("A", 0, ("a",))
+    second = Span("B", 0, tuple(incompressible(rng, 500) for _ in range(2_000)))
+    found = pieces([first, second, Span("C", 0, ("c",))])
+    assert found[0][0] == first
+    assert merged([span for piece in found for span in piece]) == [first, second, Span("C", 0, ("c",))]
+
+
+@given(spans)
+@settings(max_examples=50)
+def test_merging_joins_what_joins_and_keeps_every_event(written: list[Span]) -> None:
+    found = merged(written)
+    for stream in {span.stream for span in written}:
+        before = [event for span in written if span.stream == stream for event in events(span)]
+        after = [event for span in found if span.stream == stream for event in events(span)]
+        assert after == before
+    for one, two in itertools.pairwise(found):
+        assert one.stream != two.stream or one.next != two.index
+
+
+def events(span: Span) -> list[tuple[int, str]]:
+    return [(span.index + offset, kind) for offset, kind in enumerate(span.types)]
