@@ -64,6 +64,10 @@ class Keys:
         shards = [f"{ALL_EVENTS}#{shard}" for shard in range(self.shards)] if self.shards > 1 else []
         return [self._prefixed(name) for name in [ALL_EVENTS, *shards]]
 
+    def projector(self, name: str) -> str:
+        """Partition key of a projector's states."""
+        return self._prefixed(f"PROJECTOR#{name}")
+
     def group(self, tag: str) -> str:
         """What tags are listed by."""
         return f"{self.service}|{group_of(tag)}" if self.service else group_of(tag)

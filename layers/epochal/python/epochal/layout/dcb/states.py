@@ -1,0 +1,113 @@
+"""Projection states as items: one for each version of each projector. FORMATS §3.
+
+A write that has processed fewer events than the stored state is refused: it comes from a projector that has
+fallen behind, or started anew beside a newer one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.layout.dcb.items import Keys
+from epochal.plan.conditions import Absent, AnyOf, Compare
+from epochal.plan.ops import Delete, Done, Get, Put, Query, Steps
+from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
+
+_TEXTS: Final = {
+    "projectorName": "projector",
+    "projectorVersion": "version",
+    "lastSortableUniqueId": "last_sortable_id",
+    "stateData": "inline",
+    "offloadKey": "offload_key",
+    "safeWindowThreshold": "safe_window",
+}
+_NUMBERS: Final = {
+    "eventsProcessed": "events_processed",
+    "originalSizeBytes": "original_bytes",
+    "compressedSizeBytes": "compressed_bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """A state as its item holds it: `inline` in base64, or in the bucket under `offload_key`."""
+
+    projector: str
+    version: str
+    last_sortable_id: str
+    events_processed: int
+    original_bytes: int
+    compressed_bytes: int
+    inline: str | None = None
+    offload_key: str | None = None
+    safe_window: str | None = None
+
+
+def key_of(keys: Keys, projector: str, version: str) -> Key:
+    """Primary key of a state."""
+    return {"pk": text(keys.projector(projector)), "sk": text(f"VERSION#{version}")}
+
+
+def upsert(table: str, keys: Keys, state: StoredState) -> Steps[StoredState | None]:
+    """Store a state; None if done, else the stored one, which has processed more events."""
+    processed = number(state.events_processed)
+    reply = yield Put(
+        table=table,
+        item=_write(keys, state),
+        condition=AnyOf((Absent("pk"), Compare("eventsProcessed", "<=", processed))),
+    )
+    if isinstance(reply, Done) or reply.item is None:
+        return None
+    return _read(reply.item)
+
+
+def latest(table: str, keys: Keys, projector: str, version: str) -> Steps[StoredState | None]:
+    """The state of one version, strongly consistent."""
+    reply = yield Get(table=table, key=key_of(keys, projector, version))
+    return None if reply.item is None else _read(reply.item)
+
+
+def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]:
+    """The states of every version."""
+    found: list[StoredState] = []
+    last: Key | None = None
+    while True:
+        reply = yield Query(table=table, partition=("pk", text(keys.projector(projector))), after=last)
+        found += map(_read, reply.items)
+        if reply.last is None:
+            return found
+        last = reply.last
+
+
+def delete(table: str, keys: Keys, projector: str, version: str) -> Steps[None]:
+    """Delete the state of one version; its object in the bucket, if any, is then an orphan."""
+    yield Delete(table=table, key=key_of(keys, projector, version))
+
+
+def _write(keys: Keys, state: StoredState) -> Item:
+    item: dict[str, AttributeValue] = dict(key_of(keys, state.projector, state.version))
+    item["isOffloaded"] = {"BOOL": state.offload_key is not None}
+    for name, attribute in _TEXTS.items():
+        value = getattr(state, attribute)
+        if value is not None:
+            item[name] = text(value)
+    for name, attribute in _NUMBERS.items():
+        item[name] = number(getattr(state, attribute))
+    if keys.service:
+        item["serviceId"] = text(keys.service)
+    return item
+
+
+def _read(item: Item) -> StoredState:
+    texts = {attribute: read_text(item, name) for name, attribute in _TEXTS.items()}
+    numbers = {attribute: read_number(item, name) or 0 for name, attribute in _NUMBERS.items()}
+    return StoredState(
+        projector=texts["projector"] or "",
+        version=texts["version"] or "",
+        last_sortable_id=texts["last_sortable_id"] or "",
+        inline=texts["inline"],
+        offload_key=texts["offload_key"],
+        safe_window=texts["safe_window"],
+        **numbers,
+    )
