@@ -58,7 +58,7 @@ clean: ## remove what setup and the tests made
 .PHONY: prerequisites
 prerequisites:
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "missing: Python 3.11 or newer. To get it: apt-get install python3 python3-venv" >&2; exit 1; }
+		echo "missing: Python 3.11 or newer (tried: $(or $(PYTHON),python3)). To get it: apt-get install python3 python3-venv" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "missing: Python's venv ($(PYTHON)). To get it: apt-get install python3-venv" >&2; exit 1; }
 	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m epochal.local.programs
