@@ -1,0 +1,114 @@
+"""The demo, from an empty machine to a verified feed.
+
+    start the embedded AWS on a free port    everything it holds is gone when it stops
+    deploy Epochal to it                     the real CDK command line, the stacks that go to AWS
+    read the flights                         from the package that ships them
+    send them                                by several writers, over HTTP or through the library
+    wait for the index                       which DynamoDB Streams drive in the deployed indexer
+    verify the whole feed                    from $AppendsEpoch-<partition>_0 on, against what was sent
+
+Whatever it started is stopped at the end, also after an error, a Ctrl-C or a SIGTERM.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from epochal.local import deploy, ministack, processes
+from epochal.local.deploy import Deployment
+from epochal.local.endpoint import KEY, SECRET
+from epochal.local.places import Places, here
+from examples.flights import dataset
+from examples.flights.dataset import Day
+from examples.flights.display import Display
+from examples.flights.happenings import Batch, by_day, by_moment, in_order
+from examples.flights.options import Options
+from examples.flights.over_http import HttpStore
+from examples.flights.steps import Sending, Verdict, send, verify
+from examples.flights.stores import Store
+from examples.flights.through_library import LibraryStore
+
+
+def run(options: Options, display: Display) -> int:
+    """All of it; the exit status says whether the feed is what was sent."""
+    started = time.monotonic()
+    places = here()
+    with embedded_aws(places, display) as server:
+        deployment = deployed(places, server, display)
+        store = store_of(deployment, options)
+        days = read(options, display)
+        sending = sent(store, days, options, display)
+        verdict = verified(store, sending, display)
+    display.summary(sending, verdict)
+    display.verdict(verdict)
+    display.say(f"{time.monotonic() - started:.0f} s in all")
+    return 1 if verdict.differences else 0
+
+
+@contextmanager
+def embedded_aws(places: Places, display: Display) -> Iterator[processes.Server]:
+    """The embedded AWS, for as long as the block runs."""
+    display.title("Setting up")
+    with display.step("starting the embedded AWS", "the embedded AWS runs"):
+        server = ministack.start(places)
+    display.say(f"{server.url}, IAM enforced")
+    try:
+        yield server
+    finally:
+        processes.stop(server)
+
+
+def deployed(places: Places, server: processes.Server, display: Display) -> Deployment:
+    """Epochal on it."""
+    with display.step("cdk deploy --all", "cdk deploy --all") as bars:
+        deployment = deploy.deploy(places, server, tell=bars.say)
+    display.say(f"tables {deployment.tips_table} and {deployment.index_table}, API {deployment.api_url}")
+    return deployment
+
+
+def store_of(deployment: Deployment, options: Options) -> Store:
+    """The way to the store that was chosen."""
+    if options.via == "http":
+        return HttpStore(deployment.api_url, key=KEY, secret=SECRET, region=deployment.endpoint.region)
+    return LibraryStore.of(deployment)
+
+
+def read(options: Options, display: Display) -> list[Day]:
+    """The flights of the days that were chosen."""
+    display.title("Real flights")
+    with display.step("reading flights", "flights are read") as bars:
+        days = dataset.days(options.days, bars.bar("flights", None))
+    display.say(f"{_flights(days):,} flights, {days[0].date} to {days[-1].date}")
+    return days
+
+
+def sent(store: Store, days: list[Day], options: Options, display: Display) -> Sending:
+    """Everything written, and everything indexed."""
+    display.title(f"Writing, {'over HTTP' if options.via == 'http' else 'through the library'}")
+    total = 3 * _flights(days)  # a little too many: a cancelled flight has two events
+    with display.step("writing", "every event is written and indexed") as bars:
+        return send(
+            store,
+            grouping(options)(days),
+            sent=bars.bar("written", total),
+            arrived=bars.bar("indexed", total),
+        )
+
+
+def grouping(options: Options) -> Callable[[list[Day]], Iterator[Batch]]:
+    """How events become appends: as they happen, or a day at a time where a year is to be loaded."""
+    group = by_moment if options.via == "http" else by_day
+    return lambda days: group(in_order(days, dataset.zones()))
+
+
+def verified(store: Store, sending: Sending, display: Display) -> Verdict:
+    """The whole feed against what was sent."""
+    display.title("Verifying the feed, from the first epoch on")
+    with display.step("reading the feed with data", "the feed is read to its end") as bars:
+        return verify(store, sending.ledger, seen=bars.bar("events", sending.tally.events))
+
+
+def _flights(days: list[Day]) -> int:
+    return sum(day.rows.count(b"\n") for day in days)

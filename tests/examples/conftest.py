@@ -1,0 +1,55 @@
+"""A store in memory with an indexer beside it, as a deployment has one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from epochal.feed.indexer import Indexer, Record
+from epochal.layout.tables import INDEX, TIPS
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams, memory_tables
+from examples.flights.through_library import LibraryStore
+
+
+@dataclass(slots=True)
+class World:
+    """Tables, a store on them, and an indexer that takes each change once."""
+
+    tables: MemoryTables = field(default_factory=memory_tables)
+    store: LibraryStore = field(init=False)
+    _indexer: Indexer = field(init=False)
+    _indexed: int = 0
+
+    def __post_init__(self) -> None:
+        streams = memory_streams(self.tables)
+        self.store = LibraryStore(streams, INDEX.kind)
+        self._indexer = Indexer(driver=streams.driver, source_table=TIPS.kind, index_table=INDEX.kind)
+        self._indexer.register()
+
+    def index(self) -> None:
+        """Take what has changed since the last time."""
+        changes = self.tables.changes(TIPS.kind)
+        fresh = enumerate(changes[self._indexed :], self._indexed)
+        report = self._indexer.index([Record(sequence_number=f"{n:021}", image=image) for n, image in fresh])
+        assert not report.failed
+        self._indexed = len(changes)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A world whose indexer runs beside the test."""
+    found, over = World(), threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.02):
+            found.index()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield found
+    over.set()
+    thread.join()
