@@ -1,0 +1,35 @@
+"""Invoice numbers without holes: each is the last one plus one, however many clerks there are."""
+
+from __future__ import annotations
+
+from epochal.store.decisions import Decisions, Projection, projection
+from examples.dcb.store import data_of, decisions, event
+
+
+def last_number() -> Projection[int]:
+    """The number of the latest invoice; 0 before the first."""
+    return projection(
+        tags=["series:invoices"],
+        initial=0,
+        on={"InvoiceCreated": lambda _, created: data_of(created)["number"]},
+    )
+
+
+def create(decide: Decisions, amount: str) -> int:
+    """Create an invoice; its number."""
+    decided = decide.decide(
+        {"last": last_number()},
+        lambda model: [event("InvoiceCreated", "series:invoices", number=model["last"] + 1, amount=amount)],
+    )
+    number: int = data_of(decided.events[0])["number"]
+    return number
+
+
+def main() -> None:
+    """Three invoices."""
+    decide = decisions()
+    print([create(decide, amount) for amount in ("9.90", "120.00", "0.05")])
+
+
+if __name__ == "__main__":
+    main()

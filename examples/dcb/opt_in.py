@@ -1,0 +1,73 @@
+"""Double opt-in without a table of tokens: a token is an event, good once, and for an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epochal.model.dcb import TaggedEvent
+from epochal.store.decisions import Decisions, projection
+from examples.dcb.store import data_of, decisions, event
+
+HOUR = 3600
+
+
+class BadToken(Exception):
+    """Unknown, used, or too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignUp:
+    """Who asked, and until when the token is good."""
+
+    name: str
+    until: int
+    confirmed: bool = False
+
+
+def sign_up(decide: Decisions, token: str, name: str, now: int) -> None:
+    """Send `token` to somebody: here, only remember it."""
+    decide.store.append([event("SignUpInitiated", f"token:{token}", name=name, until=now + HOUR)])
+
+
+def confirm(decide: Decisions, token: str, now: int) -> str:
+    """Redeem a token; the name it was for. Raises `BadToken`."""
+    pending = projection(
+        tags=[f"token:{token}"],
+        initial=None,
+        on={
+            "SignUpInitiated": lambda _, asked: SignUp(data_of(asked)["name"], data_of(asked)["until"]),
+            "SignUpConfirmed": lambda asked, _: asked and SignUp(asked.name, asked.until, confirmed=True),
+        },
+    )
+
+    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+        asked = model["pending"]
+        if asked is None:
+            raise BadToken("unknown")
+        if asked.confirmed:
+            raise BadToken("used")
+        if now > asked.until:
+            raise BadToken("too old")
+        return [event("SignUpConfirmed", f"token:{token}", name=asked.name)]
+
+    decided = decide.decide({"pending": pending}, rules)
+    name: str = data_of(decided.events[0])["name"]
+    return name
+
+
+def main() -> None:
+    """One token redeemed twice, one too late, one never sent."""
+    decide = decisions()
+    sign_up(decide, "111", "ann", now=0)
+    sign_up(decide, "222", "ben", now=0)
+    for token, now in (("111", 60), ("111", 61), ("222", 2 * HOUR), ("333", 0)):
+        try:
+            print(f"{token}: welcome, {confirm(decide, token, now)}")
+        except BadToken as bad:
+            print(f"{token}: {bad}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Unique usernames: claimed while an account has them, and free again once it is closed or renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from epochal.model.dcb import TaggedEvent
+from epochal.store.decisions import Decisions, Projection, projection
+from examples.dcb.store import decisions, event
+
+
+class Taken(Exception):
+    """Someone else has this name."""
+
+
+def claimed(name: str) -> Projection[bool]:
+    """Whether an account has this name now."""
+    return projection(
+        tags=[f"username:{name}"],
+        initial=False,
+        on={"AccountRegistered": lambda _, __: True, "UsernameReleased": lambda _, __: False},
+    )
+
+
+def register(decide: Decisions, name: str) -> None:
+    """Open an account; raises `Taken`."""
+
+    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+        if model["claimed"]:
+            raise Taken(name)
+        return [event("AccountRegistered", f"username:{name}")]
+
+    decide.decide({"claimed": claimed(name)}, rules)
+
+
+def release(decide: Decisions, name: str) -> None:
+    """Close an account, if there is one."""
+    decide.decide(
+        {"claimed": claimed(name)},
+        lambda model: [event("UsernameReleased", f"username:{name}")] if model["claimed"] else [],
+    )
+
+
+def main() -> None:
+    """Register, collide, release, register."""
+    decide = decisions()
+    register(decide, "ann")
+    try:
+        register(decide, "ann")
+    except Taken as taken:
+        print(f"{taken} is taken")
+    release(decide, "ann")
+    register(decide, "ann")
+    print("ann is registered again")
+
+
+if __name__ == "__main__":
+    main()

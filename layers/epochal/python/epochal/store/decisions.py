@@ -1,0 +1,127 @@
+"""Decisions on tagged events: several small projections make one model, one read, and one conditional append.
+
+A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the events
+that concern it, and lets a decision append only if nothing that the model was made of has changed: the consistency
+boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that stood in the way are
+folded in and the decision is made again, without a second read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from epochal.errors import Contended, InvalidInput
+from epochal.layout.dcb.append import Written
+from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.store.tagged import TaggedEvents
+
+S = TypeVar("S")
+
+ATTEMPTS = 10
+
+
+# No slots: a frozen, slotted, generic class cannot be called as `Projection[S](...)` on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Projection(Generic[S]):
+    """One question about the past.
+
+    Attributes:
+        query: the events that answer it.
+        initial: the answer before any of them.
+        evolve: the answer after one more; must not change the one it is given.
+    """
+
+    query: Query
+    initial: Callable[[], S]
+    evolve: Callable[[S, RecordedTaggedEvent], S]
+
+
+def projection(
+    *, tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
+) -> Projection[S]:
+    """A projection over the events of all of `tags`, with one function for each type that it knows."""
+    item = QueryItem(types=frozenset(on), tags=frozenset(tags))
+    return Projection(
+        query=Query(items=(item,)),
+        initial=lambda: initial,
+        evolve=lambda state, event: on[event.type](state, event),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The answers of a model's projections, and how far they have been made."""
+
+    states: Mapping[str, Any]
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A decision that stands: the events appended (none where there was nothing to do), and the model before them."""
+
+    events: tuple[RecordedTaggedEvent, ...]
+    model: Model
+
+
+Decide = Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]
+"""From the answers, by projection, to the events to append. It may raise the domain's own errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """Makes decisions on a store of tagged events.
+
+    Attributes:
+        attempts: decisions on one command before `Contended` is raised.
+    """
+
+    store: TaggedEvents
+    attempts: int = field(default=ATTEMPTS)
+
+    def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
+        """Read once, and fold every projection over its events."""
+        if not projections:
+            raise InvalidInput("projections", "must not be empty")
+        items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
+        query = Query(items=tuple(items))
+        seen = self.store.read(query)
+        initial = {name: each.initial() for name, each in projections.items()}
+        states = _folded(initial, projections, seen.events)
+        return Model(states=states, query=query, position=seen.position)
+
+    def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
+        """Append what `decide` finds, if the model it was given is still the whole truth.
+
+        `decide` is called again whenever another was faster, so it must be free of side effects.
+
+        Raises:
+            Contended: others were faster at every attempt.
+        """
+        model = self.model(projections)
+        for _ in range(self.attempts):
+            events = decide(model.states)
+            if not events:
+                return Decided(events=(), model=model)
+            answer = self.store.append(events, fail_if=model.query, after=model.position)
+            if isinstance(answer, Written):
+                return Decided(events=answer.events, model=model)
+            states = _folded(model.states, projections, answer.events)
+            model = Model(states=states, query=model.query, position=answer.position)
+        raise Contended("the decision", 0, 0, self.attempts)
+
+
+def _folded(
+    states: Mapping[str, Any],
+    projections: Mapping[str, Projection[Any]],
+    events: Sequence[RecordedTaggedEvent],
+) -> dict[str, Any]:
+    folded = dict(states)
+    for event in events:
+        for name, each in projections.items():
+            if each.query.matches(event.type, event.tags):
+                folded[name] = each.evolve(folded[name], event)
+    return folded

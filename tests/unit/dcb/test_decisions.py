@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from epochal.errors import Contended, InvalidInput
+from epochal.model.dcb import TaggedEvent
+from epochal.store.decisions import Decisions, Projection, projection
+from tests.unit.dcb.world import World, event
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def count(tag: str, kind: str = "Added") -> Projection[int]:
+    return projection(tags=[tag], initial=0, on={kind: lambda total, _: total + 1})
+
+
+def test_a_model_is_one_read_of_all_its_projections(world: World) -> None:
+    store = world.store()
+    store.append([event("Added", "a:1", "b:1"), event("Added", "a:1"), event("Other", "b:1")])
+    model = Decisions(store=store).model(
+        {"a": count("a:1"), "b": count("b:1"), "other": count("b:1", "Other")}
+    )
+    assert model.states == {"a": 2, "b": 1, "other": 1}
+
+
+def test_a_decision_on_an_unchanged_model_is_one_append(world: World) -> None:
+    decide = Decisions(store=world.store())
+    decided = decide.decide({"a": count("a:1")}, lambda _: [event("Added", "a:1")])
+    assert [each.type for each in decided.events] == ["Added"]
+    assert decided.model.states == {"a": 0}
+
+
+def test_a_decision_overtaken_is_made_again_on_what_stood_in_the_way_without_a_second_read(
+    world: World,
+) -> None:
+    store, seen = world.store(), []
+
+    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+        seen.append(model["a"])
+        if len(seen) == 1:
+            store.append([event("Added", "a:1"), event("Noise", "a:1")])
+        return [event("Added", "a:1")]
+
+    requests: list[int] = []
+    before = world.meter.requests
+    Decisions(store=store).decide({"a": count("a:1")}, rules)
+    requests.append(world.meter.requests - before)
+    assert seen == [0, 1]
+    # heads; the rival's heads and transaction; refused; entries and events in the way; transaction
+    assert requests == [1 + 2 + 1 + 2 + 1]
+
+
+def test_a_decision_for_nothing_writes_nothing(world: World) -> None:
+    decided = Decisions(store=world.store()).decide({"a": count("a:1")}, lambda _: [])
+    assert decided.events == ()
+    assert list(world.tables.items("events")) == []
+
+
+def test_a_decision_that_is_always_overtaken_gives_up(world: World) -> None:
+    store = world.store()
+
+    def rules(_: Mapping[str, Any]) -> list[TaggedEvent]:
+        store.append([event("Added", "a:1")])
+        return [event("Added", "a:1")]
+
+    with pytest.raises(Contended):
+        Decisions(store=store, attempts=3).decide({"a": count("a:1")}, rules)
+    assert len(list(world.tables.items("events"))) == 3
+
+
+def test_the_domains_own_errors_pass_through_and_nothing_is_written(world: World) -> None:
+    def rules(_: Mapping[str, Any]) -> list[TaggedEvent]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Decisions(store=world.store()).decide({"a": count("a:1")}, rules)
+    assert list(world.tables.items("events")) == []
+
+
+def test_a_model_of_nothing_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInput, match="projections"):
+        Decisions(store=world.store()).model({})
