@@ -176,6 +176,15 @@ def test_what_is_held_equals_what_a_new_process_reads() -> None:
             assert read.previous.closed
 
 
+def test_what_is_held_is_two_epochs_however_many_there_have_been() -> None:
+    feeds, partition = Feeds(limits=EpochLimits(streams=50)), Partition(number=0)
+    for k in range(40):
+        ingest(feeds, partition, [Span(f"S-{k}-{j}", 0, ("a",)) for j in range(25)])
+    assert partition.state.active.number == 20
+    assert partition.state.previous is not None
+    assert len(partition.state.previous.next) + len(partition.unmarked) <= 100
+
+
 def test_a_process_that_finds_the_series_behind_walks_on_to_the_active_epoch() -> None:
     feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
 

@@ -6,17 +6,25 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from epochal.errors import InvalidInput
 from epochal.feed.indexer import Record
 from epochal.plan.values import AttributeValue
 
 
 def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
-    """Records with a new image; deletions have none. In an event, binaries are base64 text."""
+    """Changes with their new image; deletions have none. In an event, binaries are base64 text.
+
+    Raises:
+        InvalidInput: the table's stream carries no new images, so that nothing could ever be indexed.
+    """
     for record in records:
         change = record["dynamodb"]
-        if "NewImage" in change:
-            image = {name: _value(value) for name, value in change["NewImage"].items()}
-            yield Record(sequence_number=change["SequenceNumber"], image=image)
+        if record.get("eventName") == "REMOVE":
+            continue
+        if "NewImage" not in change:
+            raise InvalidInput("StreamViewType", "must be one that carries new images")
+        image = {name: _value(value) for name, value in change["NewImage"].items()}
+        yield Record(sequence_number=change["SequenceNumber"], image=image)
 
 
 def _value(value: dict[str, Any]) -> AttributeValue:
@@ -24,6 +32,8 @@ def _value(value: dict[str, Any]) -> AttributeValue:
     match kind:
         case "B":
             return {"B": base64.b64decode(content) if isinstance(content, str) else content}
+        case "BS":
+            return {"BS": [_value({"B": each})["B"] for each in content]}
         case "L":
             return {"L": [_value(each) for each in content]}
         case "M":

@@ -1,40 +1,30 @@
 """The indexer: batches of stream records in, one append per partition out.
 
-It answers with the records that must come again: all from the first one of a partition that could not be
-written. What comes twice is dropped by the index. A record that can never be indexed is set aside with its
-cause, in a stream of its own, and its neighbours go on.
+It answers with the records that must come again: all of a partition that could not be written. What comes
+twice is dropped by the index. A record that can never be indexed is set aside with its cause, in a stream of
+its own, and its neighbours go on; so is a record whose stream has a gap that its corrupt store cannot fill.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.feed.aside import set_aside
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.healing import heal_tips
 from epochal.index.ingesting import Indexing, Ingested, Partition
-from epochal.index.names import BASES, partition_of, poison_stream
+from epochal.index.names import MAX_KEY_BYTES, mark_name, partition_of
 from epochal.index.series import Ids, register
-from epochal.layout.tips.batch import batch_of
-from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.heads import appended
-from epochal.layout.tips.items import StoredEvent
-from epochal.layout.tips.once import KeyRecord, append_once
 from epochal.model.spans import Span
-from epochal.model.times import format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY
+from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.values import Item
 from epochal.settings import PARTITIONS
 from epochal.store.driver import Driver
-
-SET_ASIDE = "SetAside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +37,41 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a batch came to. `failed` are the records to be delivered again, by sequence number."""
+    """What a batch came to.
+
+    Attributes:
+        by_partition: what was indexed, of partitions that could be.
+        failed: the records to be delivered again, by sequence number.
+        set_aside: records set aside now, not counting those that had been before.
+        errors: why records failed.
+    """
 
     by_partition: dict[int, Ingested]
     failed: tuple[str, ...]
     set_aside: int
     errors: tuple[EpochalError, ...] = ()
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """A report in the making."""
+
+    by_partition: dict[int, Ingested] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    set_aside: int = 0
+    errors: list[EpochalError] = field(default_factory=list)
+
+    def fail(self, records: Iterable[Record], error: EpochalError) -> None:
+        self.failed += [record.sequence_number for record in records]
+        self.errors.append(error)
+
+    def report(self) -> Report:
+        return Report(
+            by_partition=self.by_partition,
+            failed=tuple(self.failed),
+            set_aside=self.set_aside,
+            errors=tuple(self.errors),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +83,8 @@ class Indexer:
         source_table: a table of the `tips` layout, where gaps are healed from.
         index_table: where epochs, marks and the series are.
         partitions: how many the source has; recorded on first use, and any other number is refused
-            afterwards. limits: when an epoch closes.
+            afterwards.
+        limits: when an epoch closes.
     """
 
     driver: Driver
@@ -90,31 +110,42 @@ class Indexer:
 
     def index(self, records: Iterable[Record]) -> Report:
         """Index a batch, in the order of its records."""
-        batches: dict[int, list[tuple[str, Span]]] = {}
-        set_aside = 0
+        outcome = _Outcome()
+        batches: dict[int, list[tuple[Record, Span]]] = {}
         for record in records:
             try:
-                span = appended(record.image)
+                placed = self._place(record.image)
             except (CorruptData, KeyError, TypeError, ValueError) as cause:
-                self._set_aside(record, cause)
-                set_aside += 1
+                self._set_aside(record, cause, outcome)
                 continue
-            if span is not None and not span.stream.startswith("$"):
-                number = partition_of(span.stream, self.partitions)
-                batches.setdefault(number, []).append((record.sequence_number, span))
-        return self._ingest_all(batches, set_aside)
-
-    def _ingest_all(self, batches: dict[int, list[tuple[str, Span]]], set_aside: int) -> Report:
-        done: dict[int, Ingested] = {}
-        failed: list[str] = []
-        errors: list[EpochalError] = []
+            if placed is not None:
+                partition, span = placed
+                batches.setdefault(partition, []).append((record, span))
         for number, batch in batches.items():
-            try:
-                done[number] = self._ingest(number, [span for _, span in batch])
-            except EpochalError as error:
-                failed += [sequence_number for sequence_number, _ in batch]
-                errors.append(error)
-        return Report(by_partition=done, failed=tuple(failed), set_aside=set_aside, errors=tuple(errors))
+            self._index_partition(number, batch, outcome)
+        return outcome.report()
+
+    def _place(self, image: Item) -> tuple[int, Span] | None:
+        """What an image adds to the feed, and in which partition; None where it adds nothing."""
+        span = appended(image)
+        if span is None or span.stream.startswith("$"):
+            return None
+        number = partition_of(span.stream, self.partitions)
+        if len(mark_name(number, span.stream).encode()) > MAX_KEY_BYTES:
+            raise CorruptData("the name of the stream is so long that it could have no mark")
+        return number, span
+
+    def _index_partition(self, number: int, batch: list[tuple[Record, Span]], outcome: _Outcome) -> None:
+        try:
+            ingested = self._ingest(number, [span for _, span in batch])
+        except EpochalError as error:
+            outcome.fail((record for record, _ in batch), error)
+            return
+        outcome.by_partition[number] = ingested
+        for record, span in batch:
+            unhealed = ingested.unhealed.get(span.stream)
+            if unhealed is not None and span.next > unhealed.index:
+                self._set_aside(record, unhealed.cause, outcome)
 
     def _ingest(self, number: int, spans: list[Span]) -> Ingested:
         indexing = Indexing(
@@ -126,27 +157,13 @@ class Indexer:
         self._held[number] = partition
         return ingested
 
-    def _set_aside(self, record: Record, cause: Exception) -> None:
-        """Keep a record that cannot be indexed, once, with what is wrong with it."""
-        ids = self._ids()
-        stream = poison_stream(BASES["tips"])
-        body = {"cause": f"{type(cause).__name__}: {cause}", "image": record.image}
-        data = json.dumps(body, default=_readable, separators=(",", ":")).encode()
-        batch = batch_of(
-            stream,
-            [StoredEvent(type=SET_ASIDE, data=encode(data), timestamp=ids.timestamp)],
-            etag=ids.etag,
-            append_id=hashlib.sha256(record.sequence_number.encode()).digest()[:16],
-            keyed=True,
-        )
-        key = KeyRecord.of(stream, record.sequence_number, unix_seconds(from_unix_nanoseconds(self.now())))
-        self.driver.run(append_once(self.index_table, batch, ANY, ByCost(), key))
+    def _set_aside(self, record: Record, cause: Exception, outcome: _Outcome) -> None:
+        steps = set_aside(self.index_table, record.sequence_number, record.image, cause, self._ids())
+        try:
+            outcome.set_aside += self.driver.run(steps)
+        except EpochalError as error:
+            outcome.fail([record], error)
 
     def _ids(self) -> Ids:
         timestamp = format_ticks(from_unix_nanoseconds(self.now()))
         return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
-
-
-def _readable(value: Any) -> str:
-    """Binaries of an image, which JSON has no form for."""
-    return value.hex() if isinstance(value, bytes) else repr(value)

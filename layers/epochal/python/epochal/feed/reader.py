@@ -7,14 +7,14 @@ not where to cut. Whatever a filter drops, the checkpoint moves past it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from epochal.errors import InvalidInput
 from epochal.feed.hydrating import bare_items, hydrated
-from epochal.feed.results import FeedItem, FeedPage, PartitionTail
+from epochal.feed.results import FeedPage, PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import BASES
-from epochal.index.walking import Walk, step, tails
+from epochal.index.walking import Stretch, Walk, step, tails
 from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
@@ -24,6 +24,32 @@ Predicate = Callable[[Span], bool]
 
 POLL_SECONDS = 0.25
 """Between looks at the tail while waiting: half a read unit each."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """A page in the making: what is `wanted`, up to and with the entry that reaches `limit`."""
+
+    wanted: Predicate
+    limit: int
+    at: Checkpoint
+    spans: list[Span] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.count >= self.limit
+
+    def take(self, stretch: Stretch) -> None:
+        """Take in entries until full; `at` is then the checkpoint after the last one taken."""
+        for entry, after in stretch.entries:
+            kept = [span for span in entry.spans if self.wanted(span)]
+            self.spans += kept
+            self.count += sum(len(span.types) for span in kept)
+            self.at = after
+            if self.full:
+                return
+        self.at = stretch.walk.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +67,7 @@ class FeedReader:
     streams: Streams | None = None
 
     def partitions(self) -> tuple[PartitionTail, ...]:
-        """Every partition with its tail; none before the first event was indexed."""
+        """Every partition on record with its tail; none before an indexer has registered its source."""
         found = self.driver.run(tails(self.table, BASES))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
 
@@ -71,21 +97,21 @@ class FeedReader:
         """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
-        wanted = _filter(categories, predicate)
+        source = self._source() if data else None
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
-        walk, spans, count = Walk(partition=partition, at=start), list[Span](), 0
+        walk = Walk(partition=partition, at=start)
+        page = _Page(wanted=_filter(categories, predicate), limit=limit, at=start)
         while True:
-            stretch = self.driver.run(step(self.table, walk, limit - count))
+            stretch = self.driver.run(step(self.table, walk, limit - page.count))
             walk = stretch.walk
-            kept = [span for entry, _ in stretch.entries for span in entry.spans if wanted(span)]
-            spans += kept
-            count += sum(len(span.types) for span in kept)
+            page.take(stretch)
             now = self.driver.clock()
-            if stretch.at_tail and not spans and now < patience:
+            if stretch.at_tail and not page.spans and now < patience:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
-            elif stretch.at_tail or count >= limit or now >= ends:
-                items = self._items(spans, max_bytes) if data else bare_items(spans)
-                return FeedPage(items=tuple(items), next=walk.at, at_tail=stretch.at_tail)
+            elif stretch.at_tail or page.full or now >= ends:
+                items = bare_items(page.spans) if source is None else hydrated(page.spans, source, max_bytes)
+                at_tail = stretch.at_tail and page.at == walk.at
+                return FeedPage(items=tuple(items), next=page.at, at_tail=at_tail)
 
     def read(
         self,
@@ -135,10 +161,10 @@ class FeedReader:
             start = page.next
             yield page
 
-    def _items(self, spans: list[Span], max_bytes: int | None) -> list[FeedItem]:
+    def _source(self) -> Streams:
         if self.streams is None:
             raise InvalidInput("data", "needs a reader that was given the streams")
-        return hydrated(spans, self.streams, max_bytes)
+        return self.streams
 
 
 def _filter(categories: Collection[str] | None, predicate: Predicate | None) -> Predicate:

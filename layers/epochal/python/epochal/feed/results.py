@@ -14,8 +14,7 @@ class FeedItem:
 
     Attributes:
         event: the event itself where data was asked for; None where it was not, where it has been pruned
-            since, or
-            where the page was full (`omitted`).
+            since, or where the page was full (`omitted`).
         omitted: data was asked for, but the page could hold no more: read the stream.
     """
 

@@ -17,6 +17,9 @@ BASES: Final = {"tips": 0}
 
 BASE_DISTANCE: Final = 10_000
 
+MAX_KEY_BYTES: Final = 2048
+"""DynamoDB's limit on partition keys, hence on the name of a mark."""
+
 
 def epoch_stream(partition: int, epoch: int) -> StreamName:
     """The stream of one epoch."""

@@ -1,0 +1,61 @@
+"""Records that can never be indexed: kept once, with what is wrong with them, so that their neighbours go on.
+
+They are events of a stream of the index. A record that is delivered again has the same append id and is found.
+This outlives the code: FORMATS §4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Final
+
+from epochal.codec.bodies import Encoded, encode
+from epochal.index.entries import MAX_ENTRY_BYTES
+from epochal.index.names import BASES, poison_stream
+from epochal.index.series import Ids
+from epochal.layout.tips.batch import Written, batch_of
+from epochal.layout.tips.calving import ByCost
+from epochal.layout.tips.items import StoredEvent
+from epochal.layout.tips.once import KeyRecord, append_once
+from epochal.model.times import parse_time, unix_seconds
+from epochal.model.versions import ANY
+from epochal.plan.ops import Steps
+from epochal.plan.sizes import item_size
+from epochal.plan.values import Item
+
+SET_ASIDE: Final = "SetAside"
+
+
+def set_aside(table: str, sequence_number: str, image: Item, cause: Exception, ids: Ids) -> Steps[bool]:
+    """Keep a record and its cause. False: it had been set aside before."""
+    stream = poison_stream(BASES["tips"])
+    batch = batch_of(
+        stream,
+        [StoredEvent(type=SET_ASIDE, data=_body(image, cause), timestamp=ids.timestamp)],
+        etag=ids.etag,
+        append_id=hashlib.sha256(sequence_number.encode()).digest()[:16],
+        keyed=True,
+    )
+    key = KeyRecord.of(stream, sequence_number, unix_seconds(parse_time(ids.timestamp)))
+    result = yield from append_once(table, batch, ANY, ByCost(), key)
+    return isinstance(result, Written) and not result.replayed
+
+
+def _body(image: Item, cause: Exception) -> Encoded:
+    """The image, or of one that an entry has no room for its keys: evidence must not become poison itself."""
+    fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}
+    body = _encoded(fields)
+    if len(body.data) <= MAX_ENTRY_BYTES:
+        return body
+    keys = {name: value for name, value in image.items() if name in ("p", "i")}
+    return _encoded({**fields, "image": keys, "omitted": item_size(image)})
+
+
+def _encoded(fields: dict[str, Any]) -> Encoded:
+    return encode(json.dumps(fields, default=_readable, separators=(",", ":")).encode())
+
+
+def _readable(value: Any) -> str:
+    """Binaries of an image, which JSON has no form for."""
+    return value.hex() if isinstance(value, bytes) else repr(value)

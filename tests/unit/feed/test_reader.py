@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.feed.reader import POLL_SECONDS
+from epochal.feed.results import FeedItem, PartitionTail
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.epochs import EpochLimits
+from epochal.index.names import partition_of
+from epochal.plan.ops import Put
+from tests.unit.feed.feeds import Feeds, head, record
+
+Where = tuple[str, int]
+
+
+def indexed(*batches: list[str], **limits: int) -> Feeds:
+    """One batch after another; `"A:3"` appends three events to stream A."""
+    feeds = Feeds(limits=EpochLimits(**limits))
+    feeds.indexer().register()
+    for batch in batches:
+        index(feeds, *batch)
+    return feeds
+
+
+def index(feeds: Feeds, *appends: str) -> None:
+    since = len(feeds.tables.changes("tips"))
+    for each in appends:
+        stream, _, count = each.partition(":")
+        feeds.append(stream, *(f"T{k}" for k in range(int(count or 1))))
+    feeds.indexer().index(feeds.records(since))
+
+
+def many(batches: int, **limits: int) -> Feeds:
+    """So many entries of one to four events, of four streams."""
+    return indexed(*([f"{'ABCD'[k % 4]}-1:{k % 4 + 1}"] for k in range(batches)), **limits)
+
+
+def where(items: tuple[FeedItem, ...]) -> list[Where]:
+    return [(item.stream, item.index) for item in items]
+
+
+def everything(feeds: Feeds, start: Checkpoint = BEGINNING) -> list[Where]:
+    return [place for page in feeds.reader().read(0, start=start) for place in where(page.items)]
+
+
+# --------------------------------------------------------------------------------------------------------------- pages
+
+
+def test_from_the_beginning_everything_comes_in_the_order_of_each_stream() -> None:
+    feeds = many(40, entries=6)
+    found = everything(feeds)
+    reached = dict.fromkeys("ABCD", 0)
+    for stream, position in found:
+        assert position == reached[stream[0]]
+        reached[stream[0]] += 1
+    assert reached == {"A": 10, "B": 20, "C": 30, "D": 40}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 50, 1_000])
+def test_every_checkpoint_ever_returned_resumes_exactly(limit: int) -> None:
+    feeds = many(30, entries=4)
+    whole = everything(feeds)
+    taken: list[Where] = []
+    for page in feeds.reader().read(0, limit=limit):
+        taken += where(page.items)
+        assert everything(feeds, page.next) == whole[len(taken) :]
+    assert taken == whole
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 9])
+def test_a_page_ends_with_the_entry_that_reaches_the_limit(limit: int) -> None:
+    feeds = indexed(["A-1:2", "B-1:3"], ["A-1:1"], ["B-1:4"], ["C-1:1"])
+    sizes = [5, 1, 4, 1]
+    page = feeds.reader().page(0, limit=limit)
+    entries = next(n for n in range(1, 5) if sum(sizes[:n]) >= limit)
+    assert len(page.items) == sum(sizes[:entries])
+    assert page.next == Checkpoint.of(0, entries)
+    assert not page.at_tail
+
+
+def test_a_page_that_ends_with_the_last_entry_is_at_the_tail() -> None:
+    feeds = indexed(["A-1:2"], ["A-1:2"])
+    page = feeds.reader().page(0, limit=4)
+    assert (len(page.items), page.at_tail, page.next) == (4, True, Checkpoint.of(0, 2))
+
+
+def test_a_limit_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="limit"):
+        Feeds().reader().page(0, limit=0)
+
+
+def test_from_the_tail_nothing_comes_until_there_is_something() -> None:
+    feeds = many(9, entries=4)
+    ((partition, tail),) = [(found.partition, found.tail) for found in feeds.reader().partitions()]
+    page = feeds.reader().page(partition, start=tail)
+    assert (page.items, page.next, page.at_tail) == ((), tail, True)
+    index(feeds, "E-1:2")
+    assert where(feeds.reader().page(partition, start=page.next).items) == [("E-1", 0), ("E-1", 1)]
+
+
+def test_a_page_goes_over_from_one_epoch_to_the_next() -> None:
+    feeds = indexed(*([f"A-{k}"] for k in range(6)), entries=2)
+    page = feeds.reader().page(0)
+    assert where(page.items) == [(f"A-{k}", 0) for k in range(6)]
+    assert (page.next, page.at_tail) == (Checkpoint.of(3, 0), True)
+
+
+def test_a_reader_at_the_end_of_a_closed_epoch_waits_in_the_next_and_misses_nothing() -> None:
+    feeds = indexed(["A-1"], ["A-1"], entries=2)
+    page = feeds.reader().page(0)
+    assert (page.next, page.at_tail) == (Checkpoint.of(1, 0), True)
+    index(feeds, "A-1")
+    assert where(feeds.reader().page(0, start=page.next).items) == [("A-1", 2)]
+
+
+def test_a_checkpoint_taken_before_the_epoch_closed_goes_on_in_the_next() -> None:
+    feeds = indexed(["A-1"], entries=2)
+    before = feeds.reader().page(0).next
+    index(feeds, "A-1")
+    index(feeds, "A-1")
+    assert everything(feeds, before) == [("A-1", 1), ("A-1", 2)]
+
+
+def test_a_partition_that_does_not_exist_is_empty_and_at_its_tail() -> None:
+    page = indexed(["A-1"]).reader().page(7)
+    assert (page.items, page.next, page.at_tail) == ((), BEGINNING, True)
+
+
+def test_an_index_without_an_indexer_has_no_partitions_and_one_without_events_has_empty_ones() -> None:
+    feeds = Feeds(partitions=2)
+    assert feeds.reader().partitions() == ()
+    feeds.indexer().register()
+    assert feeds.reader().partitions() == tuple(
+        PartitionTail(partition=number, tail=BEGINNING) for number in (0, 1)
+    )
+
+
+def test_partitions_together_hold_every_event_once() -> None:
+    feeds = Feeds(partitions=3, limits=EpochLimits(entries=3))
+    feeds.indexer().register()
+    for k in range(60):
+        index(feeds, f"S-{k % 20}")
+    tails = feeds.reader().partitions()
+    assert [each.partition for each in tails] == [0, 1, 2]
+    found = []
+    for each in tails:
+        pages = list(feeds.reader().read(each.partition))
+        assert pages[-1].next == each.tail
+        mine = [place for page in pages for place in where(page.items)]
+        assert {partition_of(stream, 3) for stream, _ in mine} == {each.partition}
+        found += mine
+    assert sorted(found) == sorted((f"S-{k}", index) for k in range(20) for index in range(3))
+
+
+# ------------------------------------------------------------------------------------------------------------- filters
+
+
+def test_a_category_is_what_precedes_the_first_hyphen() -> None:
+    feeds = indexed(["Order-1", "OrderLine-1", "Order-2-x"], ["Order"])
+    found = feeds.reader().page(0, categories=["Order"])
+    assert where(found.items) == [("Order-1", 0), ("Order-2-x", 0), ("Order", 0)]
+
+
+def test_several_categories_and_a_predicate_apply_together() -> None:
+    feeds = many(20)
+    page = feeds.reader().page(0, categories={"A", "B"}, predicate=lambda span: span.index % 2 == 0)
+    whole = [(stream, position) for stream, position in everything(feeds) if stream in ("A-1", "B-1")]
+    assert where(page.items) == [place for place in whole if place[0] == "B-1" or place[1] % 2 == 0]
+
+
+def test_a_filter_moves_the_checkpoint_past_what_it_drops() -> None:
+    feeds = many(12, entries=5)
+    page = feeds.reader().page(0, categories=["None"])
+    assert (page.items, page.at_tail) == ((), True)
+    assert page.next == feeds.reader().page(0).next
+    assert everything(feeds, page.next) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_a_filtered_page_is_filled_with_what_is_wanted_and_resumes_exactly(limit: int) -> None:
+    feeds = many(40, entries=7)
+    wanted = [place for place in everything(feeds) if place[0] == "B-1"]
+    taken = []
+    for page in feeds.reader().read(0, limit=limit, categories=["B"]):
+        taken += where(page.items)
+        assert page.at_tail or len(page.items) >= limit
+    assert taken == wanted
+
+
+def test_a_page_that_takes_too_long_ends_where_it_has_got_to() -> None:
+    feeds = many(60, entries=5)
+
+    def slowly(_: object) -> None:
+        feeds.clock.now += 1.0
+
+    feeds.fault = slowly
+    page = feeds.reader().page(0, categories=["None"], seconds=3.0)
+    assert page.items == ()
+    assert not page.at_tail
+    assert BEGINNING < page.next < Checkpoint.of(4, 0)
+    feeds.fault = lambda _: None
+    assert everything(feeds, page.next) == everything(feeds)[-len(everything(feeds, page.next)) :]
+
+
+# -------------------------------------------------------------------------------------------------------------- waiting
+
+
+def test_a_page_at_the_tail_waits_as_long_as_asked_and_ends_empty() -> None:
+    feeds = many(3)
+    tail = feeds.reader().page(0).next
+    page = feeds.reader().page(0, start=tail, wait=5.0)
+    assert (page.items, page.next, page.at_tail) == ((), tail, True)
+    assert feeds.clock.now == pytest.approx(5.0)
+
+
+def test_a_page_ends_its_waiting_as_soon_as_something_comes() -> None:
+    feeds = many(3)
+    tail = feeds.reader().page(0).next
+
+    def something() -> None:
+        if feeds.clock.sleeps == 3:
+            index(feeds, "E-1")
+
+    feeds.clock.at_sleep = something
+    page = feeds.reader().page(0, start=tail, wait=20.0)
+    assert where(page.items) == [("E-1", 0)]
+    assert feeds.clock.now == pytest.approx(3 * POLL_SECONDS)
+
+
+def test_what_a_filter_drops_does_not_end_the_waiting() -> None:
+    feeds = many(3)
+    tail = feeds.reader().page(0).next
+
+    def something() -> None:
+        index(feeds, "E-1" if feeds.clock.sleeps < 4 else "F-1")
+
+    feeds.clock.at_sleep = something
+    page = feeds.reader().page(0, start=tail, wait=20.0, categories=["F"])
+    assert where(page.items) == [("F-1", 0)]
+    assert feeds.clock.sleeps == 4
+
+
+def test_a_page_with_items_does_not_wait() -> None:
+    feeds = many(3)
+    assert feeds.reader().page(0, wait=20.0).items
+    assert feeds.clock.sleeps == 0
+
+
+def test_waiting_crosses_into_an_epoch_that_begins_meanwhile() -> None:
+    feeds = indexed(["A-1"], ["A-1"], entries=2)
+    tail = feeds.reader().page(0).next
+    feeds.clock.at_sleep = lambda: index(feeds, "A-1")
+    assert where(feeds.reader().page(0, start=tail, wait=20.0).items) == [("A-1", 2)]
+
+
+def test_following_gives_what_is_there_then_what_comes() -> None:
+    feeds = indexed(["A-1"], ["A-1"])
+    feeds.clock.at_sleep = lambda: index(feeds, "B-1") if feeds.clock.sleeps == 2 else None
+    pages = list(islice(feeds.reader().follow(0, wait=1.0), 3))
+    assert [where(page.items) for page in pages] == [[("A-1", 0), ("A-1", 1)], [("B-1", 0)], []]
+    assert pages[-1].at_tail
+
+
+# ---------------------------------------------------------------------------------------------------------------- data
+
+
+def test_events_come_with_their_data_from_the_store() -> None:
+    feeds = indexed(["A-1:2", "B-1"], ["A-1"])
+    page = feeds.reader(feeds.streams).page(0, data=True)
+    assert [(item.event and item.event.data) for item in page.items] == [b"T0", b"T1", b"T0", b"T0"]
+    for item in page.items:
+        assert item.event is not None
+        assert (item.event.stream, item.event.index, item.event.type) == (item.stream, item.index, item.type)
+        assert not item.omitted
+
+
+def test_events_pruned_since_come_without_data_and_are_not_called_omitted() -> None:
+    feeds = indexed(["A-1:3", "B-1"])
+    feeds.streams.prune("A-1", 2)
+    page = feeds.reader(feeds.streams).page(0, data=True)
+    assert [(item.event is None, item.omitted) for item in page.items] == [
+        (True, False),
+        (True, False),
+        (False, False),
+        (False, False),
+    ]
+
+
+def test_events_of_a_deleted_stream_come_without_data() -> None:
+    feeds = indexed(["A-1:3"])
+    feeds.streams.delete("A-1")
+    items = feeds.reader(feeds.streams).page(0, data=True).items
+    assert [(item.index, item.event) for item in items] == [(0, None), (1, None), (2, None)]
+
+
+def test_events_beyond_the_bytes_allowed_are_marked_as_omitted_and_none_is_missing() -> None:
+    feeds = indexed(["A-1:6"])
+    page = feeds.reader(feeds.streams).page(0, data=True, max_bytes=3 * 202)
+    assert [item.index for item in page.items] == [0, 1, 2, 3, 4, 5]
+    assert [item.event is not None for item in page.items] == [True] * 3 + [False] * 3
+    assert [item.omitted for item in page.items] == [False] * 3 + [True] * 3
+
+
+def test_events_are_found_in_calves_too() -> None:
+    feeds = indexed(["A-1:1"])
+    for _ in range(400):
+        feeds.append("A-1", "T0")
+    since = len(feeds.tables.changes("tips"))
+    assert sum(item["p"]["S"] == "A-1" for item in feeds.tables.items("tips")) > 1
+    feeds.append("A-1", "T0")
+    feeds.indexer().index(feeds.records(since))
+    items = [item for page in feeds.reader(feeds.streams).read(0, data=True, limit=50) for item in page.items]
+    assert [item.event and item.event.index for item in items] == list(range(402))
+
+
+def test_streams_that_other_libraries_named_more_freely_are_read_too() -> None:
+    feeds = Feeds()
+    event = {"M": {"t": {"S": "2013-01-01T00:00:00.0000000+00:00"}, "d": {"B": b"{}"}}}
+    foreign = {**head("Straße/1", 1, "a"), "e": {"L": [event]}, "etag": {"S": "x"}}
+    feeds.tables.execute(Put(table="tips", item=foreign))
+    feeds.indexer().index([record(0, foreign)])
+    (item,) = feeds.reader(feeds.streams).page(0, data=True).items
+    assert item.event is not None
+    assert item.event.data == b"{}"
+
+
+def test_asking_for_data_without_a_store_is_refused_before_anything_is_read() -> None:
+    feeds = indexed(["A-1"])
+    start = len(feeds.ops)
+    with pytest.raises(InvalidInput, match="data"):
+        feeds.reader().page(0, data=True)
+    assert feeds.ops[start:] == []

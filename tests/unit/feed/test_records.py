@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from epochal.dynamo.records import read_records
+from epochal.errors import InvalidInput
+
+
+def event(kind: str = "MODIFY", number: str = "111", /, **image: Any) -> dict[str, Any]:
+    return {"eventName": kind, "dynamodb": {"SequenceNumber": number, "Keys": {}, "NewImage": image}}
+
+
+def test_binaries_of_an_event_are_decoded_wherever_they_are() -> None:
+    packed = base64.b64encode(b"\x00\xffbody").decode()
+    (found,) = read_records(
+        [
+            event(
+                d={"B": packed},
+                e={"L": [{"M": {"d": {"B": packed}, "D": {"N": "2"}}}]},
+                s={"BS": [packed]},
+                u={"M": {"deep": {"L": [{"B": packed}]}}},
+            )
+        ]
+    )
+    assert found.image == {
+        "d": {"B": b"\x00\xffbody"},
+        "e": {"L": [{"M": {"d": {"B": b"\x00\xffbody"}, "D": {"N": "2"}}}]},
+        "s": {"BS": [b"\x00\xffbody"]},
+        "u": {"M": {"deep": {"L": [{"B": b"\x00\xffbody"}]}}},
+    }
+
+
+def test_binaries_that_boto_has_decoded_stay_as_they_are() -> None:
+    (found,) = read_records([event(d={"B": b"c29tZQ=="})])
+    assert found.image == {"d": {"B": b"c29tZQ=="}}
+
+
+def test_all_other_types_pass_unchanged() -> None:
+    image: dict[str, Any] = {
+        "s": {"S": "text"},
+        "n": {"N": "12345678901234567890123456789012345678"},
+        "t": {"BOOL": True},
+        "z": {"NULL": True},
+        "ss": {"SS": ["a"]},
+        "ns": {"NS": ["1"]},
+    }
+    (found,) = read_records([event(**image)])
+    assert found.image == image
+
+
+def test_records_keep_their_numbers_and_their_order() -> None:
+    found = read_records([event("INSERT", "300", n={"N": "1"}), event("MODIFY", "301", n={"N": "2"})])
+    assert [(each.sequence_number, each.image["n"]["N"]) for each in found] == [("300", "1"), ("301", "2")]
+
+
+def test_deletions_are_passed_over() -> None:
+    removed = {"eventName": "REMOVE", "dynamodb": {"SequenceNumber": "1", "Keys": {"p": {"S": "A"}}}}
+    expired = {**removed, "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
+    assert list(read_records([removed, expired])) == []
+
+
+def test_a_stream_without_new_images_is_an_error_and_not_an_empty_feed() -> None:
+    keys_only = {"eventName": "MODIFY", "dynamodb": {"SequenceNumber": "1", "Keys": {"p": {"S": "A"}}}}
+    with pytest.raises(InvalidInput, match="StreamViewType"):
+        list(read_records([keys_only]))
