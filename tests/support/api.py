@@ -6,6 +6,8 @@ Every answer is held to the OpenAPI document, and so is every request that was a
 from __future__ import annotations
 
 import base64
+import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -155,7 +157,9 @@ class Api:
     def send(self, event: dict[str, Any], *, seconds: float = 28.0) -> Answer:
         """Invoke the function that the gateway would."""
         method, path = event["requestContext"]["http"]["method"], event["rawPath"]
-        sent = self.handlers[_function(method, path)](event, Context(seconds))  # type: ignore[arg-type]
+        function = _function(method, path)
+        _log_here(function)
+        sent = self.handlers[function](event, Context(seconds))  # type: ignore[arg-type]
         assert sent["isBase64Encoded"] is False
         answer = Answer(status=sent["statusCode"], headers=sent["headers"], text=sent["body"])
         hold(event, answer.status, answer.headers, answer.text)
@@ -217,3 +221,10 @@ def _function(method: str, path: str) -> str:
     matching = [route for route in ROUTES if parameters(path, route.path) is not None]
     served = [route.function for route in matching if route.method == method]
     return (served or [route.function for route in matching] or ["replay"])[0]
+
+
+def _log_here(function: str) -> None:
+    """A function's log has one handler in a process, with the output of the test that first made it."""
+    for handler in logging.getLogger(function).handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.stream = sys.stdout

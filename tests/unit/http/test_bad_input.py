@@ -102,6 +102,7 @@ BODIES: dict[str, tuple[object, str]] = {
     "unfolds that are null": ({"events": [EVENT], "unfolds": None}, "unfolds"),
     "an unknown field": ({"events": [EVENT], "expectedVersion": 1}, "expectedVersion"),
     "an unknown field of an event": ({"events": [EVENT, {**EVENT, "kind": 1}]}, "events[1].kind"),
+    "an unknown field without a name": ({"events": [EVENT], "": 1}, "(empty)"),
     "an unknown field with a hostile name": ({"events": [EVENT], "\ud800\n": 1}, "\\ud800\n"),
     "no type": ({"events": [{"data": 1}]}, "events[0].type"),
     "a type that is null": ({"events": [{"type": None}]}, "events[0].type"),

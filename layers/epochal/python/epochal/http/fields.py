@@ -85,5 +85,5 @@ def utf8(text: str, at: str) -> bytes:
 
 
 def printable(text: str) -> str:
-    """What a caller sent, short and in a form that any answer or log can hold."""
-    return text[:64].encode("utf-8", "backslashreplace").decode()
+    """A name that a caller sent, short and in a form that any answer or log can hold."""
+    return text[:64].encode("utf-8", "backslashreplace").decode() or "(empty)"

@@ -128,7 +128,7 @@ def problem_of(error: Exception) -> Problem:
         case InvalidInput():
             return Problem(INVALID_INPUT, str(error), field=error.field, rule=error.rule)
         case Unavailable():
-            detail = _MAYBE if error.maybe_applied else "nothing was written; try again"
+            detail = _MAYBE if error.maybe_applied else "it did not answer in time: try again"
             return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})
         case MissingTable():
             return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")

@@ -1,0 +1,162 @@
+"""`GET /feed` and `GET /feed/{partition}`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from epochal.model.events import Event
+from tests.support.api import Answer, Api
+
+
+@pytest.fixture
+def api() -> Api:
+    """Three entries in the index: two streams, then one of them again."""
+    api = Api()
+    for stream, kinds in (("Cat-1", "AB"), ("Dog-1", "C"), ("Cat-1", "D")):
+        api.append(stream, *kinds)
+        api.index()
+    return api
+
+
+def read(api: Api, query: str = "", partition: int = 0) -> Answer:
+    answer = api.call("GET", f"/feed/{partition}", query=query)
+    assert answer.status == 200, answer.text
+    return answer
+
+
+def places(answer: Answer) -> list[tuple[str, int, str]]:
+    return [(item["stream"], item["index"], item["type"]) for item in answer.json["items"]]
+
+
+ALL = [("Cat-1", 0, "A"), ("Cat-1", 1, "B"), ("Dog-1", 0, "C"), ("Cat-1", 2, "D")]
+
+
+def test_the_feed_is_read_from_its_beginning_to_its_tail(api: Api) -> None:
+    answer = read(api)
+    assert places(answer) == ALL
+    assert (answer.json["partition"], answer.json["next"], answer.json["atTail"]) == (0, "0@3", True)
+    assert all(set(item) == {"stream", "index", "type"} for item in answer.json["items"])
+
+
+def test_following_next_reads_every_item_once(api: Api) -> None:
+    found, start = [], "0"
+    for _ in range(3):
+        page = read(api, f"from={start}&limit=1")
+        found += places(page)
+        start = page.json["next"]
+    assert found == ALL
+    assert places(read(api, f"from={start}")) == []
+
+
+@pytest.mark.parametrize("start", ["0@2", "2"])
+def test_a_checkpoint_may_be_text_or_a_number(api: Api, start: str) -> None:
+    assert places(read(api, f"from={start}")) == ALL[3:]
+
+
+def test_a_reader_may_begin_at_the_tail(api: Api) -> None:
+    page = read(api, "from=tail")
+    assert (places(page), page.json["next"]) == ([], "0@3")
+    api.append("Dog-1", "E")
+    api.index()
+    assert places(read(api, f"from={page.json['next']}")) == [("Dog-1", 1, "E")]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("category=Dog", ALL[2:3]),
+        ("category=Cat&category=Dog", ALL),
+        ("category=Do", []),
+        ("category=a%2Bb", []),
+    ],
+)
+def test_a_feed_can_be_of_some_categories(api: Api, query: str, expected: list[tuple[str, int, str]]) -> None:
+    page = read(api, query)
+    assert places(page) == expected
+    assert page.json["next"] == "0@3"
+
+
+def test_events_come_with_their_data_where_asked(api: Api) -> None:
+    shown = {(item["stream"], item["index"]): item for item in read(api, "data=true").json["items"]}
+    for stream in ("Cat-1", "Dog-1"):
+        for event in api.call("GET", f"/streams/{stream}/events").json["events"]:
+            assert shown.pop((stream, event["index"])) == event
+    assert not shown
+
+
+def test_an_event_pruned_since_is_shown_as_that(api: Api) -> None:
+    api.call("POST", "/streams/Cat-1/prune", {"before": 1})
+    first, second, *_ = read(api, "data=true").json["items"]
+    assert first == {"stream": "Cat-1", "index": 0, "type": "A", "pruned": True}
+    assert second["data"] == {"n": 1}
+
+
+def test_events_beyond_the_room_of_an_answer_are_marked_and_none_is_missing() -> None:
+    api = Api()
+    for n in range(12):
+        api.streams.append("Cat-1", [Event(type="A", data=json.dumps("x" * 500_000).encode())])
+        api.streams.append(f"Dog-{n}", [Event(type="A", data=b"1")])
+    api.index()
+    answer = read(api, "data=true")
+    items = [item for item in answer.json["items"] if item["stream"] == "Cat-1"]
+    assert [item["index"] for item in items] == list(range(12))
+    omitted = [item for item in items if item.get("omitted")]
+    assert 3 <= len(omitted) <= 5
+    assert all("data" not in item for item in omitted)
+    assert len(answer.text) < 4.5 * 1024**2
+
+
+def test_a_long_poll_ends_as_soon_as_something_comes(api: Api) -> None:
+    def something() -> None:
+        if api.clock.now > 3:
+            api.append("Dog-1", "E")
+            api.index()
+
+    api.clock.at_sleep = something
+    page = read(api, "from=0@3&wait=20")
+    assert ("Dog-1", 1, "E") in places(page)
+    assert 3 < api.clock.now < 4
+
+
+def test_a_long_poll_ends_empty_at_the_checkpoint_it_began_at(api: Api) -> None:
+    page = read(api, "from=0@3&wait=5")
+    assert (places(page), page.json["next"], page.json["atTail"]) == ([], "0@3", True)
+    assert api.clock.now == pytest.approx(5)
+
+
+def test_a_long_poll_ends_in_time_for_its_function(api: Api) -> None:
+    answer = api.call("GET", "/feed/0", query="from=0@3&wait=20", seconds=12.0)
+    assert answer.status == 200
+    assert api.clock.now <= 11
+
+
+def test_a_feed_without_events_is_empty_and_at_its_tail() -> None:
+    page = read(Api())
+    assert (places(page), page.json["next"], page.json["atTail"]) == ([], "0@0", True)
+
+
+def test_every_partition_is_listed_with_its_tail(api: Api) -> None:
+    assert api.call("GET", "/feed").json == {"partitions": [{"partition": 0, "tail": "0@3"}]}
+
+
+def test_partitions_that_nothing_was_indexed_in_are_listed_too() -> None:
+    listed = Api(partitions=3).call("GET", "/feed").json["partitions"]
+    assert listed == [{"partition": number, "tail": "0@0"} for number in range(3)]
+
+
+def test_streams_are_spread_over_partitions_and_none_is_in_two() -> None:
+    api = Api(partitions=3)
+    for n in range(20):
+        api.append(f"Cat-{n}", "A")
+    api.index()
+    found = [stream for number in range(3) for stream, _, _ in places(read(api, partition=number))]
+    assert sorted(found) == sorted(f"Cat-{n}" for n in range(20))
+    tails = {each["partition"]: each["tail"] for each in api.call("GET", "/feed").json["partitions"]}
+    assert set(tails.values()) == {"0@1"}
+
+
+def test_a_partition_that_there_is_not_is_404(api: Api) -> None:
+    answer = api.call("GET", "/feed/1")
+    assert (answer.status, answer.problem, answer.json["partition"]) == (404, "partition-not-found", 1)

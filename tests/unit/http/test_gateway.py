@@ -1,0 +1,172 @@
+"""API Gateway's events in, its answers out, and what is logged and measured on the way."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.api import Api, Context, gateway_event
+
+REQUEST_ID = "JKJaXmPLvHcESHA="
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/cloudevents+json"])
+def test_a_body_arrives_as_text_or_in_base64(api: Api, media: str) -> None:
+    body = '{"events":[{"type":"Größe","data":"✈"}]}'.encode()
+    event = gateway_event("POST", "/streams/Cat-1/events", body, headers={"Content-Type": media})
+    assert event["isBase64Encoded"] is (media != "application/json")
+    assert api.send(event).status == 201
+    (shown,) = api.call("GET", "/streams/Cat-1/events").json["events"]
+    assert (shown["type"], shown["data"]) == ("Größe", "✈")
+
+
+def test_a_body_without_a_media_type_is_taken_for_json(api: Api) -> None:
+    body = b'{"events":[{"type":"A"}]}'
+    event = gateway_event("POST", "/streams/Cat-1/events", body)
+    del event["headers"]["content-type"]
+    event |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+    assert api.send(event).status == 201
+
+
+def test_what_the_gateway_leaves_out_or_sends_as_null_is_absent(api: Api) -> None:
+    api.append("Cat-1", "A")
+    event = gateway_event("GET", "/streams/Cat-1")
+    event |= {"rawQueryString": None, "headers": None, "body": None, "pathParameters": None}
+    assert api.send(event).status == 200
+    for name in ("rawQueryString", "headers", "body", "pathParameters"):
+        del event[name]
+    assert api.send(event).status == 200
+
+
+def test_a_stage_before_the_path_is_no_part_of_it(api: Api) -> None:
+    api.append("Cat-1", "A")
+    event = gateway_event("GET", "/streams/Cat-1")
+    event["requestContext"]["stage"] = "live"
+    sent = api.handlers["replay"](event | {"rawPath": "/live/streams/Cat-1"}, Context())  # type: ignore[arg-type]
+    assert sent["statusCode"] == 200
+
+
+def test_a_path_is_decoded_no_further_than_the_gateway_did(api: Api) -> None:
+    """`%2541` reaches a function as `%41`: another spelling of a name that a policy may refuse."""
+    api.append("A", "A")
+    assert api.call("GET", "/streams/%41").json["field"] == "stream"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/streams/Cat-1", "DELETE, GET"),
+        ("PATCH", "/streams/Cat-1/events", "POST, GET"),
+        ("HEAD", "/health", "GET"),
+        ("GET", "/bodies", "POST"),
+    ],
+)
+def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(
+    api: Api, method: str, path: str, allowed: str
+) -> None:
+    answer = api.call(method, path)
+    assert (answer.status, answer.problem, answer.headers["Allow"]) == (405, "method-not-allowed", allowed)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/streams", "/streams/", "/streams/Cat-1/", "/feeds", "/Streams/Cat-1/events/1"]
+)
+def test_a_path_that_is_none_is_a_404_or_names_the_rule(api: Api, path: str) -> None:
+    answer = api.call("GET", path)
+    if path == "/streams/":
+        assert answer.json["rule"] == "must not be empty"
+    else:
+        assert (answer.status, answer.problem) == (404, "route-not-found")
+
+
+def test_a_function_refuses_what_another_one_serves(api: Api) -> None:
+    event = gateway_event("POST", "/streams/Cat-1/events", b'{"events":[{"type":"A"}]}')
+    sent = api.handlers["replay"](event, Context())  # type: ignore[arg-type]
+    assert sent["statusCode"] == 404
+    assert api.stored == []
+
+
+@pytest.mark.parametrize("given", ["abc-123", "x" * 128])
+def test_the_callers_correlation_id_is_in_answers_problems_and_logs(
+    api: Api, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = api.call("GET", "/streams/Cat-1", headers={"X-Correlation-ID": given})
+    assert answer.headers["X-Correlation-Id"] == given
+    assert answer.json["instance"] == f"urn:epochal:request:{given}"
+    assert [line["correlation_id"] for line in lines(capsys)] == [given, given]
+
+
+@pytest.mark.parametrize("given", [None, "", "x" * 129, "two words", "line\nbreak", "é"])
+def test_a_correlation_id_that_could_forge_logs_is_replaced_by_the_gateways(
+    api: Api, given: str | None
+) -> None:
+    headers = {} if given is None else {"X-Correlation-Id": given}
+    assert api.call("GET", "/health", headers=headers).headers["X-Correlation-Id"] == REQUEST_ID
+
+
+def test_an_append_is_measured_in_one_line_of_embedded_metrics(
+    api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.append("Cat-1", "A", "B")
+    (line,) = lines(capsys)
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == "Epochal"
+    assert [sorted(names) for names in directive["Dimensions"]] == [["operation", "service"]]
+    assert {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]} == {
+        "Latency": "Milliseconds",
+        "Faults": "Count",
+        "Appends": "Count",
+        "Events": "Count",
+        "ReadUnits": "Count",
+        "WriteUnits": "Count",
+    }
+    assert (line["service"], line["operation"], line["status"]) == ("append", "appendEvents", 201)
+    assert (line["Appends"], line["Events"], line["Faults"]) == ([1.0], [2.0], [0.0])
+    assert (line["ReadUnits"], line["WriteUnits"]) == ([1.0], [1.0])
+    assert line["Latency"][0] > 0
+
+
+def test_a_conflict_is_counted_and_costs_what_it_cost(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    stale = api.append("Cat-1", "A").etag
+    api.append("Cat-1", "B")
+    capsys.readouterr()
+    api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "C"}]}, headers={"If-Match": stale})
+    refusal, line = lines(capsys)
+    assert (refusal["level"], refusal["message"], refusal["problem"]) == (
+        "INFO",
+        "refused",
+        "precondition-failed",
+    )
+    assert (line["Conflicts"], line["Faults"], line["status"]) == ([1.0], [0.0], 412)
+    assert (line["ReadUnits"], line["WriteUnits"]) == ([0.0], [1.0])
+    assert "Appends" not in line
+
+
+def test_a_replayed_append_is_not_counted_twice(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        api.call(
+            "POST", "/streams/Cat-1/events", {"events": [{"type": "A"}]}, headers={"Idempotency-Key": "k"}
+        )
+    first, second = lines(capsys)
+    assert first["Appends"] == [1.0]
+    assert "Appends" not in second
+
+
+def test_names_of_streams_and_contents_are_not_logged(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    api.append("Person-secret", "A", correlationId="x")
+    api.append("Person-secret", "A", expected=7)
+    api.call("POST", "/streams/Person-secret/events", {"events": [{"type": "A", "secret": "secret"}]})
+    api.call("GET", "/streams/Person-other-secret")
+    assert "Person" not in capsys.readouterr().out

@@ -1,0 +1,159 @@
+"""Whatever is sent: an answer or a refusal that names a field, and what was accepted comes back as it was."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.http import commands, events, transport
+from epochal.http.message import Request
+from epochal.model.names import stream_name
+from tests.support.api import Api, gateway_event
+
+T = TypeVar("T")
+
+TEXT = st.text(max_size=8)
+NUMBERS = st.one_of(
+    st.integers(),
+    st.integers(min_value=-(10**40), max_value=10**40),
+    st.decimals(allow_nan=False, allow_infinity=False),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXT, inner, max_size=4)),
+    max_leaves=12,
+)
+FIELDS = st.sampled_from(
+    [*events.EVENT_FIELDS, "events", "unfolds", "expected", "before", "sha256", "bytes", "key", "x"]
+)
+SHAPED = st.recursive(
+    st.one_of(VALUES, st.sampled_from(["any", "YQ==", "2013-01-01T00:00:00Z", "0" * 64, 1, -1])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(FIELDS, inner, max_size=4)),
+    max_leaves=20,
+)
+"""Documents that use the API's own words, so that parsing gets past the first field."""
+
+PARSERS: dict[str, Callable[[Request], object]] = {
+    "appendEvents": commands.append_events,
+    "uploadBody": commands.upload_body,
+    "pruneStream": commands.prune_stream,
+    "deleteStream": commands.delete_stream,
+    "readState": commands.read_state,
+    "readEvents": commands.read_events,
+    "readFeed": commands.read_feed,
+    "checkHealth": commands.nothing,
+}
+HEADERS = st.dictionaries(
+    st.sampled_from(["if-match", "if-none-match", "idempotency-key", "content-type", "content-encoding"]),
+    st.one_of(TEXT, st.sampled_from(["*", '"1"', 'W/"1"', "application/json", "identity", "k"])),
+)
+QUERY = st.lists(
+    st.tuples(
+        st.one_of(
+            TEXT, st.sampled_from(["from", "limit", "direction", "wait", "data", "category", "leaveOpen"])
+        ),
+        st.one_of(TEXT, st.sampled_from(["0", "1", "true", "backward", "tail", "0@1"])),
+    ),
+    max_size=4,
+)
+
+
+def outcome(call: Callable[[], T]) -> T | InvalidInput:
+    """A result or a refusal; anything else that is raised ends the test."""
+    try:
+        return call()
+    except InvalidInput as refused:
+        return refused
+
+
+def is_parsed(operation: str, request: Request) -> None:
+    """A command, or a refusal that names a field and a rule."""
+    found = outcome(lambda: PARSERS[operation](request))
+    assert not isinstance(found, InvalidInput) or (found.field and found.rule)
+
+
+@pytest.mark.parametrize("operation", PARSERS)
+@settings(max_examples=100, deadline=None)
+@given(
+    name=st.one_of(TEXT, st.sampled_from(["Cat-1", "0", "$x"])),
+    body=st.one_of(st.binary(max_size=30), SHAPED.map(json.dumps)),
+    headers=HEADERS,
+    query=QUERY,
+)
+def test_a_request_is_a_command_or_is_refused_by_field(
+    operation: str, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
+) -> None:
+    path = {"stream": name, "partition": name}
+    is_parsed(operation, Request(path=path, query=tuple(query), headers=headers, body=body))
+
+
+@settings(max_examples=300, deadline=None)
+@given(document=SHAPED)
+def test_a_document_is_an_append_or_is_refused_by_field(document: Any) -> None:
+    is_parsed("appendEvents", Request(path={"stream": "Cat-1"}, body=json.dumps(document)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=st.text(alphabet=st.characters(codec=None), max_size=20),
+    raw=st.text(max_size=40),
+    encoded=st.booleans(),
+)
+def test_a_gateway_event_is_a_request_or_is_refused_by_field(text: str, raw: str, *, encoded: bool) -> None:
+    event = gateway_event("POST", "/bodies") | {
+        "body": text,
+        "rawQueryString": raw,
+        "isBase64Encoded": encoded,
+    }
+    found = outcome(lambda: transport.request_of(event, {}, 28.0))
+    assert (
+        found.field in {"body", "query"} if isinstance(found, InvalidInput) else isinstance(found.body, bytes)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=VALUES, meta=VALUES)
+def test_any_json_comes_back_to_the_digit(data: Any, meta: Any) -> None:
+    api = Api()
+    sent = {"events": [{"type": "A", "data": data, "meta": meta}]}
+    assert api.call("POST", "/streams/Cat-1/events", sent).status == 201
+    (event,) = api.call("GET", "/streams/Cat-1/events").json["events"]
+    assert json.dumps(event["data"]) == json.dumps(json.loads(json.dumps(data)))
+    assert json.dumps(event["meta"]) == json.dumps(json.loads(json.dumps(meta)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.binary(max_size=200))
+def test_any_bytes_come_back_as_they_were(data: bytes) -> None:
+    api = Api()
+    sent = {"events": [{"type": "A", "data64": base64.b64encode(data).decode()}]}
+    assert api.call("POST", "/streams/Cat-1/events", sent).status == 201
+    answer = api.call("GET", "/streams/Cat-1/events")
+    (event,) = answer.json["events"]
+    if "data64" in event:
+        assert base64.b64decode(event["data64"]) == data
+    elif "data" in event:
+        assert f'"data":{data.decode()}' in answer.text
+    else:
+        assert data == b""
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.one_of(st.text(max_size=12), st.from_regex(r"\A[A-Za-z0-9\-_.:~@+=]{1,20}\Z")))
+def test_a_stream_name_is_served_or_refused_and_never_missed(name: str) -> None:
+    """Only a slash, which makes another path of it, may lead elsewhere."""
+    answer = Api().call("GET", f"/streams/{name}")
+    if "/" in name:
+        return
+    found = outcome(lambda: stream_name(name))
+    if isinstance(found, InvalidInput):
+        assert (answer.status, answer.json["rule"]) == (400, found.rule)
+    else:
+        assert (answer.status, answer.problem) == (404, "stream-not-found")

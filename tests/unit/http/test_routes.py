@@ -1,0 +1,60 @@
+"""The table of routes that stacks, handlers and documentation share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from epochal.http.routes import ROUTES, parameters, routes_of
+from tests.support.api import Api
+
+
+def test_no_two_routes_are_the_same_operation_or_the_same_path_and_method() -> None:
+    assert len({route.key for route in ROUTES}) == len({route.operation for route in ROUTES}) == len(ROUTES)
+
+
+def test_every_route_is_served_by_the_function_it_names() -> None:
+    """An operation that a function lacks would be a 500 on its first call."""
+    bodies = {"appendEvents": {}, "pruneStream": {}, "uploadBody": {}}
+    for route in ROUTES:
+        path = route.path.replace("{stream}", "Cat-1").replace("{partition}", "0")
+        assert Api().call(route.method, path, bodies.get(route.operation)).status != 500
+
+
+def test_every_function_has_routes() -> None:
+    assert all(routes_of(function) for function in ("append", "replay", "feed"))
+
+
+@pytest.mark.parametrize(
+    ("path", "template", "expected"),
+    [
+        ("/streams/a", "/streams/{stream}", {"stream": "a"}),
+        ("/streams/", "/streams/{stream}", {"stream": ""}),
+        ("/streams//events", "/streams/{stream}/events", {"stream": ""}),
+        ("/streams/a/b", "/streams/{stream}", None),
+        ("/streams/a/event", "/streams/{stream}/events", None),
+        ("/health", "/health", {}),
+    ],
+)
+def test_a_path_matches_a_template_segment_by_segment(
+    path: str, template: str, expected: dict[str, str] | None
+) -> None:
+    assert parameters(path, template) == expected
+
+
+def test_reading_the_routes_imports_nothing_heavy() -> None:
+    """Stacks import them at synthesis."""
+    code = (
+        "import sys; before = set(sys.modules); import epochal.http.routes\n"
+        "print(*sorted(name for name in set(sys.modules) - before if name.startswith('epochal')))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
+    )
+    assert found.stdout.split() == ["epochal", "epochal.http", "epochal.http.routes"]
+
+
+def _paths() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(path for path in sys.path if path)}

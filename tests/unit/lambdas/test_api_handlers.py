@@ -1,0 +1,136 @@
+"""The API's functions as Lambda starts them: a fresh process, the function's own folder, the library beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochal import settings
+from tests.support.api import gateway_event
+
+ROOT = Path(__file__).parents[3]
+FUNCTIONS = ("append", "replay", "feed")
+
+NOT_ON_THE_WAY = (
+    "aws_cdk",
+    "aws_lambda_powertools.event_handler.middlewares.openapi_validation",
+    "aws_lambda_powertools.event_handler.openapi.models",
+    "aws_lambda_powertools.utilities.parser",
+    "aws_lambda_powertools.utilities.validation",
+    "aws_xray_sdk",
+    "boto3",
+    "click",
+    "epochal.cli",
+    "epochal.http.openapi",
+    "epochal.local",
+    "epochal.testing",
+    "fastjsonschema",
+    "jsonschema",
+    "multiprocessing",
+    "pydantic",
+    "requests",
+    "rich",
+    "s3transfer",
+)
+"""What would lengthen every cold start: validators, tools, and the half of boto3 that nobody here uses."""
+
+MOST_MODULES = 620
+"""Loaded in all, botocore's and Powertools' included. A jump means that something came along unasked for."""
+
+MOST_OF_OURS = 95
+
+
+def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
+    """What `code` prints last, as JSON."""
+    paths = (ROOT / "lambdas" / function, ROOT / "layers" / "epochal" / "python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "AWS_DEFAULT_REGION": "eu-central-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            settings.TIPS_TABLE: "tips",
+            settings.INDEX_TABLE: "index",
+            settings.BUCKET: "bucket",
+            settings.PARTITIONS: "2",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_nothing_heavy_is_imported(function: str) -> None:
+    loaded = in_a_fresh_process(function, "import handler, json, sys; print(json.dumps(sorted(sys.modules)))")
+    heavy = {name for name in loaded if name.startswith(tuple(f"{each}." for each in NOT_ON_THE_WAY))}
+    assert heavy | set(loaded) & set(NOT_ON_THE_WAY) == set()
+    ours = [name for name in loaded if name.split(".")[0] == "epochal"]
+    assert len(ours) <= MOST_OF_OURS
+    assert len(loaded) <= MOST_MODULES
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_only_a_dynamodb_client_is_made(function: str) -> None:
+    code = """
+import botocore.client, json
+made, create = [], botocore.client.ClientCreator.create_client
+def noting(self, **arguments):
+    made.append(arguments["service_name"])
+    return create(self, **arguments)
+botocore.client.ClientCreator.create_client = noting
+import handler
+print(json.dumps(made))
+"""
+    assert in_a_fresh_process(function, code) == ["dynamodb"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_collector_runs_again_once_everything_is_imported(function: str) -> None:
+    code = "import handler, gc, json; print(json.dumps([gc.isenabled(), gc.get_freeze_count() > 0]))"
+    assert in_a_fresh_process(function, code) == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("function", "method", "path"),
+    [
+        ("append", "DELETE", "/streams/$x"),
+        ("replay", "GET", "/streams/$x"),
+        ("feed", "GET", "/feed/x"),
+    ],
+)
+def test_a_handler_answers_the_gateways_events(function: str, method: str, path: str) -> None:
+    """With input that is refused before AWS is asked for anything, since here there is none."""
+    code = f"""
+import handler, json
+class Context:
+    def get_remaining_time_in_millis(self):
+        return 28000
+print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, path))!r}), Context())))
+"""
+    answer = in_a_fresh_process(function, code)
+    assert answer["statusCode"] == 400
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    assert json.loads(answer["body"])["type"] == "urn:epochal:problem:invalid-input"
+
+
+def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
+    code = "import handler, json; print(json.dumps(handler.settings.partitions))"
+    assert in_a_fresh_process("feed", code, **{settings.PARTITIONS: "7"}) == 7
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_handler_is_wiring_and_one_call(function: str) -> None:
+    source = (ROOT / "lambdas" / function / "handler.py").read_text()
+    assert not any(word in source for word in ("def ", "class ", " if ", " for ", "try:"))
