@@ -6,8 +6,10 @@ import functools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -150,6 +152,22 @@ def test_an_answer_from_another_program_is_not_taken_for_the_servers(server: Ser
         time.sleep(0.01)
     with pytest.raises(ServerFailed, match="another program answers on its port"):
         processes.wait_until_ready(late, functools.partial(ready, server), seconds=10)
+
+
+def test_what_speaks_another_protocol_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
+
+        def greet() -> None:
+            caller, _ = listening.accept()
+            with caller:
+                caller.recv(1024)
+                caller.sendall(b"220 mail.example ESMTP\r\n")
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        assert not processes.answers(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        greeter.join()
 
 
 def test_a_recycled_process_id_is_neither_alive_nor_signalled(server: Server) -> None:

@@ -14,6 +14,7 @@ Only a SIGKILL of this process leaves a tied server running. POSIX only.
 from __future__ import annotations
 
 import atexit
+import http.client
 import os
 import shutil
 import signal
@@ -139,7 +140,7 @@ def answers(url: str, *, seconds: float = 1.0) -> bool:
     except urllib.error.HTTPError as error:
         error.close()
         return True
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
 
 
