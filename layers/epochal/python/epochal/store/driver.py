@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 from epochal.errors import Unavailable
 from epochal.plan.failures import Failure, Lost
-from epochal.plan.ops import Execute, Op, Refusal, Reply, Steps
+from epochal.plan.ops import Delete, Execute, Op, Put, Refusal, Reply, Steps, Transact, Update
 from epochal.plan.units import Units
 from epochal.settings import REQUEST_SECONDS
 
 T = TypeVar("T")
+
+_WRITES = (Put, Update, Delete, Transact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,38 +80,48 @@ class Driver:
         """Perform every operation of `steps`; their outcome.
 
         Raises:
-            Unavailable: the store kept failing until the time allowed was over.
+            Unavailable: the store kept failing until the time allowed was over, or the deadline has passed.
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
+        doubtful = False
         try:
             op = next(steps)
             while True:
-                op = steps.send(self._perform(op, limit))
+                self._check_deadline(doubtful=doubtful)
+                reply, lost = self._perform(op, limit, doubtful=doubtful)
+                doubtful = doubtful or lost
+                op = steps.send(reply)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
 
     def within(self, seconds: float) -> Driver:
-        """The same driver, giving up `seconds` from now."""
+        """The same driver, giving up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
-    def _perform(self, op: Op, limit: float) -> Reply:
+    def _check_deadline(self, *, doubtful: bool) -> None:
+        """Steps that never fail may still never end: an append that others are always faster than."""
+        if self.deadline is not None and self.clock() > self.deadline:
+            raise Unavailable("the time allowed is over", maybe_applied=doubtful)
+
+    def _perform(self, op: Op, limit: float, *, doubtful: bool) -> tuple[Reply, bool]:
+        """The reply, and whether a write's response was lost on the way to it."""
         tries, lost = 0, False
         while True:
             try:
                 reply = self.execute(op)
             except Failure as failure:
                 tries += 1
-                lost = lost or isinstance(failure, Lost)
+                lost = lost or (isinstance(failure, Lost) and isinstance(op, _WRITES))
                 self.meter.add(Units())
-                self._wait(tries, limit, failure, lost=lost)
+                self._wait(tries, limit, failure, doubtful=doubtful or lost)
                 continue
             self.meter.add(reply.units)
-            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply
+            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply, lost
 
-    def _wait(self, tries: int, limit: float, failure: Failure, *, lost: bool) -> None:
+    def _wait(self, tries: int, limit: float, failure: Failure, *, doubtful: bool) -> None:
         pause = self.patience.wait(tries, self.luck())
         if self.clock() + pause >= limit:
-            raise Unavailable(failure.cause, maybe_applied=lost) from failure
+            raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
         self.sleep(pause)

@@ -50,6 +50,14 @@ class _Table:
     order: dict[Any, list[_Sort]] = field(default_factory=dict)
     changes: list[Item] = field(default_factory=list)
 
+    def copy(self) -> _Table:
+        return _Table(
+            self.spec,
+            {partition: dict(items) for partition, items in self.partitions.items()},
+            {partition: list(sorts) for partition, sorts in self.order.items()},
+            list(self.changes),
+        )
+
     def place(self, key: Key) -> tuple[Any, _Sort]:
         sort = self.spec.sort
         return comparable(key[self.spec.partition.name]), None if sort is None else comparable(key[sort.name])
@@ -119,6 +127,14 @@ class MemoryTables:
         """New images in the order of writing, as the table's stream carries them."""
         with self._lock:
             return tuple(self._table(table).changes)
+
+    def copy(self) -> MemoryTables:
+        """The same tables, which go their own way from here."""
+        with self._lock:
+            twin = MemoryTables({})
+            twin._tables = {name: table.copy() for name, table in self._tables.items()}
+            twin._tokens = dict(self._tokens)
+            return twin
 
     def _table(self, name: str) -> _Table:
         try:

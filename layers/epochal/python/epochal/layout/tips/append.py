@@ -14,17 +14,25 @@ Every write names the exact state it changes (etag, or absence), so a request th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from epochal.errors import InvalidInput, TooLarge
+from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Settled, Unknown, Written
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
 from epochal.layout.tips.items import Tip, read_tip, tip_key
-from epochal.layout.tips.writes import create, extend, growth_of, restart, token_of, version_of
+from epochal.layout.tips.writes import (
+    create,
+    etag_over,
+    extend,
+    growth_of,
+    restart,
+    token_of,
+    version_of,
+)
 from epochal.model.versions import MAX_VERSION, NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps
@@ -67,6 +75,8 @@ def append(
         if not isinstance(result, Rejected) or not accepts(expected, result.tip):
             return result
         known = result.tip
+        if not batch.count:
+            batch = replace(batch, etag=etag_over(batch.etag, known))
 
 
 def append_on(
@@ -151,9 +161,12 @@ def _too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | No
 
 def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
     if batch.count:
-        return (yield from find(table, tip, batch.append_id, since))
-    # Unfolds alone leave no trace once replaced.
-    return Earlier.ABSENT if repeatable else Earlier.PRUNED
+        # Every try names the state it changes, so ours stands where we tried, if anywhere. Only a try of another
+        # process, known by a key that names no version, may stand later.
+        or_later = batch.keyed and repeatable
+        return (yield from find(table, tip, batch.append_id, since, or_later=or_later))
+    # Unfolds alone leave no trace once replaced; where they may be, they are written again.
+    return Earlier.ABSENT if repeatable and not tip.deleted else Earlier.PRUNED
 
 
 def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:
@@ -190,14 +203,22 @@ def _calve_and_write(
     else:
         reply = (yield update) if (yield from calve(table, tip)) else None
     if reply is None:
-        return _Blocked(tip=(yield from read(table, batch.stream)))
-    if isinstance(reply, Overflow):
-        raise TooLarge("events", token.size, ITEM_BYTES)
+        return _Blocked(tip=(yield from _moved_on(table, tip)))
     return _sent(reply, token)
 
 
-def _sent(reply: Done | Refusal, token: Token) -> Token | _Blocked:
+def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
+    """The Tip that has replaced one of which calves show that it is stale."""
+    tip = yield from read(table, stale.stream)
+    if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
+        raise CorruptData(f"{tip.stream}: a calf reaches beyond the Tip")
+    return tip
+
+
+def _sent(reply: Done | Refusal | Overflow, token: Token) -> Token | _Blocked:
     if isinstance(reply, Done):
         return token
+    if isinstance(reply, Overflow):
+        raise TooLarge("events", token.size, ITEM_BYTES)
     tip = None if reply.item is None else read_tip(reply.item)
     return _Blocked(tip=tip, ambiguous=reply.ambiguous)

@@ -8,6 +8,7 @@ shows that the Tip is stale. In one transaction there is no overlap, at twice th
 
 from __future__ import annotations
 
+from epochal.errors import CorruptData
 from epochal.layout.tips.items import Span, Tip, read_span
 from epochal.layout.tips.writes import put_calf
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact, Update
@@ -48,4 +49,6 @@ def _after(reply: Refusal, rest: Span) -> Span | None:
     if reply.item is None:
         return None
     found = read_span(reply.item)
+    if found.next <= rest.base:
+        raise CorruptData(f"{reply.item['p']['S']}: the calf {rest.base} holds no events")
     return None if found.next > rest.next else rest.since(found.next)

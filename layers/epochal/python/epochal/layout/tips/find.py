@@ -1,16 +1,19 @@
 """Finding an append by its id, to tell our own write from another's after a lost response (DESIGN §5.3).
 
-Contents are never compared: two writers may append equal events.
+Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
+found: only items that cover every index where it may stand show that. The Tip in hand may be older than a prune that
+deletes those items meanwhile, so a gap between them counts as pruned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips.items import Span, Tip, append_id, calf_key, read_span
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import number
+from epochal.plan.ops import Items, Query, Steps
+from epochal.plan.values import Key, number
 
 WHOSE = 8
 """Leading bytes of an append id that tell appends apart; the rest is a digest of what was appended."""
@@ -23,50 +26,65 @@ class Earlier(Enum):
     PRUNED = "pruned"
 
 
-def find(table: str, tip: Tip, wanted: bytes, since: int) -> Steps[int | Earlier]:
-    """Index of the append's first event at or above `since`, up to the Tip's version.
+def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[int | Earlier]:
+    """Index of the append's first event: `at`, or with `or_later` any from there up to the Tip's version.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
     """
-    found = _in_span(tip.span.since(since), wanted)
+    end = tip.version if or_later else at + 1
+    found = _in_span(tip.span.since(at).before(end), wanted)
     if found is not None:
         return found
-    if since < tip.span.base:
-        found = yield from _in_calves(table, tip, wanted, since)
-        if found is not None:
-            return found
-    return Earlier.PRUNED if since < tip.low_water else Earlier.ABSENT
+    if at >= tip.span.base:
+        return Earlier.ABSENT
+    return (yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base)))
 
 
-def _in_calves(table: str, tip: Tip, wanted: bytes, since: int) -> Steps[int | None]:
+def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[int | Earlier]:
     """Newest calves first: a retry follows its first try closely."""
-    lowest, last = calf_key(tip.stream, 0)["i"], None
+    covered, last = end, None
     while True:
-        reply = yield Query(
-            table=table,
-            partition=("p", calf_key(tip.stream, 0)["p"]),
-            sort=("i", lowest, number(tip.span.base - 1)),
-            forward=False,
-            after=last,
-        )
-        for item in reply.items:
-            span = read_span(item)
-            found = _in_span(span.since(since), wanted)
+        reply: Items = yield _query(table, tip, at, end, last)
+        for span in map(read_span, reply.items):
+            if span.next < covered:
+                return Earlier.PRUNED
+            found = _in_span(span.since(at).before(end), wanted)
             if found is not None:
                 return found
-            if span.base <= since:
-                return None
+            covered = min(covered, span.base)
+            if covered <= at:
+                return Earlier.ABSENT
         if reply.last is None:
-            return None
+            return Earlier.PRUNED
         last = reply.last
 
 
+def _query(table: str, tip: Tip, at: int, end: int, last: Key | None) -> Query:
+    key = calf_key(tip.stream, 0)
+    return Query(
+        table=table,
+        partition=("p", key["p"]),
+        sort=("i", key["i"], number(end - 1)),
+        forward=False,
+        limit=1
+        if end == at + 1
+        else None,  # the calf that holds one index is the last to begin at or before it
+        after=last,
+    )
+
+
 def _in_span(span: Span, wanted: bytes) -> int | None:
-    for offset, event in enumerate(span.events):
-        stored = append_id(event)
-        if stored is not None and stored[:WHOSE] == wanted[:WHOSE]:
+    for index, stored in _append_ids(span):
+        if stored[:WHOSE] == wanted[:WHOSE]:
             if stored != wanted:
                 raise InvalidInput("Idempotency-Key", "was used before for an append of other events")
-            return span.base + offset
+            return index
     return None
+
+
+def _append_ids(span: Span) -> Iterator[tuple[int, bytes]]:
+    for offset, event in enumerate(span.events):
+        stored = append_id(event)
+        if stored is not None:
+            yield span.base + offset, stored

@@ -164,14 +164,13 @@ def read_tip(item: Item) -> Tip:
 
 
 def read_span(item: Item) -> Span:
-    """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c` contradict each other."""
+    """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c`, or a calf's `i`, do not agree."""
     events, types = read_list(item, "e"), read_list(item, "c")
     following = read_number(item, "n")
-    if following is None or following < len(events) or len(types) != len(events):
-        raise CorruptData(
-            f"{item['p']['S']}: item {item['i']['N']} has n, e and c that do not fit each other"
-        )
-    return Span(base=following - len(events), events=tuple(events), types=tuple(kind["S"] for kind in types))
+    base = -1 if following is None else following - len(events)
+    if base < 0 or len(types) != len(events) or (base != int(item["i"]["N"]) and not is_tip(item)):
+        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has i, n, e and c that do not agree")
+    return Span(base=base, events=tuple(events), types=tuple(kind["S"] for kind in types))
 
 
 def write_calf(stream: str, span: Span) -> Item:

@@ -14,7 +14,7 @@ from typing import Final
 from epochal.layout.tips.append import accepts, read
 from epochal.layout.tips.batch import Rejected
 from epochal.layout.tips.items import Span, Tip, calf_key, events_attributes, read_span, read_tip, tip_key
-from epochal.layout.tips.writes import unchanged
+from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Compare
 from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
@@ -38,13 +38,15 @@ def prune(table: str, stream: str, before: int, etag: str, *, deletes: int = DEL
 
     Args:
         before: beyond the stream's version it means all that there is.
-        etag: fresh, for the Tip.
+        etag: fresh; what the Tip is marked with derives from it.
     """
     tip = yield from read(table, stream)
     while tip is not None and tip.low_water < min(before, tip.version):
         mark = min(before, tip.version)
-        raised = replace(tip, etag=etag, low_water=mark, span=tip.span.since(mark))
-        tip = yield from _replace(table, tip, raised)
+        raised = replace(tip, low_water=mark, span=tip.span.since(mark))
+        tip, settled = yield from _replace(table, tip, raised, etag)
+        if settled:
+            break
     if tip is None:
         return None
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
@@ -63,8 +65,10 @@ def delete(
         if not accepts(expected, tip):
             return Rejected(tip=tip)
         empty = Span(base=tip.version)
-        gone = replace(tip, etag=etag, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
-        tip = yield from _replace(table, tip, gone)
+        gone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
+        tip, settled = yield from _replace(table, tip, gone, etag)
+        if settled:
+            break
     if tip is None:
         return Rejected(tip=None)
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
@@ -74,24 +78,37 @@ def _emptied(tip: Tip, *, leave_open: bool) -> bool:
     return tip.deleted or (leave_open and tip.low_water == tip.version and not tip.unfolds)
 
 
-def _replace(table: str, tip: Tip, wanted: Tip) -> Steps[Tip | None]:
-    """Write a Tip over the one it was made from; the one that is there afterwards, ours or another's."""
+def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
+    """Write a Tip over the one it was made from: what is there afterwards, and whether that is or follows it."""
+    wanted = replace(wanted, etag=etag_over(etag, tip))
+    reply = yield _update(table, tip, wanted)
+    if isinstance(reply, Done):
+        return wanted, True
+    if reply.item is None:
+        return None, False
+    found = read_tip(reply.item)
+    return found, reply.ambiguous and _follows(found, wanted)
+
+
+def _follows(tip: Tip, wanted: Tip) -> bool:
+    """Whether a Tip that others have written is as bare as the wanted one, whoever made it so."""
+    unfolds_gone = bool(wanted.unfolds) or not tip.unfolds
+    return tip.low_water >= wanted.low_water and tip.deleted >= wanted.deleted and unfolds_gone
+
+
+def _update(table: str, tip: Tip, wanted: Tip) -> Update:
     events = events_attributes(wanted.span)
     sets = [Set("l", number(wanted.low_water)), Set("a", number(0)), Set("etag", text(wanted.etag or ""))]
     sets += [Set(name, value) for name, value in events.items()]
     if wanted.deleted:
         sets.append(Set("z", number(1)))
-    removes = tuple(name for name in ("e", "c") if name not in events) + (() if wanted.unfolds else ("u",))
-    reply = yield Update(
+    return Update(
         table=table,
         key=tip_key(tip.stream),
         sets=tuple(sets),
-        removes=removes,
+        removes=tuple(name for name in ("e", "c") if name not in events) + (() if wanted.unfolds else ("u",)),
         condition=unchanged(tip.etag, tip.version),
     )
-    if isinstance(reply, Done):
-        return wanted
-    return None if reply.item is None else read_tip(reply.item)
 
 
 def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pruned]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -77,14 +78,15 @@ def extend(table: str, batch: Batch, known: Tip | Token) -> tuple[Update, Token]
 
 
 def restart(table: str, batch: Batch, tip: Tip) -> tuple[Update, Token]:
-    """Leave only the new events in the Tip: what it carried is in calves."""
-    changes = [Set(name, value) for name, value in events_attributes(batch.span).items()]
+    """Leave only the new events in the Tip, if any: what it carried is in calves."""
+    events = events_attributes(batch.span)
+    changes = [Set(name, value) for name, value in events.items()]
     calved = tip.calved + event_bytes(tip.span)
     changes.append(Set("b", number(calved)))
     before = tip.token()
     size = before.size - before.carried + _calved_size(calved) - _calved_size(tip.calved)
     emptied = replace(before, size=size, carried=0, events=0, appends=0)
-    return _update(table, batch, tip, emptied, changes)
+    return _update(table, batch, tip, emptied, changes, removes=() if events else ("e", "c"))
 
 
 def _calved_size(calved: int) -> int:
@@ -96,6 +98,16 @@ def put_calf(table: str, stream: str, span: Span) -> Put:
     return Put(table=table, item=write_calf(stream, span), condition=Absent("i"))
 
 
+def etag_over(etag: str, tip: Tip | None) -> str:
+    """The etag for one more try, over the Tip that refused the last.
+
+    The last may have been applied all the same, unnoticed. Were both to leave one etag, a token of the one would
+    pass for a token of the other, and indices would be given out twice.
+    """
+    over = "" if tip is None else f"{tip.version} {tip.etag}"
+    return hashlib.sha256(f"{etag} {over}".encode()).hexdigest()[:32]
+
+
 def unchanged(etag: str | None, version: int) -> Condition:
     """That a Tip is still the one known. Without an etag (a foreign item) its version must do."""
     if etag is None:
@@ -104,7 +116,13 @@ def unchanged(etag: str | None, version: int) -> Condition:
 
 
 def _update(
-    table: str, batch: Batch, known: Tip | Token, before: Token, changes: Sequence[Set | Extend]
+    table: str,
+    batch: Batch,
+    known: Tip | Token,
+    before: Token,
+    changes: Sequence[Set | Extend],
+    *,
+    removes: tuple[str, ...] = (),
 ) -> tuple[Update, Token]:
     """An update of the Tip as it is `known`; `before` has the figures that the new events add to."""
     version = before.version + batch.count
@@ -114,7 +132,7 @@ def _update(
         table=table,
         key=tip_key(batch.stream),
         sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
-        removes=("u",) if unfolds == () else (),
+        removes=(*removes, "u") if unfolds == () else removes,
         condition=unchanged(known.etag, known.version),
     )
     return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))

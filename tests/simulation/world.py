@@ -1,0 +1,149 @@
+"""A table of streams in memory with several writers, and an auditor who knows everything that was ever written.
+
+The memory interpreter keeps every image of every item, so that an audit sees events that have been pruned since. An
+append is recognised by its append id, never by its contents: writers here append equal events on purpose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.plan.ops import Execute, Op, Reply
+from epochal.plan.values import Item
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+
+STREAM = "Flight-1"
+EQUAL = Event(type="Departed", data=b'{"from":"JFK"}', timestamp="2026-01-01T00:00:00Z")
+"""What every writer appends."""
+
+NOON = 1_800_000_000 * 10**9
+
+
+class Calm:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass(slots=True)
+class World:
+    """One table, and stores over it that differ in who writes."""
+
+    tables: MemoryTables = field(default_factory=memory_tables)
+
+    def copy(self) -> World:
+        return World(self.tables.copy())
+
+    def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
+        """A store whose random bytes are the writer's own, and the same in every run."""
+        calm, numbers = Calm(), count()
+        driver = Driver(
+            execute=execute or self.tables.execute,
+            meter=Meter(),
+            patience=Patience(seconds=1_000.0),
+            clock=calm,
+            sleep=calm.sleep,
+            luck=lambda: 0.5,
+        )
+
+        def fresh(size: int) -> bytes:
+            return hashlib.sha256(f"{writer} {next(numbers)}".encode()).digest()[:size]
+
+        return Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh, **options)
+
+    def images(self) -> list[Item]:
+        """Every image of the stream's Tip and calves, in the order of writing."""
+        return [item for item in self.tables.changes("tips") if item["p"]["S"] == STREAM]
+
+    def tip(self) -> Item | None:
+        return next(
+            (item for item in self.tables.items("tips") if item["p"]["S"] == STREAM and is_tip(item)), None
+        )
+
+    def places_of(self, identity: bytes) -> set[int]:
+        """Indices at which an append with this id ever began."""
+        return {index for index, found in self.history().items() if found == identity}
+
+    def history(self) -> dict[int, bytes | None]:
+        """For every index ever written, the append id there; fails where an index ever held two events."""
+        found: dict[int, tuple[str, object]] = {}
+        for item in self.images():
+            span = read_span(item)
+            for offset, pair in enumerate(span.pairs):
+                before = found.setdefault(span.base + offset, pair)
+                assert before == pair, f"index {span.base + offset} held two different events"
+        return {index: append_id(event) for index, (_, event) in sorted(found.items())}
+
+    def etags(self) -> list[str]:
+        """The etag of every write of the Tip, in order."""
+        return [item["etag"]["S"] for item in self.images() if is_tip(item)]
+
+    def audit(self) -> None:
+        """The stream as it is now reads alike both ways, without gap, and is what was written; no etag came twice."""
+        tip, store = self.tip(), self.store("auditor")
+        assert len(set(self.etags())) == len(self.etags()), "two writes left the same etag"
+        if tip is None:
+            assert not self.history()
+            return
+        low, version = int(tip.get("l", {"N": "0"})["N"]), int(tip["n"]["N"])
+        history = self.history()
+        forward = list(store.read(STREAM))
+        assert [event.index for event in forward] == list(range(low, version))
+        assert list(store.read(STREAM, direction="backward")) == forward[::-1]
+        assert {event.index: event.append_id for event in forward} == {
+            index: identity for index, identity in history.items() if index >= low
+        }
+        assert version == max(history, default=-1) + 1, "the version counts every event ever written"
+
+    def judge(self, outcome: Outcome, identity: bytes, events: int) -> None:
+        """An append's outcome is the truth about it, and it was applied at most once."""
+        places = self.places_of(identity)
+        assert len(places) <= 1, f"appended {len(places)} times, at {sorted(places)}"
+        match outcome:
+            case Appended(first=first, version=version):
+                assert places == {first}
+                assert version == first + events
+                if outcome.token.etag is not None:
+                    assert self.describes(outcome)
+            case Conflict():
+                assert not places, "reported as a conflict, yet appended"
+            case Undetermined(first=first):
+                tip = self.tip()
+                assert tip is not None
+                assert int(tip["l"]["N"]) > first, "undetermined, yet the evidence is there"
+
+    def describes(self, outcome: Appended) -> bool:
+        """Whether the token is that of a Tip that once was: its figures exact, its size to within a few bytes."""
+        tips = [read_tip(item) for item in self.images() if is_tip(item)]
+        (true,) = [tip.token() for tip in tips if tip.etag == outcome.token.etag]
+        return replace(outcome.token, size=true.size) == true and abs(outcome.token.size - true.size) <= 16
+
+
+def interrupted(execute: Execute, interruptions: dict[int, Callable[[], object]]) -> Execute:
+    """An interpreter during which others act: each action once, after the request of that number."""
+    numbers, left = count(), dict(interruptions)
+
+    def perform(op: Op) -> Reply:
+        number = next(numbers)
+        try:
+            return execute(op)
+        finally:
+            left.pop(number, lambda: None)()
+
+    return perform
