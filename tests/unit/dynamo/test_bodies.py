@@ -1,0 +1,110 @@
+"""What S3 answers, and what that means for bodies. Requests go to boto's own stubber, which checks them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.response import StreamingBody
+from botocore.stub import Stubber
+
+from epochal.dynamo.bodies import S3Bodies
+from epochal.dynamo.clients import s3_client
+from epochal.errors import CorruptData, EpochalError, MissingBody, Refused, Unavailable
+from epochal.model.events import Claim
+
+CONTENT = b"content"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+CLAIM = Claim(key=f"bodies/{DIGEST}", sha256=DIGEST, size=len(CONTENT))
+WHERE = {"Bucket": "bucket", "Key": CLAIM.key}
+
+CALLS: dict[str, Callable[[S3Bodies], object]] = {
+    "put_object": lambda bodies: bodies.put(CLAIM, CONTENT),
+    "get_object": lambda bodies: bodies.get(CLAIM),
+    "head_object": lambda bodies: bodies.has(CLAIM),
+}
+
+
+@pytest.fixture
+def s3() -> Iterator[Stubber]:
+    with Stubber(s3_client(region="eu-central-1")) as stubber:
+        yield stubber
+
+
+def bodies(s3: Stubber) -> S3Bodies:
+    return S3Bodies(s3.client, "bucket")
+
+
+def body(content: bytes) -> StreamingBody:
+    return StreamingBody(io.BytesIO(content), len(content))
+
+
+def test_a_body_is_put_under_its_key(s3: Stubber) -> None:
+    s3.add_response("put_object", {}, {**WHERE, "Body": CONTENT})
+    bodies(s3).put(CLAIM, CONTENT)
+    s3.assert_no_pending_responses()
+
+
+def test_a_body_is_what_was_claimed(s3: Stubber) -> None:
+    s3.add_response("get_object", {"Body": body(CONTENT)}, WHERE)
+    assert bodies(s3).get(CLAIM) == CONTENT
+    s3.add_response("get_object", {"Body": body(b"another")}, WHERE)
+    with pytest.raises(CorruptData):
+        bodies(s3).get(CLAIM)
+
+
+@pytest.mark.parametrize(("size", "there"), [(len(CONTENT), True), (len(CONTENT) + 1, False)])
+def test_an_object_of_another_size_is_not_the_one_that_was_claimed(
+    s3: Stubber, size: int, there: bool
+) -> None:
+    s3.add_response("head_object", {"ContentLength": size}, WHERE)
+    assert bodies(s3).has(CLAIM) is there
+
+
+@pytest.mark.parametrize("code", ["404", "403"])
+def test_an_object_that_is_missing_is_denied_to_who_may_not_list(s3: Stubber, code: str) -> None:
+    s3.add_client_error("head_object", code, http_status_code=int(code))
+    assert bodies(s3).has(CLAIM) is False
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "status", "meaning"),
+    [
+        ("get_object", "NoSuchKey", 404, MissingBody),
+        ("get_object", "AccessDenied", 403, Refused),
+        ("put_object", "AccessDenied", 403, Refused),
+        ("put_object", "SlowDown", 503, Unavailable),
+        ("get_object", "InternalError", 500, Unavailable),
+        ("head_object", "503", 503, Unavailable),
+    ],
+)
+def test_an_error_of_s3_is_told_by_its_meaning(
+    s3: Stubber, call: str, code: str, status: int, meaning: type[EpochalError]
+) -> None:
+    s3.add_client_error(call, code, http_status_code=status)
+    with pytest.raises(meaning):
+        CALLS[call](bodies(s3))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "error", [EndpointConnectionError(endpoint_url="x"), ConnectTimeoutError(endpoint_url="x")]
+)
+def test_a_bucket_out_of_reach_is_unavailable(
+    s3: Stubber, call: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(s3.client, call, fail)
+    with pytest.raises(Unavailable):
+        CALLS[call](bodies(s3))
+
+
+def test_an_error_that_nobody_foresaw_is_raised_as_it_is(s3: Stubber) -> None:
+    s3.add_client_error("get_object", "NoSuchBucket", http_status_code=404)
+    with pytest.raises(ClientError):
+        bodies(s3).get(CLAIM)
