@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.tips.calving import Fixed
+from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.store.cache import Cache, Entry, approximate_size
 from epochal.store.loading import AllowStale
@@ -102,23 +103,42 @@ def test_a_cache_without_room_is_refused() -> None:
         Cache(max_bytes=0)
 
 
-def test_threads_keep_the_bounds() -> None:
-    cache = Cache(entries=50, max_bytes=1000, size_of=len)
+class Interrupted:
+    """A key; when the cache looks at it for the nth time, another thread gets its chance to do something."""
 
-    def use(seed: int) -> None:
-        for step in range(2000):
-            key = (seed * 7 + step * 13) % 97
-            cache.put(key, entry("x" * (key % 40), version=step))
-            cache.get((key * 5) % 97)
+    def __init__(self, nth: int, work: Callable[[Interrupted], None]) -> None:
+        self.looks = 0
+        self.nth = nth
+        self.thread = threading.Thread(target=work, args=(self,))
 
-    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(cache) <= 50
-    held = [cache.get(key) for key in range(97)]
-    assert cache.bytes == sum(len(found.state) for found in held if found is not None) <= 1000
+    def __hash__(self) -> int:
+        self.looks += 1
+        if self.looks == self.nth:
+            self.thread.start()
+            self.thread.join(timeout=0.1)
+        return 1
+
+
+@pytest.mark.parametrize("nth", [4, 5, 6])
+def test_what_is_being_looked_up_is_not_pushed_out_meanwhile(nth: int) -> None:
+    cache = Cache()
+    key = Interrupted(nth, lambda _: cache.clear())
+    cache.put(key, entry("A"))
+    assert key.looks == 3
+    assert cache.get(key) == entry("A")
+    key.thread.join()
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_two_who_put_at_once_are_reckoned_once(nth: int) -> None:
+    cache = Cache(max_bytes=1000, size_of=len)
+    key = Interrupted(nth, lambda key: cache.put(key, entry("x" * 20)))
+    cache.put(key, entry("x" * 10))
+    key.thread.join()
+    held = cache.get(key)
+    assert held is not None
+    assert cache.bytes == len(held.state)
 
 
 # ------------------------------------------------------------------------ stale states and decisions
@@ -218,6 +238,15 @@ def test_an_emptied_rolling_state_begins_anew() -> None:
     assert tallies.transact(S, add(5), load=STALE).state == Tally(5)
 
 
+def test_a_snapshot_that_was_replaced_is_taken_though_no_event_was_added() -> None:
+    """As by a program that writes snapshots anew."""
+    store = Store()
+    tallies = store.tallies(STRATEGIES["snapshot"], cache=Cache())
+    tallies.transact(S, add(1))
+    store.others.append(S, [], unfolds=[Unfold(type="Snapshotted", data=b'{"total":100}')])
+    assert tallies.query(S, total) == 100
+
+
 def test_a_snapshot_outlives_the_events_it_holds() -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES["snapshot"], cache=Cache())
@@ -237,6 +266,23 @@ def test_a_snapshot_older_than_what_was_pruned_is_not_folded_over_the_hole() -> 
     with pytest.raises(EventsPruned) as raised:
         store.tallies(STRATEGIES["snapshot"]).query(S, total)
     assert (raised.value.needed, raised.value.low_water) == (1, 3)
+
+
+def test_where_what_is_pruned_may_be_forgotten_a_snapshot_older_than_that_is_too() -> None:
+    store = Store()
+    store.tallies(STRATEGIES["snapshot"]).transact(S, add(1))
+    for _ in range(3):
+        store.tallies().transact(S, add(1))
+    store.others.prune(S, before=3)
+    seen: list[TallyEvent] = []
+
+    def counting(state: Tally, event: TallyEvent) -> Tally:
+        seen.append(event)
+        return DECIDER.evolve(state, event)
+
+    tallies = store.tallies(STRATEGIES["snapshot"], forget_pruned=True)
+    assert replace(tallies, decider=replace(DECIDER, evolve=counting)).query(S, total) == 4
+    assert seen == [Added(1, 4)]
 
 
 def test_pruned_events_come_from_the_archive() -> None:

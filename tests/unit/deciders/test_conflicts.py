@@ -146,6 +146,18 @@ def test_a_deleted_stream_says_so_whatever_is_decided(
         tallies.query(S, total)
 
 
+def test_a_stream_deleted_at_the_last_attempt_says_so() -> None:
+    store = Store()
+    store.tallies().transact(S, add(1))
+
+    def decide(state: Tally) -> Sequence[TallyEvent]:
+        store.others.delete(S)
+        return add(1)(state)
+
+    with pytest.raises(StreamDeleted):
+        store.tallies(attempts=1).transact(S, decide)
+
+
 def test_a_malformed_name_is_refused_before_anything_is_sent() -> None:
     store = Store()
     for load in (REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()):

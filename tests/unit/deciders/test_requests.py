@@ -9,12 +9,13 @@ from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.store.cache import Cache
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.loading import ASSUME_EMPTY, AllowStale
-from epochal.store.strategies import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom
+from epochal.store.strategies import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
 from tests.unit.deciders.tally import (
     CODEC,
     STRATEGIES,
     Added,
     Cleared,
+    Snapshotted,
     Store,
     Tally,
     TallyEvent,
@@ -22,6 +23,7 @@ from tests.unit.deciders.tally import (
     clear,
     evolve,
     is_snapshot,
+    to_snapshot,
     total,
 )
 
@@ -120,7 +122,9 @@ def test_a_conflict_whose_events_were_calved_reads_these_and_not_the_tip() -> No
     assert missing[1].sort[1] == {"N": "10"}, "event 9 came with the calf that was looked for"
 
 
-def counting(store: Store) -> tuple[Deciders[object, int, TallyEvent], list[TallyEvent]]:
+def counting(
+    store: Store, access: Access[int, TallyEvent] = UNOPTIMIZED
+) -> tuple[Deciders[object, int, TallyEvent], list[TallyEvent]]:
     """Deciders that keep a list of the events folded."""
     folded: list[TallyEvent] = []
 
@@ -129,13 +133,17 @@ def counting(store: Store) -> tuple[Deciders[object, int, TallyEvent], list[Tall
         return evolve(Tally(state), event).total
 
     decider: Decider[object, int, TallyEvent] = Decider(initial=int, evolve=count, decide=lambda _, __: [])
-    return Deciders(streams=store.streams, decider=decider, codec=CODEC, cache=Cache()), folded
+    deciders = Deciders(streams=store.streams, decider=decider, codec=CODEC, access=access, cache=Cache())
+    return deciders, folded
 
 
-def test_a_cached_state_that_is_the_latest_is_confirmed_by_one_request_and_folds_nothing() -> None:
+@pytest.mark.parametrize("access", [UNOPTIMIZED, LATEST_KNOWN_EVENT, snapshot(is_snapshot, Snapshotted)])
+def test_a_cached_state_that_is_the_latest_is_confirmed_by_one_request_and_folds_nothing(
+    access: Access[int, TallyEvent],
+) -> None:
     store = Store()
-    fill(store, "unoptimized", 50)
-    deciders, folded = counting(store)
+    fill(store, "snapshot", 50)
+    deciders, folded = counting(store, access)
     assert deciders.query(S, int) == 50
     store.requests()
     folded.clear()
@@ -155,6 +163,37 @@ def test_a_cached_state_is_moved_on_by_the_new_events_alone() -> None:
     assert deciders.query(S, int) == 52
     assert store.requests() == ["Get"]
     assert folded == [Added(1, 51), Added(1, 52)]
+
+
+def test_a_cached_state_of_a_stream_that_was_pruned_before_is_moved_on_too() -> None:
+    store = Store(calving=Fixed(max_events=2))
+    fill(store, "unoptimized", 20)
+    store.others.prune(S, before=5)
+    tallies = store.tallies(cache=Cache(), forget_pruned=True)
+    tallies.query(S, total)
+    fill(store, "latest known event", 1)
+    store.requests()
+    assert tallies.query(S, total) == 21
+    assert store.requests() == ["Get"]
+
+
+def test_a_decision_for_nothing_on_a_cached_state_costs_one_read_of_the_tip() -> None:
+    store = Store(calving=Fixed(max_events=2))
+    fill(store, "unoptimized", 20)
+    tallies = store.tallies(cache=Cache())
+    tallies.query(S, total)
+    store.requests()
+    assert tallies.transact(S, add(0), load=AllowStale()).state == Tally(20)
+    assert store.requests() == ["Get"]
+
+
+def test_without_origins_a_stream_is_read_forward_so_that_it_need_not_be_held() -> None:
+    store = Store(calving=Fixed(max_events=2))
+    fill(store, "unoptimized", 20)
+    assert store.tallies().query(S, total) == 20
+    queries = [op for op in store.ops if isinstance(op, Query)]
+    assert queries
+    assert all(query.forward for query in queries)
 
 
 def test_a_query_of_a_young_enough_state_asks_nobody() -> None:
@@ -184,16 +223,22 @@ def test_confirming_a_cached_state_makes_it_young_again() -> None:
     assert store.requests() == []
 
 
-def test_a_search_for_an_origin_stops_at_the_newest() -> None:
+@pytest.mark.parametrize(
+    "access",
+    [
+        snapshot(lambda event: isinstance(event, Cleared), to_snapshot),
+        custom(lambda event: isinstance(event, Cleared), lambda events, _: (events, None)),
+    ],
+)
+def test_a_search_for_an_origin_among_events_stops_at_the_newest(access: Access[Tally, TallyEvent]) -> None:
     store = Store(calving=Fixed(max_events=2))
     fill(store, "unoptimized", 20)
     store.elsewhere().transact(S, clear)
     fill(store, "unoptimized", 3)
-    since_cleared: Access[Tally, TallyEvent] = custom(
-        lambda event: isinstance(event, Cleared), lambda events, _: (events, None)
-    )
-    assert store.tallies(since_cleared).query(S, total) == 3
+    assert store.tallies(access).query(S, total) == 3
     assert store.requests() == ["Get", "Query"]
+    store.others.prune(S, before=5)
+    assert store.tallies(access).query(S, total) == 3, "what went before the origin is not missed"
 
 
 def test_a_short_stream_is_read_to_its_first_event_and_no_further() -> None:

@@ -219,11 +219,14 @@ def test_a_snapshot_that_does_not_fit_its_type_is_corrupt_rather_than_skipped() 
 # ------------------------------------------------------------------------------------- rolling state
 
 
-def test_a_rolling_state_that_the_codec_does_not_know_is_an_error_and_not_the_initial_state() -> None:
+@pytest.mark.parametrize("strategy", ["rolling state", "custom"])
+def test_a_state_in_unfolds_that_the_codec_does_not_know_is_an_error_and_not_the_initial_state(
+    strategy: str,
+) -> None:
     store = Store()
     store.others.append(S, [], unfolds=[Unfold(type="SnapshottedInTheFuture")])
     with pytest.raises(UnknownType, match="SnapshottedInTheFuture"):
-        store.tallies(ROLLING).transact(S, add(1))
+        store.tallies(STRATEGIES[strategy]).transact(S, add(1))
 
 
 def test_a_rolling_state_takes_over_from_events() -> None:

@@ -28,7 +28,7 @@ class Entry:
     """A state of a stream.
 
     Attributes:
-        token: of the Tip it was made from, etag included.
+        token: of the Tip it was made from.
         low_water: what was pruned then. A state made before more was pruned is not gone on from, so that a cache
             never changes what a load finds.
         as_of: clock reading at which the state was the latest, or later.

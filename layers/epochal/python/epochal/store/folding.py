@@ -108,8 +108,7 @@ class Folder(Generic[S, E]):
     def _leads_to(self, before: Loaded[S], tip: Tip) -> bool:
         """Whether events alone lead from a state to a Tip."""
         return (
-            before.known is not None
-            and not self.access.state_in_unfolds
+            not self.access.state_in_unfolds
             and before.version <= tip.version
             and before.low_water == tip.low_water
         )

@@ -83,9 +83,9 @@ class Loader(Generic[S, E]):
         return loaded
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
-        """Cache a state, if there is an etag to hold it to."""
+        """Cache a state, if there is a stream to hold it to."""
         token = token_of(loaded.known)
-        if self.cache is not None and token is not None and token.etag is not None:
+        if self.cache is not None and token is not None:
             entry = Entry(state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of)
             self.cache.put(self._key(stream), entry)
 
