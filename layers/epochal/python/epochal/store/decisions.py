@@ -1,9 +1,9 @@
 """Decisions on tagged events: several small projections make one model, one read, and one conditional append.
 
-A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the events
-that concern it, and lets a decision append only if nothing that the model was made of has changed: the consistency
-boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that stood in the way are
-folded in and the decision is made again, without a second read.
+A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the
+events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
+consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
+stood in the way are folded in and the decision is made again, without a second read.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision that stands: the events appended (none where there was nothing to do), and the model before them."""
+    """A decision that stands: the events appended (none where there was nothing to do), and the model before
+    them.
+    """
 
     events: tuple[RecordedTaggedEvent, ...]
     model: Model
