@@ -9,6 +9,7 @@ import pytest
 
 from stacks.stages import RULES, STAGES, BadSetting, Stage, stage_from
 from stacks.targets import Target, fitted, target_from
+from tests.unit.stacks.templates import Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
@@ -172,6 +173,16 @@ def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> N
     assert not here.deletion_protection
     assert changed <= {"retain", "deletion_protection", "tls_only"}
     assert there == STAGES[name]
+
+
+def test_tags_are_on_everything_that_is_paid_for(synthesise: Synthesise) -> None:
+    tagged = {"AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::Logs::LogGroup"}
+    found = [each for each in synthesise(tags={"team": "flights"}).resources() if each["Type"] in tagged]
+    assert {each["Type"] for each in found} == tagged
+    for resource in found:
+        (holder,) = resource["Properties"].get("Replicas", [resource["Properties"]])
+        tags = {tag["Key"]: tag["Value"] for tag in holder["Tags"]}
+        assert tags == {"epochal:stage": "dev", "team": "flights"}
 
 
 def _as_json(value: Any) -> Any:
