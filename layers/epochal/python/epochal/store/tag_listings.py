@@ -47,7 +47,7 @@ class TagListings:
         size = PAGE if max_count is None else min(PAGE, max_count)
         partitions = self.store.site.keys.every_partition()
         found = merge(
-            *(self._partition(name, since, size) for name in partitions),
+            *(self._events(name, since, size) for name in partitions),
             key=lambda event: (event.sortable_id, event.id),
         )
         return islice(found, max_count)
@@ -82,9 +82,7 @@ class TagListings:
         """How many events there are after `since`; `told` hears the count so far, page by page."""
         total = 0
         for name in self.store.site.keys.every_partition():
-            for page in self._pages(
-                lambda after, n=name: events_page(self.store.site, n, since, after, PAGE)
-            ):
+            for page in self._partition(name, since, PAGE):
                 total += len(page.items)
                 if told is not None:
                     told(total)
@@ -101,10 +99,12 @@ class TagListings:
         heads = self.store.driver.run(read_heads(site, list(names)))
         return [TagCount(tag=tag, events=heads[tag].count) for tag in names]
 
-    def _partition(self, name: str, since: SortableId | None, size: int) -> Iterator[RecordedTaggedEvent]:
-        site = self.store.site
-        for page in self._pages(lambda after: events_page(site, name, since, after, size)):
+    def _events(self, name: str, since: SortableId | None, size: int) -> Iterator[RecordedTaggedEvent]:
+        for page in self._partition(name, since, size):
             yield from map(read_event, page.items)
+
+    def _partition(self, name: str, since: SortableId | None, size: int) -> Iterator[Items]:
+        return self._pages(lambda after: events_page(self.store.site, name, since, after, size))
 
     def _pages(self, query: Callable[[Key | None], Query]) -> Iterator[Items]:
         after: Key | None = None
