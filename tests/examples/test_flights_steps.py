@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -203,7 +203,10 @@ class StuckFeed(Scripted):
 
     def __init__(self, store: Store) -> None:
         super().__init__([])
-        self.append: Callable[[Batch, Unfold | None, str | None], Written | Conflict] = store.append  # type: ignore[method-assign]
+        self._store = store
+
+    def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
+        return self._store.append(batch, snapshot, token)
 
 
 def _batch(stream: str, kind: str = "FlightScheduled") -> Batch:
@@ -218,14 +221,14 @@ def _item(stream: str, index: int) -> Item:
     return Item(stream=stream, index=index, type="FlightScheduled", body=None)
 
 
-def _forget_a_span(world: World) -> dict[str, object]:
+def _forget_a_span(world: World) -> dict[str, Any]:
     """Take the first span of the first entry of the index out, as if it had never been written."""
     for item in world.tables.items(INDEX.kind):
         if not item["p"]["S"].startswith("$AppendsEpoch-"):
             continue
         event = item["e"]["L"][0]["M"]
         entry = json.loads(_body(event))
-        lost: dict[str, object] = entry["add"].pop(0)
+        lost: dict[str, Any] = entry["add"].pop(0)
         packed = encode(json.dumps(entry))
         fields = {**event, "d": {"B": packed.data}, "D": {"N": str(packed.encoding)}}
         changed = {**item, "e": {"L": [{"M": fields}, *item["e"]["L"][1:]]}}

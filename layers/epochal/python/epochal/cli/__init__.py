@@ -1,0 +1,12 @@
+"""The command line `epochal`: look into a store and write to it, on AWS or on the embedded one.
+
+main        the command itself: options that say which store, and errors in one line
+target      finding the store: named tables, a stack's outputs, or what `epochal local up` deployed
+inputs      JSON from arguments, files and standard input; expected versions
+views       events, states and pages as JSON and as lines
+output      printing either
+streams     append, read, state
+feed        feed, tail
+stats       stats
+local       local up, down, status
+"""

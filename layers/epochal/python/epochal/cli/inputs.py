@@ -1,0 +1,78 @@
+"""What users hand to commands: JSON as text, from a file (`@path`) or from standard input (`-`); expected versions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.http import events as parse
+from epochal.http.fields import Node
+from epochal.model.events import Event, Unfold
+from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
+
+
+def text_of(source: str, name: str) -> str:
+    """The text that `source` stands for.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is not UTF-8.
+    """
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source[1:]).read_text("utf-8") if source.startswith("@") else source
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(name, f"cannot be read: {error}") from error
+
+
+def json_of(source: str, name: str) -> Any:
+    """The JSON that `source` stands for; raises `InvalidInput` where it is none."""
+    return _parsed(text_of(source, name), name)
+
+
+def body_of(source: str | None, name: str) -> bytes:
+    """A body: compact JSON, its numbers as they were written. Nothing for None."""
+    return b"" if source is None else json.dumps(json_of(source, name))
+
+
+def events_of(source: str) -> list[Event]:
+    """Events in the HTTP API's form, as a JSON array or as a JSON document a line."""
+    text = text_of(source, "--events")
+    if text.lstrip().startswith("["):
+        nodes = Node(_parsed(text, "--events"), "events").items(most=sys.maxsize)
+        return [parse.event(node) for node in nodes]
+    return list(_lines(text))
+
+
+def unfold_of(text: str) -> Unfold:
+    """An unfold written `Type=JSON`; the JSON may be `@path` or `-`."""
+    kind, equals, source = text.partition("=")
+    if not equals or not kind:
+        raise InvalidInput("--unfold", "must be Type=JSON")
+    return Unfold(type=kind, data=body_of(source, "--unfold"))
+
+
+def expected_of(text: str) -> ExpectedVersion:
+    """A version, a token that a command printed, or one of any, no_stream, stream_exists."""
+    if text in {member.value for member in Expected}:
+        return Expected(text)
+    token = parse_token(text, "--expected")
+    return AtVersion(version=token.version) if token.etag is None else token
+
+
+def _lines(text: str) -> Iterator[Event]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            place = f"--events line {number}"
+            yield parse.event(Node(_parsed(line, place), place))
+
+
+def _parsed(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise InvalidInput(name, f"must be JSON: {error}") from error

@@ -1,0 +1,64 @@
+"""Printing: JSON for programs, lines for people. Progress goes to standard error, so that pipes stay clean."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from epochal.codec import json
+
+T = TypeVar("T")
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json`, which every command has."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print JSON: one document, or one a line where there may be many.",
+    )(command)
+
+
+def document(view: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print one thing."""
+    if as_json:
+        click.echo(json.dumps(view).decode())
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str], *, as_json: bool) -> None:
+    """Print things as they come, a line each; on a terminal a line is cut to its width."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for each in found:
+        click.echo(json.dumps(view(each)).decode() if as_json else _cut(line(each), width))
+
+
+def table(rows: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Names and values, aligned."""
+    listed = [(name, f"{value:,}" if isinstance(value, int) else str(value)) for name, value in rows]
+    width = max((len(name) for name, _ in listed), default=0)
+    return (f"{name:<{width}} {value}".rstrip() for name, value in listed)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Show what is being done and for how long; call what is yielded with what is happening now."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task(doing, total=None)
+        yield lambda text: shown.update(task, description=f"{doing}: {text}")
+
+
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else f"{line[: width - 1]}…"

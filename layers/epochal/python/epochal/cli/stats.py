@@ -1,0 +1,111 @@
+"""Figures: of the whole store, or of one stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from epochal.cli import output
+from epochal.cli.errors import StreamMissing
+from epochal.cli.target import Store, pass_store
+from epochal.feed.results import FeedItem
+from epochal.model.names import category_of
+from epochal.store.results import StreamState
+
+
+@click.command()
+@click.argument("stream", required=False)
+@click.option("--count", is_flag=True, help="Count events and streams, by walking the whole index.")
+@output.json_option
+@pass_store
+def stats(store: Store, *, stream: str | None, count: bool, as_json: bool) -> None:
+    """Print figures of the store: partitions, epochs, checkpoints, table sizes; or those of one STREAM.
+
+    Table sizes are DynamoDB's own figures, which AWS brings up to date every six hours.
+    """
+    if stream is not None:
+        if count:
+            raise click.UsageError("--count is for the whole store; a stream's version counts its events.")
+        found = store.streams.load(stream)
+        if found is None:
+            raise StreamMissing(stream)
+        view = _stream(found)
+    else:
+        view = _store(store) | (_count(store).view() if count else {})
+    output.document(view, output.table(_flat(view)), as_json=as_json)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts of events and streams."""
+
+    events: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    streams: dict[str, int] = field(default_factory=dict)
+
+    def add(self, item: FeedItem) -> None:
+        self.events += 1
+        self.types[item.type] += 1
+        self.streams[item.stream] = self.streams.get(item.stream, 0) + 1
+
+    def view(self) -> dict[str, Any]:
+        categories: dict[str, dict[str, int]] = {}
+        for stream, events in sorted(self.streams.items()):
+            category = categories.setdefault(category_of(stream), {"streams": 0, "events": 0})
+            category["streams"] += 1
+            category["events"] += events
+        return {
+            "events": self.events,
+            "streams": len(self.streams),
+            "categories": categories,
+            "types": dict(self.types.most_common()),
+        }
+
+
+def _store(store: Store) -> dict[str, Any]:
+    tails = store.feed.partitions()
+    return {
+        "partitions": {
+            str(each.partition): {"epochs": each.tail.epoch + 1, "tail": str(each.tail)} for each in tails
+        },
+        "tables": {each.name: {"items": each.items, "bytes": each.bytes} for each in store.sizes()},
+    }
+
+
+def _count(store: Store) -> _Tally:
+    tally = _Tally()
+    with output.progress("counting") as tell:
+        for each in store.feed.partitions():
+            for page in store.feed.read(each.partition):
+                for item in page.items:
+                    tally.add(item)
+                tell(f"{tally.events:,} events, partition {each.partition} at {page.next} of {each.tail}")
+    return tally
+
+
+def _stream(found: StreamState) -> dict[str, Any]:
+    return {
+        "stream": found.stream,
+        "version": found.version,
+        "lowWater": found.low_water,
+        "deleted": found.deleted,
+        "tip": {
+            "bytes": found.token.size,
+            "events": found.token.events,
+            "eventBytes": found.token.carried,
+            "unfolds": len(found.unfolds),
+            "unfoldBytes": found.token.unfolds,
+        },
+    }
+
+
+def _flat(view: dict[str, Any], before: str = "") -> list[tuple[str, object]]:
+    """Nested figures as lines, each under the names that lead to it."""
+    rows: list[tuple[str, object]] = []
+    for name, value in view.items():
+        path = f"{before} {name}".strip()
+        rows += _flat(value, path) if isinstance(value, dict) else [(path, value)]
+    return rows

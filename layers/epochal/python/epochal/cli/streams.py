@@ -1,0 +1,171 @@
+"""Commands on one stream: append to it, read it, look at its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from epochal.cli import inputs, output, views
+from epochal.cli.errors import StreamMissing
+from epochal.cli.target import Store, pass_store
+from epochal.errors import OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.versions import AtVersion, ExpectedVersion, Token
+from epochal.store.driver import Meter
+from epochal.store.streams import Streams
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("type", required=False)
+@click.argument("data", required=False)
+@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
+@click.option("--meta", help="Metadata of the event.")
+@click.option("--at", "timestamp", help="When it happened, ISO 8601; now, unless told.")
+@click.option(
+    "--unfold", "unfolds", multiple=True, metavar="TYPE=JSON", help="State to store beside the events."
+)
+@click.option("--expected", default="any", help="A version, a token, any, no_stream or stream_exists.")
+@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@click.option(
+    "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
+)
+@output.json_option
+@pass_store
+def append(
+    store: Store,
+    *,
+    stream: str,
+    type: str | None,  # noqa: A002  the argument's name, as users see it
+    data: str | None,
+    source: str | None,
+    meta: str | None,
+    timestamp: str | None,
+    unfolds: Sequence[str],
+    expected: str,
+    key: str | None,
+    batch: int | None,
+    as_json: bool,
+) -> None:
+    """Append to STREAM: an event of TYPE with DATA, or --events.
+
+    DATA, --meta, --events and an unfold's JSON are JSON text, @file, or - for standard input.
+    """
+    if (type is None) == (source is None) and not (unfolds and type is None):
+        raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
+    if source is None:
+        events = [] if type is None else [_event(type, data, meta, timestamp)]
+    elif meta or timestamp:
+        raise click.UsageError("--meta and --at belong to a single event; --events carry their own.")
+    else:
+        events = inputs.events_of(source)
+    kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
+    appends = _appends(
+        store.streams,
+        stream,
+        events=events,
+        unfolds=kept,
+        expected=inputs.expected_of(expected),
+        key=key,
+        batch=batch,
+    )
+    output.stream(appends, lambda each: each[1], lambda each: each[0], as_json=as_json)
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--from", "start", type=click.IntRange(min=0), help="Index of the event to begin with.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@click.option("--backward", is_flag=True, help="Newest first.")
+@output.json_option
+@pass_store
+def read(
+    store: Store, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
+) -> None:
+    """Print the events of STREAM."""
+    found = store.streams.read(
+        stream, start=start, limit=limit, direction="backward" if backward else "forward"
+    )
+    output.stream(found, views.event, views.event_line, as_json=as_json)
+
+
+@click.command()
+@click.argument("stream")
+@output.json_option
+@pass_store
+def state(store: Store, *, stream: str, as_json: bool) -> None:
+    """Print where STREAM stands: its version, its token and the state stored beside it. One request."""
+    found = store.streams.load(stream)
+    if found is None:
+        raise StreamMissing(stream)
+    rows: list[tuple[str, object]] = [
+        ("stream", found.stream),
+        ("version", found.version),
+        ("token", found.token.text()),
+        ("events in the tip", len(found.events)),
+        *([("pruned below", found.low_water)] if found.low_water else []),
+        *([("deleted", "yes: it takes no more events")] if found.deleted else []),
+        *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),
+    ]
+    output.document(views.state(found), output.table(rows), as_json=as_json)
+
+
+def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None) -> Event:
+    if "-" == data == meta:
+        raise click.UsageError("Only one of DATA and --meta can be standard input.")
+    return Event(
+        type=kind, data=inputs.body_of(data, "DATA"), meta=inputs.body_of(meta, "--meta"), timestamp=timestamp
+    )
+
+
+def _appends(
+    streams: Streams,
+    stream: str,
+    *,
+    events: Sequence[Event],
+    unfolds: Sequence[Unfold] | None,
+    expected: ExpectedVersion,
+    key: str | None,
+    batch: int | None,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Append part by part, each on the token of the one before: what was appended, as a line and as JSON."""
+    size = batch or max(1, len(events))
+    parts = [events[start : start + size] for start in range(0, len(events), size)] or [events]
+    for number, part in enumerate(parts):
+        its_key = key if key is None or batch is None else f"{key}/{number}"
+        its_unfolds = unfolds if part is parts[-1] else None
+        meter = Meter()
+        measured = replace(streams, driver=replace(streams.driver, meter=meter))
+        outcome = measured.append(
+            stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key
+        )
+        made = _made(stream, outcome, expected)
+        expected = made.token
+        yield views.appended_line(stream, made), views.appended(stream, made, meter.units)
+
+
+def _made(stream: str, outcome: Outcome, expected: ExpectedVersion) -> Appended:
+    """The append that was made, or, raised, what kept it from being made."""
+    match outcome:
+        case Appended():
+            return outcome
+        case Conflict(deleted=True):
+            raise StreamDeleted(stream)
+        case Conflict(version=version):
+            raise WrongExpectedVersion(stream, _said(expected), version)
+        case Undetermined(first=first):
+            raise OutcomeUndetermined(stream, first)
+
+
+def _said(expected: ExpectedVersion) -> str:
+    match expected:
+        case AtVersion(version=version):
+            return f"version {version}"
+        case Token(version=version):
+            return f"version {version} as its token saw it"
+        case _:
+            return expected.value

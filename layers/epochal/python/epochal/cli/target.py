@@ -1,0 +1,151 @@
+"""Finding the store that a command is about, and opening it.
+
+Named tables come first, then a stack whose outputs name them, then what `epochal local up` deployed from this
+checkout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any
+
+import boto3
+import click
+from botocore.exceptions import ClientError
+
+from epochal.cli.errors import NoStore, StackMissing
+from epochal.dynamo.bodies import S3Bodies
+from epochal.dynamo.clients import dynamodb_client, s3_client
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.lazy import lazily
+from epochal.errors import InvalidInput, MissingTable
+from epochal.feed.reader import FeedReader
+from epochal.local import deploy
+from epochal.local.errors import NotACheckout, NotRunning
+from epochal.local.places import here
+from epochal.settings import BUCKET, INDEX_TABLE, TIPS_TABLE, Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+
+OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
+"""Outputs of the store's stack, and the settings they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the user said about which store is meant; empty is unsaid."""
+
+    settings: Settings
+    stack: str = ""
+    endpoint: str = ""
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """What DynamoDB says of a table. On AWS these figures are up to six hours old."""
+
+    name: str
+    items: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """An opened store."""
+
+    streams: Streams
+    feed: FeedReader
+    sizes: Callable[[], list[TableSize]]
+
+
+def pass_store(command: Callable[..., None]) -> Callable[..., None]:
+    """Hand the store to a command, opened only now: `--help` and mistakes on the command line need none."""
+
+    @click.pass_obj
+    @wraps(command)
+    def opened(opener: Callable[[], Store], *args: Any, **options: Any) -> None:
+        command(opener(), *args, **options)
+
+    return opened
+
+
+def open_store(choice: Choice) -> Store:
+    """The store that was chosen.
+
+    Raises:
+        NoStore: nothing was said, and nothing is deployed from here.
+        StackMissing: there is no such stack, or it is not the one that holds a store's tables.
+        InvalidInput: one table is named and the other is not.
+    """
+    settings = _outputs(choice) if choice.stack else choice.settings
+    if not settings.tips_table and not settings.index_table:
+        return _local()
+    for table, option in ((settings.tips_table, TIPS_TABLE), (settings.index_table, INDEX_TABLE)):
+        if not table:
+            raise InvalidInput(option, "is needed too, where the other table is named")
+    place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
+    return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)))
+
+
+def _local() -> Store:
+    try:
+        found = deploy.current(here())
+    except (NotACheckout, NotRunning) as error:
+        raise NoStore(str(error)) from error
+    settings = Settings(tips_table=found.tips_table, index_table=found.index_table, bucket=found.bucket)
+    return _opened(settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
+
+
+def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
+    driver = Driver(execute=interpreter(dynamodb), meter=Meter())
+    # Without a bucket, bodies too large for an item are refused.
+    bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
+    streams = Streams(driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=bodies))
+    return Store(
+        streams=streams,
+        feed=FeedReader(driver=driver, table=settings.index_table, streams=streams),
+        sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
+    )
+
+
+def _size(dynamodb: Any, name: str) -> TableSize:
+    try:
+        table = dynamodb.describe_table(TableName=name)["Table"]
+    except dynamodb.exceptions.ResourceNotFoundException as error:
+        raise MissingTable(name) from error
+    return TableSize(name=name, items=table["ItemCount"], bytes=table["TableSizeBytes"])
+
+
+def _outputs(choice: Choice) -> Settings:
+    """The settings that a stack's outputs hold; what was named besides wins over them."""
+    client: Any = boto3.client(
+        "cloudformation", endpoint_url=choice.endpoint or None, region_name=choice.region or None
+    )
+    try:
+        (stack,) = client.describe_stacks(StackName=choice.stack)["Stacks"]
+    except ClientError as error:
+        raise StackMissing(choice.stack, error.response["Error"]["Message"]) from error
+    outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
+    if not outputs.keys() >= OUTPUTS.keys():
+        raise StackMissing(choice.stack, f"has no outputs {', '.join(OUTPUTS)}: name the stack of the tables")
+    found = {setting: outputs[name] for name, setting in OUTPUTS.items()}
+    named = {setting: value for setting in found if (value := getattr(choice.settings, setting))}
+    return replace(choice.settings, **(found | named))
+
+
+def store_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which store; those of tables and bucket are named as the functions' settings are."""
+    for option in (
+        click.option("--region", default="", help="AWS region; the usual AWS settings apply."),
+        click.option("--endpoint", default="", envvar="EPOCHAL_ENDPOINT", help="Another AWS, by its URL."),
+        click.option("--bucket", default="", envvar=BUCKET, help="Bucket of large bodies."),
+        click.option("--index-table", default="", envvar=INDEX_TABLE, help="Table of the feed."),
+        click.option("--tips-table", default="", envvar=TIPS_TABLE, help="Table of streams."),
+        click.option("--stack", default="", envvar="EPOCHAL_STACK", help="Stack that holds the tables."),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,101 @@
+"""What commands show, as the JSON documents that the HTTP API answers with, and as lines for people."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from epochal.feed.results import FeedItem
+from epochal.http import bodies
+from epochal.model.events import Body, Claim, Recorded, RecordedUnfold
+from epochal.model.outcomes import Appended
+from epochal.plan.units import Units
+from epochal.store.results import StreamState
+
+
+def event(found: Recorded) -> dict[str, Any]:
+    """An event."""
+    ids = {"correlationId": found.correlation_id, "causationId": found.causation_id}
+    return {
+        "stream": found.stream,
+        "index": found.index,
+        "type": found.type,
+        "timestamp": found.timestamp,
+        **{name: value for name, value in ids.items() if value is not None},
+        **bodies.members("data", found.data, _link),
+        **bodies.members("meta", found.meta, _link),
+    }
+
+
+def event_line(found: Recorded) -> str:
+    """An event in one line."""
+    return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}  {body_text(found.data)}"
+
+
+def item(found: FeedItem) -> dict[str, Any]:
+    """An event of the feed, with its data where that was asked for."""
+    if found.event is not None:
+        return event(found.event)
+    return {"stream": found.stream, "index": found.index, "type": found.type}
+
+
+def item_line(found: FeedItem) -> str:
+    """An event of the feed in one line."""
+    if found.event is not None:
+        return event_line(found.event)
+    return f"{found.stream}  {found.index:>6}  {found.type}"
+
+
+def state(found: StreamState) -> dict[str, Any]:
+    """A stream's Tip."""
+    return {
+        "stream": found.stream,
+        "version": found.version,
+        "token": found.token.text(),
+        "lowWater": found.low_water,
+        "deleted": found.deleted,
+        "tipEvents": len(found.events),
+        "unfolds": [_unfold(each) for each in found.unfolds],
+    }
+
+
+def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
+    """The outcome of an append; its token makes the next one a single request."""
+    return {
+        "stream": stream,
+        "first": outcome.first,
+        "version": outcome.version,
+        "token": outcome.token.text(),
+        "replayed": outcome.replayed,
+        "capacity": {"read": units.read, "write": units.write},
+    }
+
+
+def appended_line(stream: str, outcome: Appended) -> str:
+    """The outcome of an append in one line."""
+    count = outcome.version - outcome.first
+    what = f"{count:,} event{'' if count == 1 else 's'}" if count else "unfolds"
+    again = ", appended before" if outcome.replayed else ""
+    return f"{stream}: {what}{again}, now at version {outcome.version}"
+
+
+def body_text(body: Body) -> str:
+    """A body in one line."""
+    if isinstance(body, Claim):
+        return f"<{body.size:,} bytes in the bucket>"
+    text = bodies.json_text(body)
+    return f"<{len(body):,} bytes>" if text is None and body else " ".join((text or "").splitlines())
+
+
+def _unfold(found: RecordedUnfold) -> dict[str, Any]:
+    return {
+        "version": found.version,
+        "type": found.type,
+        "timestamp": found.timestamp,
+        **bodies.members("data", found.data, _link),
+        **bodies.members("meta", found.meta, _link),
+    }
+
+
+def _link(claim: Claim, _seconds: int) -> NoReturn:
+    """Bodies are fetched while reading, so no body is left to link to."""
+    raise AssertionError(f"{claim.key} was not fetched")

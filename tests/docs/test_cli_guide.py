@@ -1,0 +1,40 @@
+"""docs/guide/cli.md: its examples, run in their order on one store, print what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochal.cli import main as command_line
+from epochal.cli.target import TableSize
+from tests.docs.console import examples
+from tests.unit.cli.conftest import Terminal
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "cli.md"
+
+SIZES = [
+    TableSize(name="epochal-dev-tips", items=1, bytes=384),
+    TableSize(name="epochal-dev-index", items=2, bytes=571),
+]
+
+
+def test_the_guides_examples_print_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    store = replace(terminal.store, sizes=lambda: SIZES)
+    monkeypatch.setattr(command_line, "open_store", lambda _: store)
+    listed = list(examples(GUIDE))
+    assert len(listed) > 8
+    for example in listed:
+        shown = io.StringIO()
+        with (
+            contextlib.redirect_stdout(shown),
+            contextlib.redirect_stderr(shown),
+            contextlib.suppress(SystemExit),
+        ):
+            command_line.main(example.arguments)
+        terminal.index()
+        assert example.printed(shown.getvalue()), f"{example.command} prints\n{shown.getvalue()}"

@@ -1,0 +1,162 @@
+"""feed, tail and stats."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.errors import EpochalError
+from epochal.index.names import partition_of
+from tests.unit.cli.conftest import Terminal
+
+
+@pytest.fixture
+def filled(terminal: Terminal) -> Terminal:
+    """Two carts and a user, indexed as two entries."""
+    terminal.lines(
+        "append", "Cart-1", "--events", '[{"type": "Opened"}, {"type": "Added", "data": {"n": 1}}]'
+    )
+    terminal.lines("append", "User-1", "Joined")
+    terminal.index()
+    terminal.lines("append", "Cart-2", "Opened")
+    terminal.index()
+    return terminal
+
+
+def test_partitions_are_listed_with_their_tails(filled: Terminal) -> None:
+    assert filled.documents("feed") == [{"partitions": [{"partition": 0, "tail": "0@2"}]}]
+    assert filled.lines("feed") == ["0  0@2"]
+
+
+def test_a_page_of_the_feed_is_one_document_with_where_to_go_on(filled: Terminal) -> None:
+    (page,) = filled.documents("feed", "0")
+    assert [(each["stream"], each["index"], each["type"]) for each in page["items"]] == [
+        ("Cart-1", 0, "Opened"),
+        ("Cart-1", 1, "Added"),
+        ("User-1", 0, "Joined"),
+        ("Cart-2", 0, "Opened"),
+    ]
+    assert (page["partition"], page["next"], page["atTail"]) == (0, "0@2", True)
+
+
+def test_a_page_begins_at_a_checkpoint_and_ends_with_the_entry_that_reaches_its_limit(
+    filled: Terminal,
+) -> None:
+    (page,) = filled.documents("feed", "0", "--limit", "1")
+    assert (len(page["items"]), page["next"], page["atTail"]) == (3, "0@1", False)
+    assert filled.lines("feed", "0", "--from", "0@1") == ["Cart-2       0  Opened", "next 0@2, at the tail"]
+
+
+def test_categories_filter_and_data_is_read_when_asked_for(filled: Terminal) -> None:
+    (page,) = filled.documents("feed", "0", "--category", "Cart", "--data")
+    assert [(each["stream"], each.get("data")) for each in page["items"]] == [
+        ("Cart-1", None),
+        ("Cart-1", {"n": 1}),
+        ("Cart-2", None),
+    ]
+    assert all("timestamp" in each for each in page["items"])
+
+
+def test_following_the_feed_from_a_checkpoint_prints_a_line_an_event(filled: Terminal) -> None:
+    shown = filled.documents(
+        "tail", "--from", "0@0", "--for", "0", "--category", "User", "--category", "Cart"
+    )
+    assert [(each["stream"], each["index"]) for each in shown] == [
+        ("Cart-1", 0),
+        ("Cart-1", 1),
+        ("User-1", 0),
+        ("Cart-2", 0),
+    ]
+
+
+def test_following_the_feed_without_a_checkpoint_begins_at_its_end(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def arrive(_: float) -> None:
+        filled.lines("append", "Cart-3", "Opened", "7")
+        filled.index()
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    monkeypatch.setattr("time.sleep", arrive)
+    (first, *_rest) = filled.documents("tail", "--for", "0.2", "--data")
+    assert (first["stream"], first["data"]) == ("Cart-3", 7)
+
+
+def test_a_feed_that_is_still_empty_is_followed_from_its_beginning(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def arrive(_: float) -> None:
+        terminal.lines("append", "Cart-3", "Opened")
+        terminal.index()
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    monkeypatch.setattr("time.sleep", arrive)
+    assert [each["stream"] for each in terminal.documents("tail", "--for", "0.2")] == ["Cart-3"]
+
+
+def test_every_partition_is_followed_unless_some_are_chosen() -> None:
+    terminal = Terminal(partitions=3)
+    for number in range(12):
+        terminal.lines("append", f"Cart-{number}", "Opened")
+    terminal.index()
+    everything = {each["stream"] for each in terminal.documents("tail", "--from", "0", "--for", "0")}
+    assert everything == {f"Cart-{number}" for number in range(12)}
+    chosen = {
+        each["stream"] for each in terminal.documents("tail", "--from", "0", "--for", "0", "--partition", "1")
+    }
+    assert chosen == {name for name in everything if partition_of(name, 3) == 1} != set()
+
+
+def test_following_a_stream_begins_at_its_end_or_at_an_index(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [each["index"] for each in filled.documents("tail", "Cart-1", "--from", "0", "--for", "0")] == [
+        0,
+        1,
+    ]
+
+    def arrive(_: float) -> None:
+        filled.lines("append", "Cart-1", "Closed")
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    monkeypatch.setattr("time.sleep", arrive)
+    (first, *_rest) = filled.documents("tail", "Cart-1", "--for", "0.2")
+    assert (first["index"], first["type"]) == (2, "Closed")
+
+
+def test_a_pruned_stream_is_followed_from_what_is_left(filled: Terminal) -> None:
+    filled.streams.prune("Cart-1", 1)
+    assert [each["index"] for each in filled.documents("tail", "Cart-1", "--from", "0", "--for", "0")] == [1]
+
+
+def test_stats_show_partitions_epochs_checkpoints_and_table_sizes(filled: Terminal) -> None:
+    (found,) = filled.documents("stats")
+    assert found == {
+        "partitions": {"0": {"epochs": 1, "tail": "0@2"}},
+        "tables": {"tips": {"items": 3, "bytes": 4_096}},
+    }
+    assert filled.lines("stats") == [
+        "partitions 0 epochs 1",
+        "partitions 0 tail   0@2",
+        "tables tips items   3",
+        "tables tips bytes   4,096",
+    ]
+
+
+def test_counting_walks_the_index(filled: Terminal) -> None:
+    (found,) = filled.documents("stats", "--count")
+    assert (found["events"], found["streams"]) == (4, 3)
+    assert found["categories"] == {
+        "Cart": {"streams": 2, "events": 3},
+        "User": {"streams": 1, "events": 1},
+    }
+    assert found["types"] == {"Opened": 2, "Added": 1, "Joined": 1}
+
+
+def test_stats_of_a_stream_show_what_its_tip_holds(filled: Terminal) -> None:
+    filled.lines("append", "User-1", "Left", "--unfold", "Profile=1")
+    (found,) = filled.documents("stats", "User-1")
+    assert (found["version"], found["tip"]["events"], found["tip"]["unfolds"]) == (2, 2, 1)
+    assert found["tip"]["bytes"] > found["tip"]["eventBytes"] + found["tip"]["unfoldBytes"] > 0
+    error = filled.run("stats", "User-9").exception
+    assert isinstance(error, EpochalError)
+    assert str(error) == "User-9: there is no such stream"

@@ -1,0 +1,128 @@
+"""The command as a whole: exit statuses, errors in one line, which store is meant; every command is documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from epochal.cli import main as command_line
+from epochal.cli.main import epochal
+from epochal.cli.target import Choice, open_store
+from epochal.errors import InvalidInput, StreamDeleted, Unavailable
+from epochal.settings import Settings
+
+Exits = Callable[..., tuple[int, str, str]]
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "cli.md"
+
+
+def _fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(_: Choice) -> None:
+        raise error
+
+    monkeypatch.setattr(command_line, "open_store", fail)
+
+
+def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
+    command_line.main(["append", "--help"])
+    assert "Append to STREAM" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StreamDeleted("Cart-1"),
+        Unavailable("throttled\nfor long"),
+        NoCredentialsError(),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    _fails(monkeypatch, error)
+    status, out, err = exits("state", "Cart-1")
+    assert (status, out) == (1, "")
+    assert err == f"epochal: {' '.join(str(error).split())}\n"
+
+
+def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    _fails(monkeypatch, RuntimeError("a defect"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        command_line.main(["state", "Cart-1"])
+
+
+def test_a_command_that_makes_no_sense_says_so_and_ends_with_2(exits: Exits) -> None:
+    status, _, err = exits("read")
+    assert status == 2
+    assert "Missing argument 'STREAM'" in err
+
+
+def test_an_interrupt_ends_with_130_and_without_a_trace(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fails(monkeypatch, KeyboardInterrupt())
+    status, _, err = exits("tail")
+    assert status == 130
+    assert "Traceback" not in err
+
+
+def test_without_a_store_the_error_says_how_to_get_one(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cdk.json").touch()
+    monkeypatch.chdir(tmp_path)
+    status, _, err = exits("stats")
+    assert status == 1
+    assert "epochal local up" in err
+    assert "--stack" in err
+    assert err.count("\n") == 1
+
+
+def test_one_table_without_the_other_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="EPOCHAL_INDEX_TABLE: is needed too"):
+        open_store(Choice(settings=Settings(tips_table="tips")))
+
+
+def test_tables_are_named_by_options_or_by_the_functions_own_environment(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Choice] = []
+
+    def remember(choice: Choice) -> None:
+        seen.append(choice)
+        raise StreamDeleted("enough")
+
+    monkeypatch.setattr(command_line, "open_store", remember)
+    monkeypatch.setenv("EPOCHAL_TIPS_TABLE", "t")
+    monkeypatch.setenv("EPOCHAL_INDEX_TABLE", "i")
+    exits("--index-table", "other", "--region", "eu-central-1", "stats")
+    assert seen == [Choice(settings=Settings(tips_table="t", index_table="other"), region="eu-central-1")]
+
+
+def _leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
+    found: list[tuple[tuple[str, ...], click.Command]] = []
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            found += _leaves(command, (*path, name))
+        else:
+            found.append(((*path, name), command))
+    return found
+
+
+@pytest.mark.parametrize(("path", "command"), _leaves(epochal), ids=lambda value: str(value)[:40])
+def test_every_command_has_json_output_and_every_option_is_documented(
+    path: tuple[str, ...], command: click.Command
+) -> None:
+    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+    assert "--json" in options
+    section = re.search(
+        rf"^## `epochal {' '.join(path)}.*?(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert section is not None, f"docs/guide/cli.md has no section on {' '.join(path)}"
+    missing = {option for option in options - {"--json"} if option not in section[0]}
+    assert not missing
