@@ -59,12 +59,12 @@ def a_text(pattern: str, meaning: str) -> Rule:
     return rule
 
 
-def a_list(each: Rule) -> Rule:
-    """A list whose every element obeys `each`."""
+def a_list(each: Rule, *, least: int = 0) -> Rule:
+    """A list of at least so many elements, all of which obey `each`."""
 
     def rule(value: object) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise wrong("a list", value)
+        if not isinstance(value, list) or len(value) < least:
+            raise wrong(f"a list of {least} or more" if least else "a list", value)
         return tuple(each(element) for element in value)
 
     return rule

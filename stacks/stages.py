@@ -137,7 +137,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "kms_key": _KEY,
         "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
         "jwt_audience": a_list(_WORD),
-        "jwt_scopes": a_map(a_list(_WORD), keys=SCOPES),
+        # An empty list would let any token through.
+        "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
         "partitions": a_number(1, 10_000),
         "alarm_topic": _TOPIC,
         "existing_tips": _STREAM,

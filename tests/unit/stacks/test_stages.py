@@ -100,6 +100,7 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("jwt_audience", ["with space"]),
         ("jwt_scopes", {"reed": ["x"]}),
         ("jwt_scopes", {"read": "x"}),
+        ("jwt_scopes", {"read": []}),
         ("partitions", 0),
         ("partitions", 10_001),
         ("alarm_topic", "alarms"),
