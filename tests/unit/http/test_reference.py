@@ -1,0 +1,71 @@
+"""The reference page: its examples are replayed in their order, and its tables are the code's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from epochal.http.problems import KINDS
+from epochal.http.routes import ROUTES
+from tests.support.api import Api
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
+ANY = "…"
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Requests with their answers."""
+    text = PAGE.read_text()
+    requests = re.findall(r"```http request\n(.*?)```", text, re.DOTALL)
+    answers = re.findall(r"```http answer\n(.*?)```", text, re.DOTALL)
+    return zip(requests, answers, strict=True)
+
+
+def parts(block: str) -> tuple[str, dict[str, str], str]:
+    """First line, headers, body."""
+    head, _, body = block.partition("\n\n")
+    first, *lines = head.strip().splitlines()
+    return first, dict(line.split(": ", 1) for line in lines), body.strip()
+
+
+def matches(written: Any, found: Any) -> bool:
+    """Equal, where `…` stands for anything."""
+    if written == ANY:
+        return True
+    if isinstance(written, dict) and isinstance(found, dict):
+        return written.keys() == found.keys() and all(matches(written[name], found[name]) for name in written)
+    if isinstance(written, list) and isinstance(found, list):
+        return len(written) == len(found) and all(map(matches, written, found))
+    return bool(written == found)
+
+
+def test_the_examples_are_what_the_api_answers() -> None:
+    api, etag, replayed = Api(), "", 0
+    for request, answer in blocks():
+        first, headers, body = parts(request)
+        method, _, target = first.partition(" ")
+        path, _, query = target.partition("?")
+        sent = {name: value.replace(f'"{ANY}"', etag) for name, value in headers.items()}
+        api.index()
+        found = api.call(method, path, body.encode() or None, query=query, headers=sent)
+        status, named, written = parts(answer)
+        assert found.status == int(status), found.text
+        assert named.keys() <= found.headers.keys()
+        if written:
+            assert matches(json.loads(written), json.loads(found.text)), found.text
+        etag = found.headers.get("ETag", etag)
+        replayed += 1
+    assert replayed >= 6
+
+
+def test_the_table_of_routes_is_the_codes() -> None:
+    rows = re.findall(r"^\| `(\w+ /\S*)` \| .* \| (\w+) \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert rows == [(route.key, route.function, route.scope) for route in ROUTES]
+
+
+def test_the_table_of_problems_is_the_codes() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", PAGE.read_text(), re.MULTILINE)
+    assert rows == [(kind.name, str(kind.status)) for kind in KINDS]
