@@ -1,1 +1,69 @@
-"""Epochal: a serverless event store on DynamoDB."""
+"""Epochal: a serverless event store on DynamoDB.
+
+What most programs need can be imported from here; everything else from its room. Names are resolved when they are first
+used, so that a function that imports one room does not pay for the others.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epochal.dynamo.stores import open_aggregates as open_aggregates
+    from epochal.dynamo.stores import open_feed as open_feed
+    from epochal.dynamo.stores import open_streams as open_streams
+    from epochal.dynamo.stores import open_tagged_events as open_tagged_events
+    from epochal.model.aggregates import AggregateEvent as AggregateEvent
+    from epochal.model.aggregates import aggregate_id as aggregate_id
+    from epochal.model.dcb import Query as Query
+    from epochal.model.dcb import QueryItem as QueryItem
+    from epochal.model.dcb import TaggedEvent as TaggedEvent
+    from epochal.model.events import Event as Event
+    from epochal.model.events import Recorded as Recorded
+    from epochal.model.events import Unfold as Unfold
+    from epochal.model.outcomes import Appended as Appended
+    from epochal.model.outcomes import Conflict as Conflict
+    from epochal.model.outcomes import Undetermined as Undetermined
+    from epochal.model.versions import ANY as ANY
+    from epochal.model.versions import NO_STREAM as NO_STREAM
+    from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
+    from epochal.model.versions import AtVersion as AtVersion
+    from epochal.store.deciders import Decider as Decider
+    from epochal.store.deciders import Deciders as Deciders
+
+_ROOMS = {
+    "ANY": "model.versions",
+    "AggregateEvent": "model.aggregates",
+    "Appended": "model.outcomes",
+    "AtVersion": "model.versions",
+    "Conflict": "model.outcomes",
+    "Decider": "store.deciders",
+    "Deciders": "store.deciders",
+    "Event": "model.events",
+    "NO_STREAM": "model.versions",
+    "Query": "model.dcb",
+    "QueryItem": "model.dcb",
+    "Recorded": "model.events",
+    "STREAM_EXISTS": "model.versions",
+    "TaggedEvent": "model.dcb",
+    "Undetermined": "model.outcomes",
+    "Unfold": "model.events",
+    "aggregate_id": "model.aggregates",
+    "open_aggregates": "dynamo.stores",
+    "open_feed": "dynamo.stores",
+    "open_streams": "dynamo.stores",
+    "open_tagged_events": "dynamo.stores",
+}
+
+__all__ = [*_ROOMS]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS])
