@@ -126,7 +126,6 @@ def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) ->
     """The entry of an event, the tag's event number `index`."""
     item = {
         **keys.entry(tag, event.sortable_id, event.id),
-        "tagString": text(tag),
         "eventType": text(event.type),
         "eventId": text(event.id),
         "sortableUniqueId": text(event.sortable_id),
@@ -134,8 +133,8 @@ def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) ->
         "tagIndex": number(index),
     }
     if not is_reserved(tag):
-        # Reserved tags stay out of listings; and a key of an index must not be empty.
-        item["tagGroup"] = text(keys.group(tag))
+        # Keys of the index by group: without them, reserved tags stay out of listings.
+        item |= {"tagString": text(tag), "tagGroup": text(keys.group(tag))}
     if keys.service:
         item["serviceId"] = text(keys.service)
     return item
