@@ -41,10 +41,9 @@ def run(options: Options, display: Display) -> int:
         days = read(options, display)
         sending = sent(store, days, options, display)
         verdict = verified(store, sending, display)
-    display.summary(sending, verdict)
-    display.verdict(verdict)
+    status = concluded(sending, verdict, display)
     display.say(f"{time.monotonic() - started:.0f} s in all")
-    return 1 if verdict.differences else 0
+    return status
 
 
 @contextmanager
@@ -108,6 +107,13 @@ def verified(store: Store, sending: Sending, display: Display) -> Verdict:
     display.title("Verifying the feed, from the first epoch on")
     with display.step("reading the feed with data", "the feed is read to its end") as bars:
         return verify(store, sending.ledger, seen=bars.bar("events", sending.tally.events))
+
+
+def concluded(sending: Sending, verdict: Verdict, display: Display) -> int:
+    """The figures and the verdict on the screen; the exit status."""
+    display.summary(sending, verdict)
+    display.verdict(verdict)
+    return 1 if verdict.differences else 0
 
 
 def _flights(days: list[Day]) -> int:

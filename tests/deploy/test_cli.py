@@ -1,0 +1,90 @@
+"""The command line on a deployment: the same store as the HTTP API's, found by its stack or by its tables."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochal.local.deploy import Deployment
+
+Run = Callable[..., list[Any]]
+
+
+def _epochal(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "epochal.cli.main", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(params=["stack", "tables"])
+def run(deployment: Deployment, request: pytest.FixtureRequest) -> Run:
+    """Runs a command with `--json` on the deployment, and reads what it prints."""
+    where = ["--stack", "epochal-dev-store"]
+    if request.param == "tables":
+        where = ["--tips-table", deployment.tips_table, "--index-table", deployment.index_table]
+        where += ["--bucket", deployment.bucket]
+
+    def command(*arguments: str) -> list[Any]:
+        ran = _epochal(*where, "--endpoint", deployment.endpoint.url, *arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    return command
+
+
+def test_what_is_appended_is_read_and_reaches_the_feed(run: Run) -> None:
+    stream = f"Cli-{uuid.uuid4().hex}"
+    (made,) = run("append", stream, "Opened", '{"n": 1.10}', "--unfold", "State=1")
+    assert made["version"] == 1
+    assert [each["data"] for each in run("read", stream)] == [{"n": 1.1}]
+    (state,) = run("state", stream)
+    assert (state["token"], state["unfolds"][0]["data"]) == (made["token"], 1)
+    assert _arrives(run, stream)
+    (stats,) = run("stats", "--count")
+    assert stats["categories"]["Cli"]["streams"] >= 1
+    assert sum(table["items"] for table in stats["tables"].values()) > 0
+
+
+def _arrives(run: Run, stream: str) -> bool:
+    """Whether a stream is in the feed within a minute."""
+    return any(
+        stream in {each["stream"] for each in run("tail", "--from", "0", "--category", "Cli", "--for", "2")}
+        for _ in range(30)
+    )
+
+
+def test_a_body_too_large_for_an_item_goes_through_the_bucket(run: Run, tmp_path: Path) -> None:
+    stream, file = f"Cli-{uuid.uuid4().hex}", tmp_path / "large.json"
+    content = [uuid.uuid4().hex for _ in range(20_000)]
+    file.write_text(json.dumps(content))
+    run("append", stream, "Large", f"@{file}")
+    (event,) = run("read", stream)
+    assert event["data"] == content
+
+
+def test_a_stack_that_is_not_there_is_an_error_in_one_line(deployment: Deployment) -> None:
+    ran = _epochal("--stack", "no-such-stack", "--endpoint", deployment.endpoint.url, "stats")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("epochal: stack no-such-stack: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: Deployment) -> None:
+    ran = _epochal("--stack", "epochal-dev-api", "--endpoint", deployment.endpoint.url, "stats")
+    assert (ran.returncode, "name the stack of the tables" in ran.stderr) == (1, True)
+
+
+def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: Deployment) -> None:
+    tables = ("--tips-table", "missing-tips", "--index-table", "missing-index")
+    ran = _epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "epochal: table missing-tips does not exist here: deploy first, or check the settings and the region\n",
+    )

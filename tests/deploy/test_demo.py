@@ -1,0 +1,176 @@
+"""The demo on the embedded AWS: deploys, writes, verifies, fails where the feed is wrong, leaves nothing running."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from epochal.codec import json
+from epochal.codec.bodies import Encoded, decode, encode
+from epochal.local.deploy import Deployment
+from epochal.local.places import Places
+from examples.flights import demo
+from examples.flights.dataset import days
+from examples.flights.display import Display
+from examples.flights.options import Options
+from examples.flights.steps import Sending, send, verify
+from examples.flights.stores import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.deploy
+
+
+class Screen(Display):
+    """A display whose text can be looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(Console(file=io.StringIO(), width=120))
+
+    @property
+    def text(self) -> str:
+        file: Any = self.console.file
+        shown: str = file.getvalue()
+        return shown
+
+
+@pytest.fixture(scope="module")
+def own(places: Places) -> Iterator[Deployment]:
+    """A deployment with nothing in its feed but what these tests send."""
+    screen = Screen()
+    with demo.embedded_aws(places, screen) as server:
+        yield demo.deployed(places, server, screen)
+
+
+@pytest.fixture(scope="module", params=["http", "library"])
+def store(own: Deployment, request: pytest.FixtureRequest) -> Store:
+    return demo.store_of(own, Options(via=request.param))
+
+
+@pytest.fixture(scope="module")
+def sending(own: Deployment) -> Sending:
+    """The first 400 appends of the year, over HTTP."""
+    store = demo.store_of(own, Options())
+    batches = islice(demo.grouping(Options())(days(1)), 400)
+    return send(store, batches, sent=lambda _: None, arrived=lambda _: None)
+
+
+def test_every_event_sent_comes_out_of_the_deployed_feed_once_and_in_order(
+    store: Store, sending: Sending
+) -> None:
+    verdict = verify(store, sending.ledger, seen=lambda _: None)
+    assert (verdict.seen, verdict.first) == (sending.ledger.events, ())
+    assert verdict.tails.keys() == {0}
+    screen = Screen()
+    assert demo.concluded(sending, verdict, screen) == 0
+    assert f"The feed holds all {sending.ledger.events:,} events" in screen.text
+
+
+def test_appends_over_http_report_what_they_cost_and_none_conflicts(sending: Sending) -> None:
+    assert sending.tally.appends == 400
+    assert 1.0 <= sending.tally.units / sending.tally.appends < 1.5
+    assert sending.tally.conflicts == 0
+
+
+def test_the_store_over_http_tells_where_an_aircraft_stands(own: Deployment, sending: Sending) -> None:
+    over_http, library = (demo.store_of(own, Options(via=way)) for way in ("http", "library"))
+    stream = next(name for name in sending.ledger.streams if name.startswith("Aircraft-"))
+    one, other = over_http.load(stream), library.load(stream)
+    assert one is not None
+    assert other is not None
+    assert one.state == other.state is not None
+    assert over_http.load("Aircraft-none") is None
+
+
+def test_an_entry_taken_out_of_the_index_fails_the_demo(
+    own: Deployment, store: Store, sending: Sending
+) -> None:
+    original, lost = _take_a_span_out(own)
+    try:
+        verdict = verify(store, sending.ledger, seen=lambda _: None)
+        assert verdict.differences >= len(lost["c"])
+        assert {(each.stream, each.index) for each in verdict.first} >= {(lost["p"], lost["i"])}
+        screen = Screen()
+        assert demo.concluded(sending, verdict, screen) == 1
+        assert "The feed differs from what was sent" in screen.text
+        assert f"{lost['p']} #{lost['i']}: is missing" in screen.text
+    finally:
+        own.endpoint.client("dynamodb").put_item(TableName=own.index_table, Item=original)
+
+
+@pytest.mark.slow
+def test_a_demo_stopped_from_the_keyboard_leaves_nothing_running() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "examples.flights"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "DAYS": "2", "VIA": "http"},
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as process:
+        shown = _until(process, "… writing")
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped" in rest
+    (url,) = re.findall(r"http://127\.0\.0\.1:\d+(?=, IAM enforced)", shown)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=2)
+
+
+@pytest.mark.parametrize(("name", "value"), [("DAYS", "400"), ("VIA", "fax")])
+def test_a_senseless_choice_is_refused_before_anything_starts(name: str, value: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "examples.flights"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert f"{name} must be" in ran.stdout
+
+
+def _until(process: subprocess.Popen[str], words: str) -> str:
+    """What a program has printed once it says `words`."""
+    assert process.stdout is not None
+    shown = ""
+    for line in process.stdout:
+        shown += line
+        if words in line:
+            return shown
+    raise AssertionError(f"it ended without saying {words!r}:\n{shown}")
+
+
+def _take_a_span_out(own: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rewrite the newest entry of epoch 0 without its first span; the item as it was, and the span."""
+    client = own.endpoint.client("dynamodb")
+    key = {"p": {"S": "$AppendsEpoch-0_0"}, "i": {"N": "2147483647"}}
+    item: dict[str, Any] = client.get_item(TableName=own.index_table, Key=key, ConsistentRead=True)["Item"]
+    event = item["e"]["L"][-1]["M"]
+    body = decode(Encoded(int(event.get("D", {}).get("N", "0")), event["d"]["B"]))
+    assert isinstance(body, bytes)
+    entry = json.loads(body)
+    lost: dict[str, Any] = (entry["add"] or entry["app"]).pop(0)
+    packed = encode(json.dumps(entry))
+    changed = {**event, "d": {"B": packed.data}, "D": {"N": str(packed.encoding)}}
+    client.put_item(
+        TableName=own.index_table, Item={**item, "e": {"L": [*item["e"]["L"][:-1], {"M": changed}]}}
+    )
+    return item, lost
