@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TypeVar
 
-from epochal.layout.tips.items import Tip, read_event
+from epochal.layout.tips.items import StoredEvent, Tip, read_event
 from epochal.layout.tips.reading import Cursor, Pages, advance, begin, stand
 from epochal.model.events import Claim, Recorded
 from epochal.store.bodies import BodyCodec
@@ -16,6 +16,9 @@ from epochal.store.encoding import recorded_events
 from epochal.store.results import Direction, Page
 
 T = TypeVar("T")
+
+_CHUNK = 16
+"""Events whose bodies are decoded at once: enough to fetch them in parallel, few enough where each has megabytes."""
 
 _FIELDS = 200
 """Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
@@ -77,12 +80,17 @@ class Reader:
         if cursor.forward and (start or 0) < low_water:
             yield from self._archived(stream, start or 0, low_water)
         while not cursor.at_end:
-            pages = self.driver.run(advance(self.table, cursor, limit))
-            yield from self._decode(pages, cursor)
-            cursor = pages.cursor
+            cursor = yield from self._advance(cursor, limit)
         if not cursor.forward and low_water > 0:
             last = low_water - 1 if start is None else min(low_water - 1, start)
             yield from self._archived_backward(stream, last)
+
+    def _advance(self, cursor: Cursor, limit: int | None) -> Generator[Recorded, None, Cursor]:
+        """One page more. Nothing of it is held once it has been consumed: a page in wire form is large."""
+        pages = self.driver.run(advance(self.table, cursor, limit))
+        for chunk in _chunks(_stored(pages, forward=cursor.forward)):
+            yield from recorded_events(cursor.tip.stream, chunk, self.codec, fetch=self.fetch)
+        return pages.cursor
 
     def _archived(self, stream: str, start: int, end: int) -> Iterator[Recorded]:
         if self.archive is None:
@@ -94,14 +102,6 @@ class Reader:
             return iter(())
         return self.archive.events(stream, last, None, "backward")
 
-    def _decode(self, pages: Pages, cursor: Cursor) -> Iterator[Recorded]:
-        stored = [
-            (span.base + offset, read_event(kind, event))
-            for span in pages.spans
-            for offset, (kind, event) in _ordered(enumerate(span.pairs), forward=cursor.forward)
-        ]
-        yield from recorded_events(cursor.tip.stream, stored, self.codec, fetch=self.fetch)
-
     def _next(self, last: int, cursor: Cursor) -> int | None:
         """Where a page that ends at event `last` goes on."""
         if cursor.forward:
@@ -110,8 +110,20 @@ class Reader:
         return last - 1 if last > lowest else None
 
 
+def _stored(pages: Pages, *, forward: bool) -> Iterator[tuple[int, StoredEvent]]:
+    """A page's events with their indices, each decoded when it is asked for."""
+    for span in pages.spans:
+        for offset, (kind, event) in _ordered(enumerate(span.pairs), forward=forward):
+            yield span.base + offset, read_event(kind, event)
+
+
 def _ordered(pairs: Iterable[T], *, forward: bool) -> Iterable[T]:
     return pairs if forward else reversed(list(pairs))
+
+
+def _chunks(events: Iterator[T]) -> Iterator[list[T]]:
+    while chunk := list(islice(events, _CHUNK)):
+        yield chunk
 
 
 def _size(event: Recorded) -> int:
