@@ -129,10 +129,11 @@ class World:
                 assert int(tip["l"]["N"]) > first, "undetermined, yet the evidence is there"
 
     def describes(self, outcome: Appended) -> bool:
-        """Whether the token is that of a Tip that once was: its figures exact, its size to within a few bytes."""
+        """Whether the token is that of a Tip that once was: what calving goes by, estimates left aside, is exact."""
         tips = [read_tip(item) for item in self.images() if is_tip(item)]
         (true,) = [tip.token() for tip in tips if tip.etag == outcome.token.etag]
-        return replace(outcome.token, size=true.size) == true and abs(outcome.token.size - true.size) <= 16
+        exact = replace(outcome.token, size=true.size, appends=true.appends) == true
+        return exact and abs(outcome.token.size - true.size) <= 16
 
 
 def interrupted(execute: Execute, interruptions: dict[int, Callable[[], object]]) -> Execute:

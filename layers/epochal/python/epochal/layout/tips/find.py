@@ -42,18 +42,17 @@ def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Ste
 
 
 def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[int | Earlier]:
-    """Newest calves first: a retry follows its first try closely."""
-    covered, last = end, None
+    """Newest calves first: a retry follows its first try closely. They may overlap (see `reading`)."""
+    uncovered, last = end, None
     while True:
         reply: Items = yield _query(table, tip, at, end, last)
         for span in map(read_span, reply.items):
-            if span.next < covered:
-                return Earlier.PRUNED
             found = _in_span(span.since(at).before(end), wanted)
             if found is not None:
                 return found
-            covered = min(covered, span.base)
-            if covered <= at:
+            if span.next >= uncovered:
+                uncovered = min(uncovered, span.base)
+            if uncovered <= at:
                 return Earlier.ABSENT
         if reply.last is None:
             return Earlier.PRUNED

@@ -1,9 +1,11 @@
 """Reading a stream, forward or backward, a page at a time, complete or saying where it stopped.
 
 The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need
-no further request, and what lies below its base is in calves. A calf may overlap the one after it or the Tip,
-so what has been passed is dropped by index. An item that leaves a hole means that the stream was pruned
-meanwhile, which the Tip read again must confirm; otherwise the hole is corruption.
+no further request, and what lies below its base is in calves. Every index below has a calf that holds it, but
+calves may overlap each other and the Tip: a prune that cuts a Tip gives it a base where a writer, which crashed or
+is slow, has put calves from before. So what has been passed is dropped by index, and the calf that holds an index
+is not always the last to begin at or before it. Where none does, the stream was pruned meanwhile, which the Tip
+read again must confirm; otherwise the hole is corruption.
 
 A read is a value: `Cursor`s can be kept and resumed.
 """
@@ -16,7 +18,7 @@ from epochal.errors import CorruptData
 from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, calf_key, read_span
 from epochal.plan.ops import Query, Steps
-from epochal.plan.values import number
+from epochal.plan.values import Key, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Cursor:
 
     Attributes:
         at: forward, the next index wanted; backward, the index after the next one wanted.
-        located: forward, a calf begins at `at`; otherwise the one that holds `at` must be found first.
+        located: forward, a calf should begin at `at`; otherwise the one that holds `at` must be found first.
     """
 
     tip: Tip
@@ -63,7 +65,7 @@ def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
 
 
 def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages]:
-    """One page more: at most one request, and one to explain a hole.
+    """One page more: one request, and others only to get round an overlap or to explain a hole.
 
     Args:
         limit: events wanted; more may come, since calves are read whole.
@@ -84,34 +86,47 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages
 
 
 def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
-    if cursor.located:
-        reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, forward=True, limit=limit)
-    else:
-        reply = yield _query(table, cursor, 0, cursor.at, forward=False, limit=1)
+    if not cursor.located:
+        return (yield from _holding(table, cursor))
+    reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
     spans: list[Span] = []
-    for item in reply.items:
-        span = read_span(item)
-        if not span.base <= cursor.at < span.next:
+    for span in map(read_span, reply.items):
+        if span.base > cursor.at:
             break
-        spans.append(span.since(cursor.at))
-        cursor = replace(cursor, at=span.next, located=True)
-    if not spans:
-        cursor = yield from _pruned_meanwhile(table, cursor)
-    return Pages(spans=tuple(spans), cursor=cursor)
+        if span.next > cursor.at:
+            spans.append(span.since(cursor.at))
+            cursor = replace(cursor, at=span.next)
+    return Pages(spans=tuple(spans), cursor=cursor if spans else replace(cursor, located=False))
+
+
+def _holding(table: str, cursor: Cursor) -> Steps[Pages]:
+    """The calf that holds the event wanted."""
+    last: Key | None = None
+    while True:
+        reply = yield _query(table, cursor, 0, cursor.at, forward=False, limit=1, after=last)
+        for span in map(read_span, reply.items):
+            if span.next > cursor.at:
+                passed = replace(cursor, at=span.next, located=True)
+                return Pages(spans=(span.since(cursor.at),), cursor=passed)
+        if reply.last is None:
+            return Pages(spans=(), cursor=(yield from _pruned_meanwhile(table, cursor)))
+        last = reply.last
 
 
 def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
-    reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit)
-    spans: list[Span] = []
-    for item in reply.items:
-        span = read_span(item)
-        if cursor.at_end or not span.base < cursor.at <= span.next:
-            break
-        spans.append(span.before(cursor.at).since(cursor.tip.low_water))
-        cursor = replace(cursor, at=spans[-1].base)
-    if not spans:
-        cursor = yield from _pruned_meanwhile(table, cursor)
-    return Pages(spans=tuple(spans), cursor=cursor)
+    last: Key | None = None
+    while True:
+        reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
+        spans: list[Span] = []
+        for span in map(read_span, reply.items):
+            if span.base < cursor.at <= span.next and not cursor.at_end:
+                spans.append(span.before(cursor.at).since(cursor.tip.low_water))
+                cursor = replace(cursor, at=spans[-1].base)
+        if spans:
+            return Pages(spans=tuple(spans), cursor=cursor)
+        if reply.last is None:
+            return Pages(spans=(), cursor=(yield from _pruned_meanwhile(table, cursor)))
+        last = reply.last
 
 
 def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Cursor]:
@@ -126,7 +141,14 @@ def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Cursor]:
 
 
 def _query(
-    table: str, cursor: Cursor, lowest: int, highest: int, *, forward: bool, limit: int | None
+    table: str,
+    cursor: Cursor,
+    lowest: int,
+    highest: int,
+    *,
+    forward: bool = True,
+    limit: int | None,
+    after: Key | None = None,
 ) -> Query:
     # A calf has at least one event, so no more calves than events are needed.
     return Query(
@@ -135,4 +157,5 @@ def _query(
         sort=("i", number(lowest), number(highest)),
         forward=forward,
         limit=limit,
+        after=after,
     )

@@ -1,0 +1,114 @@
+"""Several processes over one table, one request at a time, in an order that a test chooses.
+
+Each process is a thread that stops before every request until its turn comes, so ordinary blocking code is interleaved
+at exactly the points where a network would interleave it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+
+from epochal.plan.ops import Execute, Op, Reply
+
+Body = Callable[[Execute], None]
+"""What a process does, given its interpreter."""
+
+
+class Killed(BaseException):
+    """The process has died. Not an `Exception`, so that nothing it runs handles it."""
+
+
+class Process:
+    """A thread that runs only between two requests of its own."""
+
+    def __init__(self, name: str, execute: Execute, body: Body) -> None:
+        self.name = name
+        self.done = False
+        self.error: BaseException | None = None
+        self._execute = execute
+        self._go = threading.Semaphore(0)
+        self._stopped = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, args=(body,), daemon=True)
+        self._thread.start()
+        self._stopped.acquire()
+
+    def step(self) -> None:
+        """Perform the request that the process stands before, and run to the next, or to the end."""
+        self._go.release()
+        self._stopped.acquire()
+
+    def _perform(self, op: Op) -> Reply:
+        self._stopped.release()
+        self._go.acquire()
+        return self._execute(op)
+
+    def _run(self, body: Body) -> None:
+        try:
+            with suppress(Killed):
+                body(self._perform)
+        except BaseException as error:  # noqa: BLE001  it is raised again where the test can see it
+            self.error = error
+        self.done = True
+        self._stopped.release()
+
+
+def mortal(execute: Execute, requests: int | None) -> Execute:
+    """An interpreter whose process dies before the request that follows so many."""
+    left = requests
+
+    def perform(op: Op) -> Reply:
+        nonlocal left
+        if left is not None:
+            if left == 0:
+                raise Killed
+            left -= 1
+        return execute(op)
+
+    return perform
+
+
+def run(processes: Mapping[str, Process], choose: Callable[[list[str]], str]) -> list[str]:
+    """Let processes take turns until all are done; the order in which they did.
+
+    Raises whatever a process raised.
+    """
+    order = []
+    while waiting := [name for name, process in processes.items() if not process.done]:
+        name = choose(waiting)
+        order.append(name)
+        processes[name].step()
+    for process in processes.values():
+        if process.error is not None:
+            raise process.error
+    return order
+
+
+def every_order(run_in_order: Callable[[Callable[[list[str]], str]], None]) -> Iterator[int]:
+    """Run again and again, until every order in which processes can take turns has been taken; yields the count.
+
+    Depth first: each run repeats a prefix of the one before and takes the next branch at its end.
+    """
+    trail: list[tuple[int, int]] = []
+    count = 0
+    while True:
+        depth = 0
+
+        def choose(waiting: list[str]) -> str:
+            nonlocal depth
+            if depth == len(trail):
+                trail.append((0, len(waiting)))
+            taken, _ = trail[depth]
+            depth += 1
+            return waiting[taken]
+
+        run_in_order(choose)
+        count += 1
+        yield count
+        while trail and trail[-1][0] + 1 == trail[-1][1]:
+            trail.pop()
+        if not trail:
+            return
+        taken, width = trail[-1]
+        trail[-1] = (taken + 1, width)
