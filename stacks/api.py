@@ -21,7 +21,17 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.http.routes import ROUTES, Route
-from epochal.settings import BUCKET, INDEX_TABLE, PARTITIONS, REQUEST_SECONDS, TIPS_TABLE
+from epochal.settings import (
+    AGGREGATE_TYPES,
+    BUCKET,
+    INDEX_TABLE,
+    JOURNAL_SHARDS,
+    JOURNAL_TABLE,
+    PARTITIONS,
+    REQUEST_SECONDS,
+    SNAPSHOT_TABLE,
+    TIPS_TABLE,
+)
 from stacks.parts import grants
 from stacks.parts.functions import Code, Function, Layers, log_group
 from stacks.stages import Stage
@@ -71,10 +81,16 @@ class ApiStack(Stack):
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
         streams = {TIPS_TABLE: store.tips.table_name, BUCKET: store.bucket.bucket_name}
+        aggregates = {
+            JOURNAL_TABLE: store.journal.table_name,
+            SNAPSHOT_TABLE: store.snapshot.table_name,
+            AGGREGATE_TYPES: ",".join(stage.aggregate_types),
+            JOURNAL_SHARDS: str(stage.journal_shards),
+        }
         feed = {**streams, INDEX_TABLE: store.index.table_name, PARTITIONS: str(stage.partitions)}
         settings = {
-            "append": ("appends, prunes and deletes", streams, _append(store)),
-            "replay": ("reads streams", streams, _replay(store)),
+            "append": ("appends, prunes and deletes", {**streams, **aggregates}, _append(store)),
+            "replay": ("reads streams and aggregates", {**streams, **aggregates}, _replay(store)),
             "feed": ("reads the feed", feed, _feed(store)),
         }
         return {
@@ -150,6 +166,8 @@ def _scopes(stage: Stage, route: Route) -> list[str] | None:
 def _append(store: StoreStack) -> list[iam.PolicyStatement]:
     return [
         grants.on_table(store.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        grants.on_table(store.journal, "GetItem", "BatchGetItem", "PutItem"),
+        grants.on_table(store.snapshot, "GetItem", "PutItem", "UpdateItem"),
         *_bodies(store, "GetObject", "PutObject"),
         *grants.on_key(store.key, write=True),
     ]
@@ -157,14 +175,23 @@ def _append(store: StoreStack) -> list[iam.PolicyStatement]:
 
 def _replay(store: StoreStack) -> list[iam.PolicyStatement]:
     return [
-        grants.on_table(store.tips, "GetItem", "Query"),
-        *_bodies(store, "GetObject"),
-        *grants.on_key(store.key, write=False),
+        *_streams(store),
+        grants.on_table(store.journal, "BatchGetItem"),
+        grants.on_table(store.snapshot, "GetItem"),
     ]
 
 
 def _feed(store: StoreStack) -> list[iam.PolicyStatement]:
-    return [grants.on_table(store.index, "GetItem", "Query"), *_replay(store)]
+    return [grants.on_table(store.index, "GetItem", "Query"), *_streams(store)]
+
+
+def _streams(store: StoreStack) -> list[iam.PolicyStatement]:
+    """Reading streams, large bodies included."""
+    return [
+        grants.on_table(store.tips, "GetItem", "Query"),
+        *_bodies(store, "GetObject"),
+        *grants.on_key(store.key, write=False),
+    ]
 
 
 def _bodies(store: StoreStack, *actions: str) -> list[iam.PolicyStatement]:

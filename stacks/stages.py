@@ -17,7 +17,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
+from epochal.model.aggregates import AggregateTypes
+from epochal.settings import MAX_SHARDS, SHARDS
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
 FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer")
@@ -50,7 +53,12 @@ class Stage:
             a scope that is not here stands for itself, so that leaving one out opens nothing.
         partitions: partitions of the feed. Fixed at the first deployment; another number is a rebuild.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
-        existing_tips, existing_index: stream ARN of a retained table that is used, but not managed.
+        aggregate_types: types of aggregates that the API serves; with none it refuses them all.
+        journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
+            number it is not found.
+        existing_tips, existing_index, existing_snapshot: stream ARN of a retained table that is used, but not
+            managed.
+        existing_journal: ARN of such a table; it has no stream.
         existing_bucket: name of a retained bucket of bodies, likewise.
         tls_only: buckets refuse plain HTTP. Not for setting: only the embedded AWS goes without.
     """
@@ -78,8 +86,12 @@ class Stage:
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     partitions: int = 1
     alarm_topic: str = ""
+    aggregate_types: tuple[str, ...] = ()
+    journal_shards: int = SHARDS
     existing_tips: str = ""
     existing_index: str = ""
+    existing_journal: str = ""
+    existing_snapshot: str = ""
     existing_bucket: str = ""
     tls_only: bool = True
 
@@ -112,8 +124,20 @@ _PLACE: Final = r"[a-z0-9-]+:\d{12}"
 _KEY: Final = a_text(rf"({_ARN}:kms:{_PLACE}:key/\S+)?", "the ARN of a KMS key")
 _TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic")
 _STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
+_TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
 _WORD: Final = a_text(r"\S+", "text without spaces")
 _LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
+
+
+def _aggregate_types(value: object) -> tuple[str, ...]:
+    """Types that the library takes together: no two whose ids could be equal."""
+    types: tuple[str, ...] = a_list(_WORD)(value)
+    try:
+        AggregateTypes(types)
+    except InvalidInput as error:
+        raise ValueError(f"must be types of aggregates: {error.rule}") from None
+    return types
+
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
@@ -141,8 +165,12 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
         "partitions": a_number(1, 10_000),
         "alarm_topic": _TOPIC,
+        "aggregate_types": _aggregate_types,
+        "journal_shards": a_number(1, MAX_SHARDS),
         "existing_tips": _STREAM,
         "existing_index": _STREAM,
+        "existing_journal": _TABLE,
+        "existing_snapshot": _STREAM,
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )

@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
 from stacks.parts.buckets import private_bucket
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
@@ -24,7 +24,7 @@ BODIES: Final = "bodies/"
 
 
 class StoreStack(Stack):
-    """Tables `tips` and `index`, and the bucket."""
+    """Tables `tips`, `index`, `journal` and `snapshot`, and the bucket."""
 
     def __init__(self, scope: Construct, id_: str, *, stage: Stage, **stack: Any) -> None:
         super().__init__(scope, id_, **stack)
@@ -35,9 +35,20 @@ class StoreStack(Stack):
         self.index: Final = keyed_table(
             self, "Index", spec=INDEX, stage=stage, key=self.key, existing=stage.existing_index
         )
+        self.journal: Final = keyed_table(
+            self, "Journal", spec=JOURNAL, stage=stage, key=self.key, existing=stage.existing_journal
+        )
+        self.snapshot: Final = keyed_table(
+            self, "Snapshot", spec=SNAPSHOT, stage=stage, key=self.key, existing=stage.existing_snapshot
+        )
         self.bucket: Final = self._bucket(stage)
         CfnOutput(self, "TipsTable", value=self.tips.table_name, description="Table of streams")
         CfnOutput(self, "IndexTable", value=self.index.table_name, description="Table of the feed")
+        CfnOutput(self, "JournalTable", value=self.journal.table_name, description="Events of aggregates")
+        CfnOutput(self, "SnapshotTable", value=self.snapshot.table_name, description="Heads of aggregates")
+        CfnOutput(
+            self, "JournalShards", value=str(stage.journal_shards), description="Shards of aggregates' keys"
+        )
         CfnOutput(self, "BucketName", value=self.bucket.bucket_name, description="Bucket of large bodies")
 
     def _bucket(self, stage: Stage) -> s3.IBucket:

@@ -58,8 +58,8 @@ class WatchStack(Stack):
         self._watch_feed(feed)
         for name in (*api.functions, "indexer"):
             self._watch_function(name, stage.named(name))
-        for kind, table in (("tips", store.tips), ("index", store.index)):
-            self._watch_table(kind, table.table_name)
+        for kind in ("tips", "index", "journal", "snapshot"):
+            self._watch_table(kind, getattr(store, kind).table_name)
         self._watch_api(api.api.api_id)
 
     def _notify(self, topic_arn: str) -> SnsAction | None:

@@ -1,4 +1,7 @@
-"""The `replay` function's entry point: wiring, and one call. What it does is `epochal.http.reading`."""
+"""The `replay` function's entry point: wiring, and one call.
+
+What it does is `epochal.http.reading` and `epochal.http.aggregating`.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,31 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.links import S3Links
+from epochal.http.aggregating import replaying
 from epochal.http.gateway import serve
 from epochal.http.reading import operations
+from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 
 settings = Settings.from_environment(os.environ)
 s3 = lazily(s3_client)
+driver = Driver(execute=interpreter(dynamodb_client()), meter=Meter())
 streams = Streams(
-    driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()),
+    driver=driver,
     table=settings.tips_table,
     codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket)),
 )
+aggregates = AggregateStore(driver=driver, site=site_of(settings))
 
-handler = serve("replay", operations(streams, S3Links(s3, settings.bucket).download))
+handler = serve(
+    "replay",
+    {
+        **operations(streams, S3Links(s3, settings.bucket).download),
+        **replaying(aggregates, AggregateTypes(settings.aggregate_types)),
+    },
+)
 coldstart.over()

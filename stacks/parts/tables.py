@@ -2,7 +2,7 @@
 
 `TableV2`, always with a name of its own: a second region then is a property of this resource instead of a new
 table, and a table that outlived its stack can be found again. An existing table is referenced by its stream's
-ARN, which names the table as well.
+ARN, which names the table as well, or by its own where it needs no stream.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _TYPES = {
 def keyed_table(
     scope: Construct, id_: str, *, spec: TableSpec, stage: Stage, key: kms.IKey | None, existing: str = ""
 ) -> dynamodb.ITableV2:
-    """The table of `spec` in `stage`: made, or taken over where `existing` is a stream's ARN."""
+    """The table of `spec` in `stage`: made, or taken over where `existing` is its ARN or its stream's."""
     if existing:
         return dynamodb.TableV2.from_table_attributes(
             scope,
             id_,
             table_arn=existing.partition("/stream/")[0],
-            table_stream_arn=existing,
+            table_stream_arn=existing if spec.stream else None,
             encryption_key=key,
         )
     return dynamodb.TableV2(

@@ -16,13 +16,16 @@ from urllib.parse import quote
 from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
-from epochal.http import feeding, reading, writing
+from epochal.http import aggregating, feeding, reading, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -87,9 +90,10 @@ class Answer:
 
 @dataclass
 class Api:
-    """Three functions over one pair of tables and one bucket. `around` may put faults between them."""
+    """Three functions over the tables of a deployment and one bucket. `around` may put faults between them."""
 
     partitions: int = 1
+    types: tuple[str, ...] = ("order", "user-account")
     around: Callable[[Execute], Execute] = lambda execute: execute
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
@@ -99,8 +103,20 @@ class Api:
     def __post_init__(self) -> None:
         reader = FeedReader(driver=self.driver, table=INDEX.kind, streams=self.streams)
         self.handlers: dict[str, Handler] = {
-            "append": serve("append", writing.operations(self.streams, upload)),
-            "replay": serve("replay", reading.operations(self.streams, download)),
+            "append": serve(
+                "append",
+                {
+                    **writing.operations(self.streams, upload),
+                    **aggregating.appending(self.aggregates, AggregateTypes(self.types)),
+                },
+            ),
+            "replay": serve(
+                "replay",
+                {
+                    **reading.operations(self.streams, download),
+                    **aggregating.replaying(self.aggregates, AggregateTypes(self.types)),
+                },
+            ),
             "feed": serve("feed", feeding.operations(reader, self.partitions, download)),
         }
 
@@ -116,9 +132,14 @@ class Api:
         return Streams(driver=self.driver, table=TIPS.kind, codec=BodyCodec(bodies=self.bodies))
 
     @property
+    def aggregates(self) -> AggregateStore:
+        site = site_of(Settings(journal_table=JOURNAL.kind, snapshot_table=SNAPSHOT.kind))
+        return AggregateStore(driver=self.driver, site=site)
+
+    @property
     def stored(self) -> list[Item]:
-        """Everything in both tables."""
-        return [*self.tables.items(TIPS.kind), *self.tables.items(INDEX.kind)]
+        """Everything in all tables."""
+        return [item for spec in (TIPS, INDEX, JOURNAL, SNAPSHOT) for item in self.tables.items(spec.kind)]
 
     def index(self) -> None:
         """Let the indexer see what has been written since it last did."""

@@ -170,3 +170,19 @@ def test_names_of_streams_and_contents_are_not_logged(api: Api, capsys: pytest.C
     api.call("POST", "/streams/Person-secret/events", {"events": [{"type": "A", "secret": "secret"}]})
     api.call("GET", "/streams/Person-other-secret")
     assert "Person" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/streams/Cat-1\n", 400),
+        ("/streams/Cat-1/events\n", 404),
+        ("/aggregates/order/1\n", 400),
+        ("/health\n", 404),
+    ],
+)
+def test_a_line_break_at_the_end_of_a_path_is_part_of_it(path: str, status: int) -> None:
+    """Or a policy that denies a path would be evaded by another spelling of it."""
+    api = Api()
+    api.append("Cat-1", "A")
+    assert api.call("GET", path).status == status

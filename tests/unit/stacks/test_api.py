@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from epochal.http.routes import ROUTES, Route
-from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS
+from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
 FUNCTION = "AWS::Lambda::Function"
+AGGREGATES = {
+    "EPOCHAL_JOURNAL_TABLE",
+    "EPOCHAL_SNAPSHOT_TABLE",
+    "EPOCHAL_AGGREGATE_TYPES",
+    "EPOCHAL_JOURNAL_SHARDS",
+}
 ISSUER = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": ["epochal"]}
 
 
@@ -139,11 +145,29 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         for name in ("append", "replay", "feed", "indexer")
     }
     assert told == {
-        "append": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET"},
-        "replay": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET"},
+        "append": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", *AGGREGATES},
+        "replay": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", *AGGREGATES},
         "feed": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
         "indexer": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
     }
+
+
+@pytest.mark.parametrize("name", ["append", "replay"])
+def test_a_function_reads_back_the_types_and_shards_that_the_stage_says(
+    synthesise: Synthesise, name: str
+) -> None:
+    deployment = synthesise(aggregate_types=["order", "user-account"], journal_shards=8)
+    variables = function_of(deployment, name)["Environment"]["Variables"]
+    told = {key: value for key, value in variables.items() if isinstance(value, str)}
+    settings = Settings.from_environment(told)
+    assert settings.aggregate_types == ("order", "user-account")
+    assert settings.journal_shards == 8
+
+
+def test_with_no_types_a_function_reads_back_none(synthesise: Synthesise) -> None:
+    variables = function_of(synthesise(), "append")["Environment"]["Variables"]
+    told = {key: value for key, value in variables.items() if isinstance(value, str)}
+    assert Settings.from_environment(told).aggregate_types == ()
 
 
 @pytest.mark.parametrize("name", sorted({route.function for route in ROUTES} | {"indexer"}))

@@ -32,8 +32,10 @@ def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
     for alarm in alarms:
         name = alarm["Properties"]["AlarmName"].removeprefix("epochal-prod-")
         general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
-        general = re.sub(r"^(tips|index)-reads-throttled$", "<table>-reads-throttled", general)
-        general = re.sub(r"^(tips|index)-(writes-throttled)$", r"-\2", general)
+        general = re.sub(
+            r"^(tips|index|journal|snapshot)-reads-throttled$", "<table>-reads-throttled", general
+        )
+        general = re.sub(r"^(tips|index|journal|snapshot)-(writes-throttled)$", r"-\2", general)
         assert f"`{general}`" in GUIDE, name
 
 

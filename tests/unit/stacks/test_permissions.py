@@ -26,10 +26,22 @@ EXPECTED: dict[str, Allowed] = {
         ("dynamodb:PutItem", "tips"),
         ("dynamodb:UpdateItem", "tips"),
         ("dynamodb:DeleteItem", "tips"),
+        ("dynamodb:GetItem", "journal"),
+        ("dynamodb:BatchGetItem", "journal"),
+        ("dynamodb:PutItem", "journal"),
+        ("dynamodb:GetItem", "snapshot"),
+        ("dynamodb:PutItem", "snapshot"),
+        ("dynamodb:UpdateItem", "snapshot"),
         *READ_BODIES,
         ("s3:PutObject", "bodies/*"),
     },
-    "replay": {*OWN_LOG, *READ_TIPS, *READ_BODIES},
+    "replay": {
+        *OWN_LOG,
+        *READ_TIPS,
+        *READ_BODIES,
+        ("dynamodb:BatchGetItem", "journal"),
+        ("dynamodb:GetItem", "snapshot"),
+    },
     "feed": {
         *OWN_LOG,
         *READ_TIPS,
@@ -103,7 +115,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Action"] == "lambda:InvokeFunction"
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
-        assert re.fullmatch(r"/\*/\*/(streams|feed|bodies|health).*", path)
+        assert re.fullmatch(r"/\*/\*/(streams|aggregates|feed|bodies|health).*", path)
 
 
 def allowed(deployment: Deployment, name: str) -> Allowed:
@@ -144,6 +156,8 @@ def plainly(resource: Any) -> str:
         (r"GetAttTips\w+StreamArn", "stream of tips"),
         (r"GetAttTips\w+Arn", "tips"),
         (r"GetAttIndex\w+Arn", "index"),
+        (r"GetAttJournal\w+Arn", "journal"),
+        (r"GetAttSnapshot\w+Arn", "snapshot"),
         (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),
         (r"GetAttBodies\w+Arn", "bodies"),
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),

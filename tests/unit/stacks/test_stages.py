@@ -106,7 +106,16 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("alarm_topic", "alarms"),
         ("existing_tips", STREAM.partition("/stream/")[0]),
         ("existing_index", "epochal-prod-index"),
+        ("existing_journal", "epochal-prod-journal"),
+        ("existing_journal", STREAM),
+        ("existing_snapshot", STREAM.partition("/stream/")[0]),
         ("existing_bucket", "Not_A_Bucket"),
+        ("aggregate_types", "order"),
+        ("aggregate_types", ["order,account"]),
+        ("aggregate_types", [""]),
+        ("aggregate_types", ["user", "user-account"]),
+        ("journal_shards", 0),
+        ("journal_shards", 10_001),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
@@ -22,7 +22,7 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 
 
-@pytest.mark.parametrize("spec", [TIPS, INDEX], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", [TIPS, INDEX, JOURNAL, SNAPSHOT], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
@@ -32,7 +32,10 @@ def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
         {"AttributeName": spec.sort.name if spec.sort else None, "KeyType": "RANGE"},
     ]
-    assert kinds == {each.name: each.type for each in (spec.partition, spec.sort) if each}
+    keyed = [*spec.indexes, spec]
+    assert kinds == {key.name: key.type for each in keyed for key in (each.partition, each.sort) if key}
+    found = table.get("GlobalSecondaryIndexes", [])
+    assert {each["IndexName"] for each in found} == {index.name for index in spec.indexes}
     assert table.get("StreamSpecification") == ({"StreamViewType": "NEW_IMAGE"} if spec.stream else None)
     ttl = {"AttributeName": spec.ttl, "Enabled": True} if spec.ttl else None
     assert table.get("TimeToLiveSpecification") == ttl
@@ -63,12 +66,14 @@ def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: st
     assert {table["Properties"]["TableName"] for table in tables} == {
         f"epochal-{stage}-tips",
         f"epochal-{stage}-index",
+        f"epochal-{stage}-journal",
+        f"epochal-{stage}-snapshot",
     }
 
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
     tables = synthesise("prod").of_type("store", TABLE).values()
-    assert len(tables) == 2
+    assert len(tables) == 4
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
@@ -161,6 +166,8 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
     stage = synthesise(
         existing_tips=STREAM,
         existing_index=STREAM.replace("kept", "kept-index"),
+        existing_journal=STREAM.partition("/stream/")[0].replace("kept", "kept-journal"),
+        existing_snapshot=STREAM.replace("kept", "kept-snapshot"),
         existing_bucket="kept-bodies",
     )
     assert stage["store"].to_json().get("Resources", {}) == {}
@@ -170,19 +177,30 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
     assert variables["EPOCHAL_TIPS_TABLE"] == "kept"
     assert variables["EPOCHAL_INDEX_TABLE"] == "kept-index"
     assert variables["EPOCHAL_BUCKET"] == "kept-bodies"
+    variables = stage.named("api", "AWS::Lambda::Function", "Append")["Properties"]["Environment"][
+        "Variables"
+    ]
+    assert variables["EPOCHAL_JOURNAL_TABLE"] == "kept-journal"
+    assert variables["EPOCHAL_SNAPSHOT_TABLE"] == "kept-snapshot"
 
 
 @pytest.mark.parametrize("stage", ["dev", "prod"])
 def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, stage: str) -> None:
     """Another id is another resource: an update would make new tables, and the import recipe would fail."""
     deployment = synthesise(stage)
-    assert set(deployment.of_type("store", TABLE)) == {"Tips709593E6", "Index4A79713B"}
+    assert set(deployment.of_type("store", TABLE)) == {
+        "Tips709593E6",
+        "Index4A79713B",
+        "JournalAE8C44B2",
+        "Snapshot86FBE57A",
+    }
     assert set(deployment.of_type("store", BUCKET)) == {"Bodies3FF2AA63"}
 
 
 def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
-    assert {"TipsTable", "IndexTable", "BucketName"} <= set(store)
+    assert {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable", "BucketName"} <= set(store)
+    assert store["JournalShards"]["Value"] == "64"
     assert {"ApiUrl", "ApiId"} <= set(api)
 
 

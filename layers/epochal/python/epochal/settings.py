@@ -16,11 +16,22 @@ LAMBDA_PYTHON = "3.13"
 
 TIPS_TABLE = "EPOCHAL_TIPS_TABLE"
 INDEX_TABLE = "EPOCHAL_INDEX_TABLE"
+JOURNAL_TABLE = "EPOCHAL_JOURNAL_TABLE"
+SNAPSHOT_TABLE = "EPOCHAL_SNAPSHOT_TABLE"
 BUCKET = "EPOCHAL_BUCKET"
 PARTITIONS = "EPOCHAL_PARTITIONS"
+AGGREGATE_TYPES = "EPOCHAL_AGGREGATE_TYPES"
+JOURNAL_SHARDS = "EPOCHAL_JOURNAL_SHARDS"
 
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
+
+SHARDS = 64
+"""Shards of aggregates where nobody says otherwise: the default of event-store-adapter's libraries, which may
+share the tables."""
+
+MAX_SHARDS = 10_000
+"""A shard is one value of a partition key: far more than this spread nothing any further."""
 
 REQUEST_SECONDS = 25.0
 """Every HTTP request, its retries included, ends within this (DESIGN §5.16): API Gateway gives up at 30."""
@@ -38,22 +49,47 @@ class Settings:
         index_table: table of epochs, marks and reader checkpoints.
         bucket: bucket of bodies too large for an item.
         partitions: partitions of the feed of the `tips` source, 1 to 10,000.
+        journal_table: events of aggregates.
+        snapshot_table: their heads, and kept copies of their snapshots.
+        aggregate_types: the types that are served, in the environment separated by commas.
+        journal_shards: shards of each type's partition keys, 1 to 10,000. They belong to the tables: with another
+            number nothing that is stored is found.
     """
 
     tips_table: str = ""
     index_table: str = ""
     bucket: str = ""
     partitions: int = 1
+    journal_table: str = ""
+    snapshot_table: str = ""
+    aggregate_types: tuple[str, ...] = ()
+    journal_shards: int = SHARDS
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings, or raise `InvalidInput` naming the variable that does not parse."""
-        count = environment.get(PARTITIONS, "1")
-        if not (count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS):
-            raise InvalidInput(PARTITIONS, f"must be a whole number from 1 to {MAX_PARTITIONS:,}")
         return cls(
             tips_table=environment.get(TIPS_TABLE, ""),
             index_table=environment.get(INDEX_TABLE, ""),
             bucket=environment.get(BUCKET, ""),
-            partitions=int(count),
+            partitions=_number(environment, PARTITIONS, 1, MAX_PARTITIONS),
+            journal_table=environment.get(JOURNAL_TABLE, ""),
+            snapshot_table=environment.get(SNAPSHOT_TABLE, ""),
+            aggregate_types=_names(environment, AGGREGATE_TYPES),
+            journal_shards=_number(environment, JOURNAL_SHARDS, SHARDS, MAX_SHARDS),
         )
+
+
+def _number(environment: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = environment.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise InvalidInput(name, f"must be a whole number from 1 to {most:,}")
+    return int(text)
+
+
+def _names(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = environment.get(name, "")
+    names = tuple(text.split(",")) if text else ()
+    if any(not each or each != each.strip() for each in names):
+        raise InvalidInput(name, "must be names separated by commas, without spaces")
+    return names

@@ -5,8 +5,11 @@
     fields, document, query, preconditions, events      parsing: every refusal names the field and the rule
     commands     what each operation asks for
     views        events, states and pages as JSON
+    locks        preconditions of aggregates
+    room         how much fits an answer
     problems     every error as an RFC 9457 document
     writing, reading, feeding      the operations themselves
+    aggregating, aggregate_commands, aggregate_views      the same for aggregates
     gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
     openapi      the same tables as an OpenAPI document
 

@@ -74,6 +74,21 @@ def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
     return fields[name]
 
 
+def json_body(node: Node) -> bytes:
+    """A value as it is stored: compact UTF-8, its numbers exact."""
+    try:
+        return json.dumps(node.value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(node.name, "must hold Unicode text without lone surrogates") from error
+
+
+def moment(node: Node) -> str:
+    """A time in ISO 8601, as it was written."""
+    text = node.text(64)
+    parse_time(text, node.name)
+    return text
+
+
 def _type(node: Node, fields: Mapping[str, Node]) -> str:
     return required(node, fields, "type").text(MAX_TYPE_BYTES)
 
@@ -85,15 +100,8 @@ def _body(fields: Mapping[str, Node], *names: str) -> Body:
     if len(given) > 1:
         raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
     if given[0] is fields.get(names[0]):
-        return _json(given[0])
+        return json_body(given[0])
     return given[0].base64() if given[0] is fields.get(names[1]) else _claim(given[0])
-
-
-def _json(node: Node) -> bytes:
-    try:
-        return json.dumps(node.value)
-    except UnicodeEncodeError as error:
-        raise InvalidInput(node.name, "must hold Unicode text without lone surrogates") from error
 
 
 def _claim(node: Node) -> Claim:
@@ -107,11 +115,7 @@ def _claim(node: Node) -> Claim:
 
 
 def _timestamp(fields: Mapping[str, Node]) -> str | None:
-    if "timestamp" not in fields:
-        return None
-    text = fields["timestamp"].text(64)
-    parse_time(text, fields["timestamp"].name)
-    return text
+    return moment(fields["timestamp"]) if "timestamp" in fields else None
 
 
 def _id(fields: Mapping[str, Node], name: str) -> str | None:

@@ -47,6 +47,19 @@ def etag(token: Token) -> str:
 
 def precondition(request: Request, in_body: Node | None = None) -> Precondition:
     """The writer's expectation, wherever it stands; `ANY` where it stands nowhere."""
+    in_headers = headers(request, in_body)
+    if in_headers is not None:
+        expected = in_headers if isinstance(in_headers, Expected) else parse_token(in_headers, "If-Match")
+        return Precondition(expected=expected, in_header=True)
+    return Precondition() if in_body is None else Precondition(expected=in_document(in_body))
+
+
+def headers(request: Request, in_body: Node | None) -> Expected | str | None:
+    """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
+
+    Raises:
+        InvalidInput: the expectation stands in more than one place, or is malformed.
+    """
     if_match, if_none_match = request.header("If-Match"), request.header("If-None-Match")
     given = [
         name
@@ -55,17 +68,20 @@ def precondition(request: Request, in_body: Node | None = None) -> Precondition:
     ]
     if len(given) > 1:
         raise InvalidInput(given[-1], f"may not be given together with {given[0]}")
-    if if_match is not None:
-        return Precondition(expected=_if_match(if_match), in_header=True)
+    if if_none_match not in (None, "*"):
+        raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
     if if_none_match is not None:
-        if if_none_match != "*":
-            raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
-        return Precondition(expected=NO_STREAM, in_header=True)
-    return Precondition() if in_body is None else Precondition(expected=_expected(in_body))
+        return NO_STREAM
+    return None if if_match is None else _if_match(if_match)
 
 
 def unchanged(request: Request, token: Token) -> bool:
-    """Whether `If-None-Match` names the state that `token` does (weak comparison, as RFC 9110 asks)."""
+    """Whether `If-None-Match` names the state that `token` does."""
+    return is_named(request, token.text())
+
+
+def is_named(request: Request, tag: str) -> bool:
+    """Whether `If-None-Match` names the ETag `tag`, given without quotes (weak comparison, as RFC 9110 asks)."""
     value = request.header("If-None-Match")
     if value is None:
         return False
@@ -73,21 +89,22 @@ def unchanged(request: Request, token: Token) -> bool:
         return True
     if not _TAGS.fullmatch(value):
         raise InvalidInput("If-None-Match", "must be * or a list of ETags in double quotes")
-    return token.text() in _EACH.findall(value)
+    return tag in _EACH.findall(value)
 
 
-def _if_match(value: str) -> ExpectedVersion:
-    if value == "*":
-        return STREAM_EXISTS
-    match = _EACH.fullmatch(value)
-    if match is None:
-        raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
-    return parse_token(match[1], "If-Match")
-
-
-def _expected(node: Node) -> ExpectedVersion:
+def in_document(node: Node) -> Expected | AtVersion:
+    """An expectation in a body: a version, or a word."""
     if isinstance(node.value, str) and node.value in EXPECTATIONS:
         return Expected(node.value)
     if not isinstance(node.value, int) or isinstance(node.value, bool):
         raise InvalidInput(node.name, f"must be a version or one of {', '.join(EXPECTATIONS)}")
     return AtVersion(version=node.whole(0, MAX_VERSION))
+
+
+def _if_match(value: str) -> Expected | str:
+    if value == "*":
+        return STREAM_EXISTS
+    match = _EACH.fullmatch(value)
+    if match is None:
+        raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
+    return match[1]

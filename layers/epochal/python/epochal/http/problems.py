@@ -1,8 +1,8 @@
 """Every error as a problem document (RFC 9457).
 
 `type` is a stable name, `title` says the same to people, `detail` says what happened this time. `field` and `rule` name
-what was refused, `version` where a stream stands. `instance` carries the correlation id, under which the logs say more:
-a problem never shows a trace, a table's name or what AWS answered.
+what was refused, `version` where a stream or aggregate stands. `instance` carries the correlation id, under which the
+logs say more: a problem never shows a trace, a table's name or what AWS answered.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def _kind(name: str, title: str, status: int) -> Kind:
 INVALID_INPUT: Final = _kind("invalid-input", "The request breaks a rule; nothing was written", 400)
 ROUTE_NOT_FOUND: Final = _kind("route-not-found", "There is no such operation", 404)
 STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 404)
+AGGREGATE_NOT_FOUND: Final = _kind("aggregate-not-found", "There is no such aggregate", 404)
 PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
 METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
 VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
@@ -66,6 +67,7 @@ KINDS: Final = (
     INVALID_INPUT,
     ROUTE_NOT_FOUND,
     STREAM_NOT_FOUND,
+    AGGREGATE_NOT_FOUND,
     PARTITION_NOT_FOUND,
     METHOD_NOT_ALLOWED,
     VERSION_CONFLICT,

@@ -60,6 +60,27 @@ ROUTES: Final = (
     Route(
         method="GET", path="/streams/{stream}/events", function="replay", operation="readEvents", scope="read"
     ),
+    Route(
+        method="POST",
+        path="/aggregates/{type}/{id}/events",
+        function="append",
+        operation="appendToAggregate",
+        scope="append",
+    ),
+    Route(
+        method="GET",
+        path="/aggregates/{type}/{id}",
+        function="replay",
+        operation="readAggregate",
+        scope="read",
+    ),
+    Route(
+        method="GET",
+        path="/aggregates/{type}/{id}/events",
+        function="replay",
+        operation="readAggregateEvents",
+        scope="read",
+    ),
     Route(method="GET", path="/health", function="replay", operation="checkHealth", scope="read"),
     Route(method="GET", path="/feed", function="feed", operation="listPartitions", scope="feed"),
     Route(method="GET", path="/feed/{partition}", function="feed", operation="readFeed", scope="feed"),

@@ -1,36 +1,27 @@
 """What the API answers with: events, states, pages and outcomes as JSON text.
 
-An answer must fit what a Lambda function may return, 6 MB with every quote and backslash of its text escaped once more;
-`RESPONSE_BYTES` of that are filled. A page ends where the next event would pass them. One event alone may go up to
-`LARGEST`; beyond that it is given without its bodies and marked `omitted`, so that what follows it can still be read.
+A page ends where the next event has no room (`room`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
-from simplejson import RawJSON
-
-from epochal.codec.json import dumps
 from epochal.feed.results import FeedItem, FeedPage
 from epochal.http import bodies
 from epochal.http.bodies import Link
+from epochal.http.room import Room, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
 from epochal.plan.units import Units
-from epochal.settings import RESPONSE_BYTES
 from epochal.store.results import Page, Pruned, StreamState
-
-LARGEST: Final = 5_500_000
-"""Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
 
 
 def appended(stream: str, outcome: Appended, units: Units) -> str:
     """The answer to an append."""
-    return _text(
+    return text_of(
         {
             "stream": stream,
             "first": outcome.first,
@@ -43,7 +34,7 @@ def appended(stream: str, outcome: Appended, units: Units) -> str:
 
 def state(found: StreamState, link: Link, *, events: bool) -> str:
     """A stream's Tip, with the events that it carries if wanted."""
-    room = _Room()
+    room = Room()
     view: dict[str, Any] = {
         "stream": found.stream,
         "version": found.version,
@@ -53,19 +44,19 @@ def state(found: StreamState, link: Link, *, events: bool) -> str:
     }
     if events:
         view["events"] = [room.put(_event(event, link), _frame(event)) for event in found.events]
-    return _text(view)
+    return text_of(view)
 
 
 def page(stream: str, found: Page, link: Link) -> str:
     """A page of events; it ends earlier than `found` where the answer is full."""
-    room, shown, following = _Room(), list[Any](), found.next
+    room, shown, following = Room(), list[Any](), found.next
     for event in found.events:
         view = room.fit(_event(event, link)) if shown else room.put(_event(event, link), _frame(event))
         if view is None:
             following = event.index
             break
         shown.append(view)
-    return _text(
+    return text_of(
         {
             "stream": stream,
             "version": found.version,
@@ -78,7 +69,7 @@ def page(stream: str, found: Page, link: Link) -> str:
 
 def pruned(stream: str, outcome: Pruned) -> str:
     """The answer to a pruning or a deletion."""
-    return _text(
+    return text_of(
         {
             "stream": stream,
             "lowWater": outcome.low_water,
@@ -90,13 +81,13 @@ def pruned(stream: str, outcome: Pruned) -> str:
 
 def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> str:
     """The feed's partitions and how far each has got."""
-    return _text({"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]})
+    return text_of({"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]})
 
 
 def feed(partition: int, found: FeedPage, link: Link, *, data: bool) -> str:
     """A page of the feed. It cannot end early, so what has no room comes without its event."""
-    room = _Room()
-    return _text(
+    room = Room()
+    return text_of(
         {
             "partition": partition,
             "items": [_item(item, room, link, data=data) for item in found.items],
@@ -106,32 +97,7 @@ def feed(partition: int, found: FeedPage, link: Link, *, data: bool) -> str:
     )
 
 
-class _Room:
-    """How much of an answer is left."""
-
-    def __init__(self) -> None:
-        self._used = 0
-
-    def fit(self, view: dict[str, Any]) -> Any | None:
-        """The view, if it has room."""
-        text = _text(view)
-        size = _size(text)
-        if self._used + size > RESPONSE_BYTES:
-            return None
-        self._used += size
-        return RawJSON(text)
-
-    def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
-        """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
-        text = _text(view)
-        size = _size(text)
-        if size > (RESPONSE_BYTES - self._used if self._used else LARGEST):
-            return {**frame, "omitted": True}
-        self._used += size
-        return RawJSON(text)
-
-
-def _item(item: FeedItem, room: _Room, link: Link, *, data: bool) -> Any:
+def _item(item: FeedItem, room: Room, link: Link, *, data: bool) -> Any:
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if not data:
         return frame
@@ -173,12 +139,3 @@ def _unfold(unfold: RecordedUnfold, link: Link) -> dict[str, Any]:
 
 def _unfold_frame(unfold: RecordedUnfold) -> dict[str, Any]:
     return {"version": unfold.version, "type": unfold.type, "timestamp": unfold.timestamp}
-
-
-def _text(value: Any) -> str:
-    return dumps(value).decode()
-
-
-def _size(text: str) -> int:
-    """Bytes of the text inside a function's answer, where it stands as a JSON string."""
-    return len(json.dumps(text, ensure_ascii=False).encode())

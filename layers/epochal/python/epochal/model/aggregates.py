@@ -60,6 +60,8 @@ class AggregateTypes:
 
     def id(self, kind: str, value: str) -> AggregateId:
         """The id of an aggregate of a registered type; raises `InvalidInput` for any other."""
+        if not self._types:
+            raise InvalidInput("type", "no type of aggregate is registered")
         if kind not in self._types:
             raise InvalidInput("type", f"{kind!r} is not registered")
         return aggregate_id(kind, value)

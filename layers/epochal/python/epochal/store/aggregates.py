@@ -18,6 +18,7 @@ from epochal.codec.wrapped import WRAPPED, PayloadFormat
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
 from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, read
 from epochal.layout.journal.items import Head, StoredEvent
+from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.reading import Stretch, Via, events
 from epochal.layout.journal.retention import Retention, retire
 from epochal.layout.journal.writes import Batch, Site
@@ -31,6 +32,7 @@ from epochal.model.aggregates import (
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Steps
+from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
@@ -65,6 +67,12 @@ class Replay:
 
     snapshot: AggregateSnapshot
     events: tuple[RecordedAggregateEvent, ...]
+
+
+def site_of(settings: Settings) -> Site:
+    """The tables of a deployment."""
+    keys = KeyResolver(shards=settings.journal_shards)
+    return Site(journal=settings.journal_table, snapshot=settings.snapshot_table, keys=keys)
 
 
 def number_in(data: bytes) -> int | None:
@@ -146,6 +154,10 @@ class AggregateStore:
         """Append one event with the state it leads to; without a lock it is the aggregate's first."""
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 
+    def lock(self, aggregate: AggregateId) -> Lock | None:
+        """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
+        return self.driver.run(self._lock(aggregate))
+
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
         """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
         return self.driver.run(self._snapshot(aggregate))
@@ -171,6 +183,10 @@ class AggregateStore:
         seconds = self.now() // 1_000_000_000
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
 
+    def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:
+        head = yield from read(self.site, aggregate)
+        return (yield from base_of(self.site, head, aggregate)).lock
+
     def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
         head = yield from read(self.site, aggregate)
         if head is None:
@@ -178,17 +194,18 @@ class AggregateStore:
         base = yield from base_of(self.site, head, aggregate)
         lock = base.lock or Lock(version=head.version, seq_nr=0)
         _, data = self.payloads.unwrap(head.payload)
-        return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=self._folded(head, data), lock=lock)
+        seq_nr = self._folded(head, data)
+        if seq_nr > lock.seq_nr:
+            raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
+        return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=seq_nr, lock=lock)
 
     def _replay(self, aggregate: AggregateId) -> Steps[Replay | None]:
         snapshot = yield from self._snapshot(aggregate)
         if snapshot is None:
             return None
         stretch = Stretch(aggregate=aggregate, first=snapshot.seq_nr + 1, last=snapshot.lock.seq_nr)
-        if stretch.count < 0 or snapshot.seq_nr > snapshot.lock.seq_nr:
-            raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
         found = yield from events(self.site, stretch, self.via)
-        return Replay(snapshot=snapshot, events=tuple(self._recorded(aggregate, each) for each in found))
+        return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 
     def _events_after(
         self, aggregate: AggregateId, seq_nr: int, limit: int | None
@@ -199,7 +216,7 @@ class AggregateStore:
         found = yield from events(
             self.site, Stretch(aggregate=aggregate, first=seq_nr + 1, last=last), self.via
         )
-        return [self._recorded(aggregate, each) for each in found]
+        return [self.recorded(aggregate, each) for each in found]
 
     def _folded(self, head: Head, data: bytes) -> int:
         """What the snapshot has folded in; where another library wrote it, it must say so itself."""
@@ -227,7 +244,8 @@ class AggregateStore:
             raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
         return payload
 
-    def _recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+    def recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+        """An event as readers get it."""
         kind, data = self.payloads.unwrap(event.payload)
         return RecordedAggregateEvent(
             aggregate=aggregate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -11,8 +11,8 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_tables() -> MemoryTables:
-    """Empty tables of every layout, each named by its kind (`tips`, `index`)."""
-    return MemoryTables({spec.kind: spec for spec in (TIPS, INDEX)})
+    """Empty tables of a deployment, each named by its kind (`tips`, `index`, `journal`, `snapshot`)."""
+    return MemoryTables({spec.kind: spec for spec in (TIPS, INDEX, JOURNAL, SNAPSHOT)})
 
 
 def memory_streams(tables: MemoryTables | None = None) -> Streams:

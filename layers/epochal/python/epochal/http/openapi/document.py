@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from epochal.http.message import JSON, PROBLEM
-from epochal.http.openapi.operations import ALWAYS, OPERATIONS, Operation
+from epochal.http.openapi.operation import ALWAYS, Operation
+from epochal.http.openapi.operations import OPERATIONS
 from epochal.http.openapi.schemas import components
 from epochal.http.openapi.shapes import Schema, ref
 from epochal.http.openapi.shapes import text as text_schema

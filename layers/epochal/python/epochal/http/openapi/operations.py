@@ -3,75 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from epochal.http import problems
-from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT
+from epochal.http.commands import MAX_WAIT
+from epochal.http.openapi.aggregates import AGGREGATE_OPERATIONS
+from epochal.http.openapi.operation import (
+    LIMIT,
+    MEGABYTES,
+    NO_CACHE,
+    TAKES_JSON,
+    Operation,
+    header,
+    parameter,
+)
 from epochal.http.openapi.schemas import CHECKPOINT, STREAM
-from epochal.http.openapi.shapes import Schema, flag, text, whole
-from epochal.http.problems import Kind
+from epochal.http.openapi.shapes import flag, text, whole
 from epochal.layout.tips.once import WINDOW_SECONDS
 from epochal.model.versions import MAX_VERSION
-from epochal.settings import RESPONSE_BYTES
 
-Parameter = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One operation.
-
-    Attributes:
-        takes, gives: names of the schemas of the request's and the answer's body.
-        headers: of the answer.
-        fails: kinds of problem besides those of every operation.
-    """
-
-    summary: str
-    description: str
-    gives: str
-    takes: str | None = None
-    status: int = 200
-    parameters: tuple[Parameter, ...] = ()
-    headers: Mapping[str, Schema] = field(default_factory=dict)
-    not_modified: bool = False
-    fails: tuple[Kind, ...] = ()
-
-
-ALWAYS: Final = (
-    problems.INVALID_INPUT,
-    problems.ROUTE_NOT_FOUND,
-    problems.METHOD_NOT_ALLOWED,
-    problems.INTERNAL,
-    problems.CORRUPT_DATA,
-    problems.UNAVAILABLE,
-    problems.NOT_DEPLOYED,
-)
-"""Problems that any operation may answer with."""
-
-_TAKES_JSON: Final = (problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA)
-_MEGABYTES: Final = RESPONSE_BYTES // 1024**2
-
-
-def _parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
-    description = schema["description"]
-    inner = {key: value for key, value in schema.items() if key != "description"}
-    return {"name": name, "in": where, "required": required, "description": description, "schema": inner}
-
-
-def _header(name: str, description: str, **more: Any) -> Parameter:
-    return _parameter("header", name, text(description, **more))
-
-
-_STREAM: Final = _parameter("path", "stream", STREAM, required=True)
+_STREAM: Final = parameter("path", "stream", STREAM, required=True)
 _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
-_IF_MATCH: Final = _header(
+_IF_MATCH: Final = header(
     "If-Match",
     'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
 )
-_IF_NONE_MATCH_ANY: Final = _header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
-_LIMIT: Final = whole("", 1, MAX_LIMIT, default=DEFAULT_LIMIT)
+_IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "appendEvents": Operation(
@@ -82,7 +39,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             _STREAM,
             _IF_MATCH,
             _IF_NONE_MATCH_ANY,
-            _header(
+            header(
                 "Idempotency-Key",
                 "Repeats of the request with the same key and content are answered like the first: for "
                 f"{WINDOW_SECONDS // 3600} hours, and longer where a version was expected.",
@@ -95,7 +52,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         gives="Appended",
         headers=_ETAG,
         fails=(
-            *_TAKES_JSON,
+            *TAKES_JSON,
             problems.VERSION_CONFLICT,
             problems.STREAM_DELETED,
             problems.PRECONDITION_FAILED,
@@ -108,7 +65,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         takes="Body",
         status=201,
         gives="Upload",
-        fails=_TAKES_JSON,
+        fails=TAKES_JSON,
     ),
     "pruneStream": Operation(
         summary="Make the first events of a stream gone, for good",
@@ -116,7 +73,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         parameters=(_STREAM,),
         takes="Prune",
         gives="Pruned",
-        fails=(*_TAKES_JSON, problems.STREAM_NOT_FOUND),
+        fails=(*TAKES_JSON, problems.STREAM_NOT_FOUND),
     ),
     "deleteStream": Operation(
         summary="Delete a stream",
@@ -125,7 +82,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         parameters=(
             _STREAM,
             _IF_MATCH,
-            _parameter("query", "leaveOpen", flag("The stream goes on at its next index.")),
+            parameter("query", "leaveOpen", flag("The stream goes on at its next index.")),
         ),
         gives="Pruned",
         fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
@@ -135,20 +92,20 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         description="One request of one item, whatever the stream's length.",
         parameters=(
             _STREAM,
-            _header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
-            _parameter("query", "events", flag("Also the last events, as far as the Tip carries them.")),
+            header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
+            parameter("query", "events", flag("Also the last events, as far as the Tip carries them.")),
         ),
         gives="State",
-        headers={**_ETAG, "Cache-Control": text("`no-cache`: to be kept, but asked about each time.")},
+        headers={**_ETAG, **NO_CACHE},
         not_modified=True,
         fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.MISSING_BODY),
     ),
     "readEvents": Operation(
         summary="Read a page of a stream's events",
-        description=f"A page ends at its limit or at {_MEGABYTES} MB, and says where to go on.",
+        description=f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
         parameters=(
             _STREAM,
-            _parameter(
+            parameter(
                 "query",
                 "from",
                 whole(
@@ -157,8 +114,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
                     MAX_VERSION,
                 ),
             ),
-            _parameter("query", "limit", {**_LIMIT, "description": "Events at most."}),
-            _parameter(
+            parameter("query", "limit", {**LIMIT, "description": "Events at most."}),
+            parameter(
                 "query",
                 "direction",
                 {"enum": ["forward", "backward"], "default": "forward", "description": "Which way to read."},
@@ -180,8 +137,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         description="A page ends with an entry of the index, so it may hold more than its limit. A filtered page "
         "may be empty and still move on: follow `next` until `atTail`.",
         parameters=(
-            _parameter("path", "partition", whole("Its number.", 0, 999_999_999), required=True),
-            _parameter(
+            parameter("path", "partition", whole("Its number.", 0, 999_999_999), required=True),
+            parameter(
                 "query",
                 "from",
                 {
@@ -189,9 +146,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
                     "anyOf": [CHECKPOINT, {"type": "integer", "minimum": 0}, {"const": "tail"}],
                 },
             ),
-            _parameter("query", "limit", {**_LIMIT, "description": "Items after which the page ends."}),
-            _parameter("query", "data", flag("Also the events themselves.")),
-            _parameter(
+            parameter("query", "limit", {**LIMIT, "description": "Items after which the page ends."}),
+            parameter("query", "data", flag("Also the events themselves.")),
+            parameter(
                 "query",
                 "category",
                 {
@@ -200,7 +157,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
                     "description": "Only streams of this category; may be given several times.",
                 },
             ),
-            _parameter(
+            parameter(
                 "query",
                 "wait",
                 whole("Seconds to wait at the tail for something to come.", 0, MAX_WAIT, default=0),
@@ -209,4 +166,5 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         gives="FeedPage",
         fails=(problems.PARTITION_NOT_FOUND, problems.MISSING_BODY),
     ),
+    **AGGREGATE_OPERATIONS,
 }

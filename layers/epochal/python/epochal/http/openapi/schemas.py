@@ -7,7 +7,8 @@ from typing import Any, Final
 from epochal.codec.claims import PREFIX
 from epochal.http.bodies import CODINGS
 from epochal.http.events import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_ID_BYTES, MAX_TYPE_BYTES, MAX_UNFOLDS
-from epochal.http.openapi.shapes import Schema, array, flag, only_one, record, ref, text, whole
+from epochal.http.openapi.aggregate_schemas import AGGREGATE_SCHEMAS
+from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, only_one, record, ref, text, whole
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.model.versions import MAX_VERSION
 
@@ -32,7 +33,6 @@ _OMITTED: Final = {
     "const": True,
     "description": "The answer had no room for the bodies: read the event alone.",
 }
-_UNITS: Final = {"type": "number", "minimum": 0}
 
 _CLAIM: Final = record(
     {
@@ -129,10 +129,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "first": whole("Index of the first event of this append.", 0, MAX_VERSION),
             "version": _VERSION,
             "replayed": flag("An earlier request with the same Idempotency-Key had made this append."),
-            "capacity": record(
-                {"read": _UNITS, "write": _UNITS},
-                description="DynamoDB capacity units that the request used.",
-            ),
+            "capacity": CAPACITY,
         }
     ),
     "Event": record(
@@ -239,6 +236,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "size": whole("How large it was."),
             "limit": whole("How large it may be."),
             "stream": text("The stream concerned."),
+            "aggregate": text("The aggregate concerned."),
             "version": _VERSION,
             "index": _INDEX,
             "partition": whole("The partition asked for."),
@@ -251,4 +249,4 @@ SCHEMAS: Final[dict[str, Schema]] = {
 
 def components() -> dict[str, Any]:
     """The schemas, by name."""
-    return dict(sorted(SCHEMAS.items()))
+    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS}.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 Schema = dict[str, Any]
 
@@ -61,3 +61,9 @@ def only_one(*names: str) -> Schema:
     """Of these fields no two may stand together."""
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
     return {"not": {"anyOf": [{"required": list(pair)} for pair in pairs]}}
+
+
+_UNITS: Final = {"type": "number", "minimum": 0}
+CAPACITY: Final = record(
+    {"read": _UNITS, "write": _UNITS}, description="DynamoDB capacity units that the request used."
+)

@@ -1,0 +1,79 @@
+"""Aggregates, their events and appends to them as JSON text.
+
+Every event has room in an answer of its own: it is an item of at most 400 KB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from simplejson import RawJSON
+
+from epochal.http.room import Room, text_of
+from epochal.model.aggregates import AggregateId, AggregateSnapshot, Lock, RecordedAggregateEvent
+from epochal.plan.units import Units
+from epochal.store.aggregate_pages import AggregatePage
+from epochal.store.aggregates import AggregateAppended
+
+
+def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
+    """The answer to an append."""
+    return {
+        "aggregate": str(aggregate),
+        "first": outcome.first,
+        **_stand(outcome.lock),
+        "capacity": {"read": units.read, "write": units.write},
+    }
+
+
+def state(snapshot: AggregateSnapshot, found: AggregatePage) -> str:
+    """A snapshot and the events after it; they end earlier than `found` where the answer is full."""
+    room = Room()
+    return text_of(
+        {
+            "aggregate": str(snapshot.aggregate),
+            **_stand(snapshot.lock),
+            "snapshotSeqNr": snapshot.seq_nr,
+            "snapshot": room.fit(_body(snapshot.data)),
+            **_events(found, room),
+        }
+    )
+
+
+def page(aggregate: AggregateId, found: AggregatePage) -> str:
+    """A page of events; it ends earlier than `found` where the answer is full."""
+    return text_of({"aggregate": str(aggregate), **_stand(found.lock), **_events(found, Room())})
+
+
+def event(found: RecordedAggregateEvent) -> dict[str, Any]:
+    """An event."""
+    return {
+        "seqNr": found.seq_nr,
+        "type": found.type,
+        "occurredAt": found.occurred_at,
+        "data": _body(found.data),
+    }
+
+
+def _events(found: AggregatePage, room: Room) -> dict[str, Any]:
+    shown = list(_fitting(found.events, room))
+    following = found.next if len(shown) == len(found.events) else found.events[len(shown)].seq_nr
+    return {"events": shown, "next": following}
+
+
+def _fitting(events: Iterable[RecordedAggregateEvent], room: Room) -> Iterable[Any]:
+    for each in events:
+        view = room.fit(event(each))
+        if view is None:
+            return
+        yield view
+
+
+def _stand(lock: Lock) -> dict[str, int]:
+    return {"version": lock.version, "lastSeqNr": lock.seq_nr}
+
+
+def _body(data: bytes) -> Any:
+    """JSON to the byte, which payloads always hold."""
+    return RawJSON(data.decode())

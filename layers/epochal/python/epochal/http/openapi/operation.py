@@ -1,0 +1,65 @@
+"""What is said of an operation, and the words to say it with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from epochal.http import problems
+from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
+from epochal.http.openapi.shapes import Schema, text, whole
+from epochal.http.problems import Kind
+from epochal.settings import RESPONSE_BYTES
+
+Parameter = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        takes, gives: names of the schemas of the request's and the answer's body.
+        headers: of the answer.
+        fails: kinds of problem besides those of every operation.
+    """
+
+    summary: str
+    description: str
+    gives: str
+    takes: str | None = None
+    status: int = 200
+    parameters: tuple[Parameter, ...] = ()
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+    not_modified: bool = False
+    fails: tuple[Kind, ...] = ()
+
+
+ALWAYS: Final = (
+    problems.INVALID_INPUT,
+    problems.ROUTE_NOT_FOUND,
+    problems.METHOD_NOT_ALLOWED,
+    problems.INTERNAL,
+    problems.CORRUPT_DATA,
+    problems.UNAVAILABLE,
+    problems.NOT_DEPLOYED,
+)
+"""Problems that any operation may answer with."""
+
+TAKES_JSON: Final = (problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA)
+MEGABYTES: Final = RESPONSE_BYTES // 1024**2
+LIMIT: Final = whole("", 1, MAX_LIMIT, default=DEFAULT_LIMIT)
+NO_CACHE: Final = {"Cache-Control": text("`no-cache`: to be kept, but asked about each time.")}
+
+
+def parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
+    """A parameter of a path, a query or the headers."""
+    description = schema["description"]
+    inner = {key: value for key, value in schema.items() if key != "description"}
+    return {"name": name, "in": where, "required": required, "description": description, "schema": inner}
+
+
+def header(name: str, description: str, **more: Any) -> Parameter:
+    """A header of the request."""
+    return parameter("header", name, text(description, **more))

@@ -1,0 +1,54 @@
+"""How much fits an answer.
+
+An answer must fit what a Lambda function may return, 6 MB with every quote and backslash of its text escaped once more;
+`RESPONSE_BYTES` of that are filled. A page ends where the next event would pass them. One event alone may go up to
+`LARGEST`; beyond that it is given without its bodies and marked `omitted`, so that what follows it can still be read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from simplejson import RawJSON
+
+from epochal.codec.json import dumps
+from epochal.settings import RESPONSE_BYTES
+
+LARGEST: Final = 5_500_000
+"""Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
+
+
+class Room:
+    """How much of an answer is left."""
+
+    def __init__(self) -> None:
+        self._used = 0
+
+    def fit(self, view: Any) -> Any | None:
+        """The view, if it has room."""
+        text = text_of(view)
+        size = _size(text)
+        if self._used + size > RESPONSE_BYTES:
+            return None
+        self._used += size
+        return RawJSON(text)
+
+    def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
+        """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
+        text = text_of(view)
+        size = _size(text)
+        if size > (RESPONSE_BYTES - self._used if self._used else LARGEST):
+            return {**frame, "omitted": True}
+        self._used += size
+        return RawJSON(text)
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text."""
+    return dumps(value).decode()
+
+
+def _size(text: str) -> int:
+    """Bytes of the text inside a function's answer, where it stands as a JSON string."""
+    return len(json.dumps(text, ensure_ascii=False).encode())
