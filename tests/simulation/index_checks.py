@@ -1,0 +1,166 @@
+"""What must hold of an index, whatever happened: checked at every write, at every page read, and at rest.
+
+at every write     no epoch goes on while its predecessor is open; nothing follows `Closed`; no mark is lowered;
+                   the series is never ahead of the epochs
+at every page      checkpoints grow, and a page begins where the one before it ended
+at rest            each stream is there from its first event to its last, once, in order; what is missing was
+                   pruned before it could be indexed; every reader saw exactly what is there
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.entries import CLOSED, Entry
+from epochal.index.names import SERIES, epoch_stream
+from epochal.index.series import read_series
+from epochal.index.walking import Walk, step
+from epochal.layout.tips.items import is_tip, tip_key
+from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Update
+from epochal.plan.values import Item, Key
+from epochal.testing.memory import MemoryTables
+
+EPOCH = "$AppendsEpoch-0_"
+MARK = "$Indexed-0_"
+
+
+@dataclass(slots=True)
+class Watch:
+    """An interpreter that looks at every write to the index.
+
+    Attributes:
+        closed: how many epochs have closed before its eyes.
+    """
+
+    tables: MemoryTables
+    closed: int = 0
+
+    def execute(self, op: Op) -> Reply:
+        """Perform a request, and check what it leaves behind."""
+        if not isinstance(op, Put | Update):
+            assert isinstance(op, Get | BatchGet | Query), f"the indexer must not {op}"
+            return self.tables.execute(op)
+        assert op.table == "index", "the indexer writes to its index alone"
+        key = key_of(op)
+        before = item_of(self.tables, key)
+        reply = self.tables.execute(op)
+        after = item_of(self.tables, key)
+        if isinstance(reply, Done) and after is not None:
+            self._check(key["p"]["S"], before, after)
+        return reply
+
+    def _check(self, name: str, before: Item | None, after: Item) -> None:
+        if name.startswith(MARK):
+            lowered = before is not None and int(before["n"]["N"]) > int(after["n"]["N"])
+            assert not lowered, f"{name} is lowered"
+        elif name == SERIES:
+            reached = perform(self.tables, read_series("index")).active.get(0, 0)
+            assert reached == 0 or self._has_closed(reached - 1), "the series is ahead of the epochs"
+        elif is_tip(after):
+            self._check_epoch(int(name.removeprefix(EPOCH)), before, after)
+
+    def _check_epoch(self, number: int, before: Item | None, after: Item) -> None:
+        assert not closed(before), f"an entry follows the end of epoch {number}"
+        alone = number == 0 or self._has_closed(number - 1)
+        assert alone, f"a fork: epoch {number} goes on, its predecessor is open"
+        self.closed += closed(after)
+
+    def _has_closed(self, number: int) -> bool:
+        return closed(item_of(self.tables, tip_key(epoch_stream(0, number))))
+
+
+def perform(tables: MemoryTables, steps: Steps[Any]) -> Any:
+    """Run steps at once and alone."""
+    reply = None
+    while True:
+        try:
+            reply = tables.execute(steps.send(reply))
+        except StopIteration as end:
+            return end.value
+
+
+def key_of(op: Put | Update) -> Key:
+    """The item that a write is of."""
+    return {name: op.item[name] for name in ("p", "i")} if isinstance(op, Put) else op.key
+
+
+def item_of(tables: MemoryTables, key: Key) -> Item | None:
+    """An item of the index."""
+    reply = tables.execute(Get(table="index", key=key))
+    assert isinstance(reply, Found)
+    return reply.item
+
+
+def closed(tip: Item | None) -> bool:
+    """Whether an epoch has ended."""
+    return tip is not None and "c" in tip and tip["c"]["L"][-1] == {"S": CLOSED}
+
+
+_UNMOVED = Walk(partition=0, at=BEGINNING)
+
+
+@dataclass(slots=True)
+class Reading:
+    """A reader of the feed: where it began, what it has seen, where it stands."""
+
+    start: Checkpoint = BEGINNING
+    seen: list[tuple[Entry, Checkpoint]] = field(default_factory=list)
+    walk: Walk = _UNMOVED
+
+    @classmethod
+    def resumed(cls, other: Reading | None) -> Reading:
+        """A reader that begins where another one stands."""
+        start = BEGINNING if other is None else other.walk.at
+        return cls(start=start, walk=Walk(partition=0, at=start))
+
+    @classmethod
+    def whole(cls, tables: MemoryTables) -> Reading:
+        """Everything that is there."""
+        reading = cls()
+        reading.to_the_tail(tables)
+        return reading
+
+    def read(self, tables: MemoryTables) -> None:
+        """Take the next page."""
+        stretch = perform(tables, step("index", self.walk))
+        at = self.walk.at
+        for _, after in stretch.entries:
+            assert after > at, f"a checkpoint goes back from {at} to {after}"
+            at = after
+        assert stretch.walk.at >= at
+        self.seen += stretch.entries
+        self.walk = stretch.walk
+
+    def to_the_tail(self, tables: MemoryTables) -> None:
+        """Take pages until nothing more comes."""
+        at = None
+        while at != self.walk.at:
+            at = self.walk.at
+            self.read(tables)
+
+
+def check_order(seen: list[tuple[Entry, Checkpoint]], pruned: dict[str, int]) -> dict[str, int]:
+    """No stream goes back, nor on over a gap that was not pruned; how far each has got."""
+    reached: dict[str, int] = {}
+    for span in (span for entry, _ in seen for span in entry.spans):
+        following = reached.get(span.stream, 0)
+        assert span.index >= following, f"backwards: {span.stream} is at {following}, then comes {span.index}"
+        gap = span.index > max(following, pruned.get(span.stream, 0))
+        assert not gap, f"a gap: {span.stream} from {following} to {span.index}"
+        assert span.types == tuple(f"{span.stream}:{index}" for index in range(span.index, span.next))
+        reached[span.stream] = span.next
+    return reached
+
+
+def check_feed(
+    tables: MemoryTables, truth: dict[str, int], pruned: dict[str, int], readings: list[Reading]
+) -> None:
+    """The feed is `truth`, and what the readers saw."""
+    whole = Reading.whole(tables)
+    reached = check_order(whole.seen, pruned)
+    assert reached == truth, f"lost: {truth} were appended, {reached} are indexed"
+    for reading in readings:
+        reading.to_the_tail(tables)
+        assert reading.seen == [(entry, at) for entry, at in whole.seen if at > reading.start]

@@ -1,0 +1,84 @@
+"""States of a small world with an index: what `index_explorer` visits, each a plain value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+from epochal.model.spans import Span
+
+T = TypeVar("T")
+
+
+class Past(NamedTuple):
+    """An invocation: the batch it was given, and the replies it has been sent, by their numbers.
+
+    Attributes:
+        who: the process, and which of its invocations.
+        lost: the request it is at may have been applied before.
+        before: the invocation whose state it found in its process.
+    """
+
+    who: str
+    shard: int
+    first: int
+    end: int
+    replies: tuple[int, ...] = ()
+    lost: bool = False
+    before: Past | None = None
+
+
+class Budget(NamedTuple):
+    """How often each thing may still go wrong."""
+
+    crashes: int = 0
+    lost: int = 0
+    late: int = 0
+    again: int = 0
+    drops: int = 0
+
+    def less(self, what: str) -> Budget:
+        """After one more."""
+        return self._replace(**{what: getattr(self, what) - 1})
+
+
+NOTHING = Budget()
+
+
+class State(NamedTuple):
+    """A state of the world.
+
+    Attributes:
+        tables: the index, by its number.
+        working: the invocation in each process.
+        held: the last invocation of each process, whose state the next may find.
+        started: invocations of each process so far.
+        done: records of each shard that are acknowledged.
+        on_the_way: requests whose senders are gone, by their numbers.
+        dropped: records that never arrive.
+    """
+
+    tables: int
+    working: tuple[Past | None, ...]
+    held: tuple[Past | None, ...]
+    started: tuple[int, ...]
+    done: tuple[int, ...]
+    budget: Budget
+    on_the_way: tuple[int, ...] = ()
+    dropped: tuple[Span, ...] = ()
+
+
+def put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
+    """With another value in one place."""
+    return (*values[:place], value, *values[place + 1 :])
+
+
+def way(state: State, came_from: Mapping[State, tuple[State, str] | None]) -> str:
+    """What led to a state, a line for each step."""
+    told: list[str] = []
+    before = came_from[state]
+    while before is not None:
+        state, what = before
+        told.append(f"  {what}")
+        before = came_from[state]
+    return "\n".join(reversed(told))

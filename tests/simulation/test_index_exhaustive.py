@@ -1,0 +1,142 @@
+"""G6 and G7 on small worlds, without luck: everything that can happen to them, state by state.
+
+Epochs of one entry roll over at every write, which is where all that is difficult happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from epochal.index.epochs import EpochLimits
+from epochal.model.spans import Span
+from tests.simulation.index_explorer import Explorer
+from tests.simulation.index_states import Budget
+from tests.simulation.test_index_mutants import (
+    Patch,
+    a_gap_is_accepted,
+    an_entry_is_written_whatever_the_epoch_holds_by_then,
+    closing_does_not_wait_for_marks_that_are_left,
+    no_marks_are_written,
+    the_previous_epoch_is_not_looked_at,
+)
+
+EVERY_ENTRY, EVERY_TWO = EpochLimits(entries=1), EpochLimits(entries=2)
+
+
+def records(*texts: str) -> tuple[Span, ...]:
+    """`"A1"` is event 1 of stream A."""
+    return tuple(Span(text[0], int(text[1:]), (f"{text[0]}:{text[1:]}",)) for text in texts)
+
+
+def again_while_others_roll_over() -> Explorer:
+    return Explorer(
+        shards=(records("A0"), records("F0", "G0", "H0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(again=1),
+        batch=1,
+    )
+
+
+def a_crash_at_any_write() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(crashes=1),
+    )
+
+
+def a_lost_answer() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(lost=1),
+        batch=1,
+    )
+
+
+def a_request_that_lands_late() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(late=1),
+        batch=1,
+    )
+
+
+def a_record_that_never_arrives() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1", "A2"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(drops=1),
+        batch=1,
+    )
+
+
+def two_processes_on_one_shard() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1"),), processes=(0, 0), limits=EVERY_ENTRY, budget=Budget(again=1)
+    )
+
+
+def processes_that_keep_what_they_hold() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "A1"), records("F0", "G0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(again=1),
+        batch=1,
+        warm=True,
+    )
+
+
+def epochs_of_two_entries() -> Explorer:
+    return Explorer(
+        shards=(records("A0", "B0", "A1"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_TWO,
+        budget=Budget(crashes=1),
+        batch=1,
+    )
+
+
+WORLDS = (
+    again_while_others_roll_over,
+    a_crash_at_any_write,
+    a_lost_answer,
+    a_request_that_lands_late,
+    a_record_that_never_arrives,
+    two_processes_on_one_shard,
+    processes_that_keep_what_they_hold,
+    epochs_of_two_entries,
+)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) -> None:
+    assert world().explore() > 3_000, "a world in which hardly anything happens proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (no_marks_are_written, again_while_others_roll_over, "backwards"),
+        (closing_does_not_wait_for_marks_that_are_left, epochs_of_two_entries, "."),
+        (the_previous_epoch_is_not_looked_at, again_while_others_roll_over, "backwards"),
+        (a_gap_is_accepted, a_record_that_never_arrives, "a gap"),
+        (an_entry_is_written_whatever_the_epoch_holds_by_then, two_processes_on_one_shard, "."),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_left_out_is_found_out(
+    mutant: Callable[[Patch], None], world: Callable[[], Explorer], found: str, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=found):
+        world().explore()

@@ -1,0 +1,234 @@
+"""The simulation is worth its time: take any one rule out of the indexer, and a seed finds out.
+
+Each mutant leaves out what a rule of DESIGN §5.9 or §5.10, or of the module it is in, asks for. The seeds are those
+that the unchanged indexer passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.index import ingesting, loading, series
+from epochal.index.epochs import Gap, decide
+from epochal.index.healing import heal_tips
+from epochal.index.ingesting import Indexing, Partition
+from epochal.index.loading import Loaded
+from epochal.index.marks import write_marks
+from epochal.index.names import epoch_stream, mark_name
+from epochal.layout.tips.append import append, read
+from epochal.layout.tips.batch import batch_of
+from epochal.layout.tips.items import calf_key
+from epochal.model.spans import Span
+from epochal.model.versions import ANY
+from epochal.plan.ops import Put, Steps
+from epochal.plan.values import number
+from tests.simulation import index_world
+from tests.simulation.index_world import run
+
+SEEDS = 400
+
+Patch = pytest.MonkeyPatch
+MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
+
+
+def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a mutant, and how it is found out."""
+
+    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS[change.__name__] = change, found
+        return change
+
+    return register
+
+
+def nothing(*_: Any, **__: Any) -> Steps[None]:
+    """Steps that ask for nothing."""
+    yield from ()
+
+
+@mutant("backwards|double")
+def no_marks_are_written(patch: Patch) -> None:
+    patch.setattr(ingesting, "write_marks", nothing)
+
+
+@mutant("backwards")
+def no_marks_are_read(patch: Patch) -> None:
+    def no_marks(*_: Any) -> Steps[dict[str, int]]:
+        yield from ()
+        return {}
+
+    patch.setattr(ingesting, "read_marks", no_marks)
+
+
+@mutant("lowered")
+def a_mark_may_be_lowered(patch: Patch) -> None:
+    def write(table: str, partition: int, marks: Iterable[tuple[str, int]]) -> Steps[None]:
+        for stream, following in marks:
+            yield Put(table=table, item={**calf_key(mark_name(partition, stream), 0), "n": number(following)})
+
+    patch.setattr(ingesting, "write_marks", write)
+
+
+@mutant("backwards")
+def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
+    due: list[tuple[str, int, list[tuple[str, int]]]] = []
+    start_epoch = series.start_epoch
+
+    def later(table: str, partition: int, marks: list[tuple[str, int]]) -> Steps[None]:
+        due.append((table, partition, marks))
+        yield from ()
+
+    def start(*started: Any) -> Steps[Any]:
+        while due:
+            yield from write_marks(*due.pop())
+        return (yield from start_epoch(*started))
+
+    patch.setattr(ingesting, "write_marks", later)
+    patch.setattr(ingesting, "start_epoch", start)
+
+
+@mutant("backwards")
+def closing_does_not_wait_for_marks_that_are_left(patch: Patch) -> None:
+    due = Partition.due
+
+    def some(self: Partition, *state: Any) -> list[tuple[str, int]]:
+        marks = due(self, *state)[:1]
+        self.unmarked.clear()
+        return marks
+
+    patch.setattr(Partition, "due", some)
+
+
+@mutant("follows the end|backwards")
+def what_a_crashed_invocation_held_is_used_again(patch: Patch) -> None:
+    remove = index_world.World.crash
+
+    def crash(self: index_world.World, invocation: index_world.Invocation) -> None:
+        remove(self, invocation)
+        if invocation.held.loaded is not None:
+            self.held.append(invocation.held)
+
+    patch.setattr(index_world.World, "crash", crash)
+
+
+@mutant("a gap")
+def a_gap_is_accepted(patch: Patch) -> None:
+    def without_gaps(*batch: Any) -> list[Span | Gap]:
+        return [step for step in decide(*batch) if isinstance(step, Span)]
+
+    patch.setattr(ingesting, "decide", without_gaps)
+
+
+@mutant("a gap|lost")
+def an_unknown_stream_is_accepted_where_it_begins(patch: Patch) -> None:
+    def lenient(spans: Sequence[Span], next_of: Callable[[str], int]) -> list[Span | Gap]:
+        first = {span.stream: span.index for span in reversed(spans)}
+        return decide(spans, lambda stream: next_of(stream) or first[stream])
+
+    patch.setattr(ingesting, "decide", lenient)
+
+
+@mutant("backwards")
+def the_previous_epoch_is_not_looked_at(patch: Patch) -> None:
+    hold = Partition.hold
+
+    def forgetful(self: Partition, loaded: Loaded) -> None:
+        hold(self, Loaded(active=loaded.active, previous=None))
+
+    patch.setattr(Partition, "hold", forgetful)
+
+
+@mutant("backwards")
+def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
+    def careless(table: str, partition: int, loaded: Loaded, tip: Any = None) -> Steps[Loaded]:
+        tip = tip or (yield from read(table, epoch_stream(partition, loaded.active.number)))
+        if tip is not None and tip.span.types[-1:] == ("Closed",):
+            return (yield from loading.load_next(table, partition, loaded.active))
+        loaded.active.known, loaded.active.version = tip, tip.version
+        return loaded
+
+    patch.setattr(ingesting, "refresh", careless)
+
+
+@mutant("does not come to rest")
+def a_refused_write_is_tried_again_as_it_was(patch: Patch) -> None:
+    def unmoved(_table: str, _partition: int, loaded: Loaded, _tip: Any = None) -> Steps[Loaded]:
+        yield from ()
+        return loaded
+
+    patch.setattr(ingesting, "refresh", unmoved)
+
+
+@mutant("follows the end|backwards|a gap")
+def an_entry_is_written_whatever_the_epoch_holds_by_then(patch: Patch) -> None:
+    def anyhow(table: str, batch: Any, _known: Any, calving: Any) -> Steps[Any]:
+        return (yield from append(table, batch, ANY, calving))
+
+    patch.setattr(ingesting, "append_on", anyhow)
+
+
+@mutant("ahead of the epochs|a fork")
+def the_next_epoch_begins_before_the_last_one_has_closed(patch: Patch) -> None:
+    def batch_without_closed(stream: str, events: list[Any], **ids: Any) -> Any:
+        return batch_of(stream, [event for event in events if event.type != "Closed"], **ids)
+
+    patch.setattr(ingesting, "batch_of", batch_without_closed)
+
+
+@mutant("ahead of the epochs")
+def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
+    write = Indexing._write  # noqa: SLF001  # the mutant is of this very step
+
+    def hasty(self: Indexing, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
+        yield from series.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
+        return (yield from write(self, partition, loaded, spans))
+
+    patch.setattr(Indexing, "_write", hasty)
+
+
+@mutant("lost|a gap")
+def healing_reads_nothing(patch: Patch) -> None:
+    def heal(_table: str) -> Callable[[Gap], Steps[list[Span]]]:
+        def unread(_gap: Gap) -> Steps[list[Span]]:
+            yield from ()
+            return []
+
+        return unread
+
+    patch.setattr(index_world, "heal_tips", heal)
+
+
+@mutant("backwards")
+def healing_reads_one_event_too_many(patch: Patch) -> None:
+    def heal(table: str) -> Callable[[Gap], Steps[list[Span]]]:
+        return lambda gap: heal_tips(table)(replace(gap, end=gap.end + 1))
+
+    patch.setattr(index_world, "heal_tips", heal)
+
+
+@mutant("backwards")
+def what_is_left_of_a_batch_is_not_decided_again_in_a_new_epoch(patch: Patch) -> None:
+    def all_at_once(self: Indexing, partition: Partition, spans: list[Span]) -> Steps[int]:
+        for span in spans:
+            while not (yield from self._write(partition, partition.state, [span])):
+                pass
+        return sum(len(span.types) for span in spans)
+
+    patch.setattr(Indexing, "_write_all", all_at_once)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    change, found = MUTANTS[name]
+    change(monkeypatch)
+    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
+        run_seeds()
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS):
+        run(seed)
