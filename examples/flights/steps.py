@@ -13,7 +13,9 @@ from examples.flights.stores import Store, walk
 from examples.flights.verification import Difference, Verification
 from examples.flights.writers import Tally, Writer, write_all
 
-WRITERS = 8
+WRITERS = 4
+"""Several, and few enough for the two cores of a small machine: each needs a warm instance of every function."""
+
 INDEX_PATIENCE = 60.0
 """Seconds without any progress of the index after which it is taken for dead."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from botocore.config import Config
 
@@ -21,6 +22,12 @@ from epochal.store.streams import Streams
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Item, Page, Standing, Written
+
+PAGE: Final = 5_000
+"""Items of a page, many at once: each stream among them is read once for all of its events in the page."""
+
+SECONDS: Final = 60.0
+"""That a page may take to walk."""
 
 
 class LibraryStore:
@@ -71,7 +78,9 @@ class LibraryStore:
 
     def page(self, partition: int, start: str, *, data: bool, wait: int = 0) -> Page:
         """A page of the feed."""
-        found = self._feed.page(partition, start=parse_checkpoint(start), data=data, wait=wait)
+        found = self._feed.page(
+            partition, start=parse_checkpoint(start), limit=PAGE, data=data, wait=wait, seconds=SECONDS
+        )
         items = (
             Item(
                 stream=item.stream,
