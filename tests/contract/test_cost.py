@@ -1,0 +1,76 @@
+"""What appends cost by DynamoDB Local's own figures: the promise of the README, measured."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
+from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from tests.contract.places import Place
+
+AIRPORTS = ("JFK", "LGA", "EWR", "BOS", "ORD", "ATL", "LAX", "SFO", "MIA", "SEA")
+
+
+def flights(count: int) -> Iterator[Event]:
+    """Departures as JSON of 300 bytes each, as different from one another as real ones are."""
+    dice = random.Random(2013)
+    for _ in range(count):
+        body = {
+            "year": 2013,
+            "month": dice.randint(1, 12),
+            "day": dice.randint(1, 28),
+            "sched_dep_time": dice.randint(500, 2359),
+            "dep_time": dice.randint(500, 2359),
+            "dep_delay": dice.randint(-20, 300),
+            "carrier": dice.choice(("UA", "AA", "DL", "B6", "EV")),
+            "flight": dice.randint(1, 6000),
+            "tailnum": f"N{dice.randint(100, 999)}{dice.choice('ABCDEF')}{dice.choice('ABCDEF')}",
+            "origin": dice.choice(AIRPORTS),
+            "dest": dice.choice(AIRPORTS),
+            "distance": dice.randint(80, 5000),
+            "time_hour": f"2013-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}T{dice.randint(0, 23):02}:00:00Z",
+            "note": "",
+        }
+        body["note"] = " " * (300 - len(json.dumps(body)))
+        text = json.dumps(body)
+        assert len(text) == 300
+        yield Event(type="Departed", data=text.encode())
+
+
+def noise(count: int) -> Iterator[Event]:
+    """Bodies of 300 bytes that no encoding shortens."""
+    dice = random.Random(300)
+    return (Event(type="Happened", data=dice.randbytes(300)) for _ in range(count))
+
+
+def units_an_event(streams: Streams, name: str, events: Iterator[Event]) -> float:
+    expected: ExpectedVersion = NO_STREAM
+    count = 0
+    for count, event in enumerate(events, start=1):  # noqa: B007  counted
+        outcome = streams.append(name, [event], expected=expected)
+        assert isinstance(outcome, Appended)
+        expected = outcome.token
+    return streams.driver.meter.units.write / count
+
+
+def over(place: Place, *, compress: bool) -> Streams:
+    driver = Driver(execute=place.execute, meter=Meter())
+    return Streams(driver=driver, table=place.table, codec=BodyCodec(compress=compress))
+
+
+@pytest.mark.ddbl
+def test_a_thousand_events_of_300_bytes_cost_at_most_one_and_a_half_units_each(on_ddbl: Place) -> None:
+    assert units_an_event(over(on_ddbl, compress=False), on_ddbl.partition, noise(1_000)) <= 1.5
+
+
+@pytest.mark.ddbl
+def test_with_brotli_they_cost_at_most_1_35(on_ddbl: Place) -> None:
+    assert units_an_event(over(on_ddbl, compress=True), on_ddbl.partition, flights(1_000)) <= 1.35

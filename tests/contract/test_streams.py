@@ -1,0 +1,254 @@
+"""Streams on each store: the whole life of one, and what each call costs in requests."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import NO_STREAM, AtVersion, Token, parse_token
+from epochal.store.driver import Driver, Meter
+from epochal.store.results import Pruned
+from epochal.store.streams import Streams
+from tests.contract.places import Place
+
+
+@pytest.fixture
+def name(place: Place) -> str:
+    return place.partition
+
+
+@pytest.fixture
+def streams(place: Place) -> Streams:
+    return over(place)
+
+
+def over(place: Place, calving: Calving | None = None) -> Streams:
+    driver = Driver(execute=place.execute, meter=Meter())
+    return Streams(driver=driver, table=place.table, calving=calving or ByCost())
+
+
+def numbered(first: int, count: int = 1, size: int = 20) -> list[Event]:
+    dice = random.Random(first)
+    return [Event(type=f"E{first + k}", data=dice.randbytes(size)) for k in range(count)]
+
+
+def appended(outcome: object) -> Appended:
+    assert isinstance(outcome, Appended)
+    return outcome
+
+
+CALVINGS = {
+    "by cost": ByCost(),
+    "by cost, at once": ByCost(mode="transactional"),
+    "every event": Fixed(max_events=1, mode="two-step"),
+    "four events, at once": Fixed(max_events=4, mode="transactional"),
+}
+
+
+@pytest.mark.parametrize("calving", CALVINGS.values(), ids=CALVINGS)
+def test_a_stream_replays_completely_both_ways_from_every_index(place: Place, calving: Calving) -> None:
+    store, name, expected = over(place, calving), place.partition, NO_STREAM
+    written: list[Event] = []
+    for batch in (1, 3, 2, 1, 1, 4, 1):
+        events = numbered(len(written), batch, size=300)
+        expected = appended(store.append(name, events, expected=expected)).token
+        written += events
+
+    stored = list(store.read(name))
+    assert [(event.index, event.type, event.data) for event in stored] == [
+        (index, event.type, event.data) for index, event in enumerate(written)
+    ]
+    for start in range(len(written) + 2):
+        assert list(store.read(name, start=start)) == stored[start:]
+        assert list(store.read(name, start=start, direction="backward")) == stored[: start + 1][::-1]
+        assert list(store.read(name, start=start, limit=3)) == stored[start : start + 3]
+
+
+def test_every_field_of_an_event_comes_back(streams: Streams, name: str) -> None:
+    event = Event(
+        type="Größe",
+        data=b"\x00\xff not json",
+        meta=b'{"user":"\xc3\xbc"}' * 20,
+        timestamp="2013-01-01T05:15:00.1234567-05:00",
+        correlation_id="c" * 1024,
+        causation_id="ü",
+    )
+    streams.append(name, [event, Event(type="Bare")])
+
+    full, bare = streams.read(name)
+
+    assert (full.type, full.data, full.meta) == (event.type, event.data, event.meta)
+    assert full.timestamp == "2013-01-01T10:15:00.1234567+00:00"
+    assert (full.correlation_id, full.causation_id) == (event.correlation_id, event.causation_id)
+    assert (bare.data, bare.meta, bare.correlation_id, bare.causation_id) == (b"", b"", None, None)
+    assert full.append_id is not None
+    assert bare.append_id is None
+
+
+def test_a_token_makes_the_next_append_one_request_and_survives_as_text(streams: Streams, name: str) -> None:
+    token: Token = appended(streams.append(name, numbered(0))).token
+
+    for index in range(1, 4):
+        before = streams.driver.meter.requests
+        outcome = appended(streams.append(name, numbered(index), expected=parse_token(token.text())))
+        assert streams.driver.meter.requests == before + 1
+        assert (outcome.first, outcome.version) == (index, index + 1)
+        token = outcome.token
+
+
+def test_a_loaded_token_is_as_good_as_an_appended_one(streams: Streams, name: str) -> None:
+    token = appended(streams.append(name, numbered(0, 3), unfolds=[Unfold(type="S", data=b"1")])).token
+
+    state = streams.load(name)
+
+    assert state is not None
+    assert state.token == token
+    assert isinstance(streams.append(name, numbered(3), expected=state.token), Appended)
+
+
+def test_state_with_a_snapshot_is_one_request_of_one_item(streams: Streams, name: str) -> None:
+    streams.append(name, numbered(0, 2), unfolds=[Unfold(type="Snapshot", data=b"{}" * 30, meta=b"m")])
+    before = streams.driver.meter.requests
+
+    state = streams.load(name)
+
+    assert streams.driver.meter.requests == before + 1
+    assert state is not None
+    (unfold,) = state.unfolds
+    assert (unfold.version, unfold.type, unfold.data, unfold.meta) == (2, "Snapshot", b"{}" * 30, b"m")
+
+
+@pytest.mark.parametrize("kind", ["token", "version", "no stream"])
+def test_a_conflict_costs_no_extra_read_and_brings_the_token_to_go_on_with(
+    streams: Streams, name: str, kind: str
+) -> None:
+    token = appended(streams.append(name, numbered(0))).token
+    newest = appended(streams.append(name, numbered(1))).token
+    expected = {"token": token, "version": AtVersion(version=1), "no stream": NO_STREAM}[kind]
+    before = streams.driver.meter.requests
+
+    refused = streams.append(name, numbered(1), expected=expected)
+
+    assert streams.driver.meter.requests == before + 1
+    assert isinstance(refused, Conflict)
+    assert (refused.version, refused.token, refused.deleted) == (2, newest, False)
+    assert isinstance(streams.append(name, numbered(2), expected=refused.token), Appended)
+
+
+def test_unfolds_are_kept_replaced_or_removed_as_asked(streams: Streams, name: str) -> None:
+    def unfolds() -> list[tuple[int, str]]:
+        state = streams.load(name)
+        assert state is not None
+        return [(unfold.version, unfold.type) for unfold in state.unfolds]
+
+    streams.append(name, numbered(0), unfolds=[Unfold(type="A"), Unfold(type="B")])
+    assert unfolds() == [(1, "A"), (1, "B")]
+    streams.append(name, numbered(1))
+    assert unfolds() == [(1, "A"), (1, "B")]
+    streams.append(name, numbered(2), unfolds=[Unfold(type="C")])
+    assert unfolds() == [(3, "C")]
+    streams.append(name, [], unfolds=[Unfold(type="D")])
+    assert unfolds() == [(3, "D")]
+    streams.append(name, numbered(3), unfolds=[])
+    assert unfolds() == []
+
+
+def test_unfolds_alone_may_begin_a_stream_whose_first_event_still_gets_index_0(
+    streams: Streams, name: str
+) -> None:
+    only = appended(streams.append(name, [], unfolds=[Unfold(type="S")], expected=NO_STREAM))
+    assert (only.first, only.version) == (0, 0)
+
+    first = appended(streams.append(name, numbered(0), expected=NO_STREAM))
+
+    assert (first.first, first.version) == (0, 1)
+
+
+def test_a_written_unfold_makes_an_older_token_a_conflict_but_not_an_older_version(
+    streams: Streams, name: str
+) -> None:
+    token = appended(streams.append(name, numbered(0))).token
+    streams.append(name, [], unfolds=[Unfold(type="S")])
+
+    assert isinstance(streams.append(name, numbered(1), expected=token), Conflict)
+    assert isinstance(streams.append(name, numbered(1), expected=AtVersion(version=1)), Appended)
+
+
+def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place) -> None:
+    store, name = over(place, Fixed(max_events=2, mode="two-step")), place.partition
+    for index in range(7):
+        store.append(name, numbered(index))
+    stored = list(store.read(name))
+
+    for before in (1, 2, 3, 6, 7):
+        pruned = store.prune(name, before)
+        assert isinstance(pruned, Pruned)
+        assert (pruned.low_water, pruned.done) == (before, True)
+        assert list(store.read(name)) == stored[before:]
+        assert list(store.read(name, direction="backward")) == stored[before:][::-1]
+        page = store.page(name, start=0)
+        assert (page.low_water, page.version, page.exists) == (before, 7, True)
+    assert appended(store.append(name, numbered(7))).first == 7
+
+
+def test_a_deleted_stream_keeps_its_tombstone(streams: Streams, name: str) -> None:
+    streams.append(name, numbered(0, 3))
+
+    assert streams.delete(name) == Pruned(low_water=3, deleted=0, done=True)
+
+    refused = streams.append(name, numbered(3))
+    assert isinstance(refused, Conflict)
+    assert (refused.version, refused.deleted) == (3, True)
+    assert list(streams.read(name)) == []
+
+
+def test_a_key_used_again_is_answered_like_the_first_time(streams: Streams, name: str) -> None:
+    first = appended(streams.append(name, numbered(0), idempotency_key="a key"))
+    streams.append(name, numbered(1))
+
+    again = appended(streams.append(name, numbered(0), idempotency_key="a key"))
+
+    assert (again.first, again.version, again.replayed) == (first.first, first.version, True)
+    assert len(list(streams.read(name))) == 2
+
+
+def test_an_item_at_its_limit_is_calved_and_the_append_goes_on(place: Place) -> None:
+    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
+    token: Token | None = None
+    for index in range(5):
+        outcome = appended(store.append(name, numbered(index, size=150_000), expected=token or NO_STREAM))
+        token = outcome.token
+
+    assert [len(event.data) for event in store.read(name)] == [150_000] * 5
+
+
+def test_a_token_that_understates_the_tip_still_appends_because_an_overflow_calves(place: Place) -> None:
+    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
+    token = appended(store.append(name, numbered(0, size=390_000))).token
+    forged = Token(version=1, etag=token.etag, size=100, carried=50, events=1, appends=1)
+
+    outcome = appended(store.append(name, numbered(1, size=100_000), expected=forged))
+
+    assert (outcome.first, outcome.version) == (1, 2)
+    assert [len(event.data) for event in store.read(name)] == [390_000, 100_000]
+
+
+def test_unfolds_that_overflow_the_tip_calve_its_events(place: Place) -> None:
+    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
+    store.append(name, numbered(0, size=200_000))
+    store.append(name, numbered(1, size=170_000))
+    unfold = Unfold(type="Large", data=random.Random(2).randbytes(130_000))
+
+    outcome = appended(store.append(name, [], unfolds=[unfold]))
+
+    state = store.load(name)
+    assert state is not None
+    assert (state.version, state.events) == (2, ())
+    assert state.unfolds[0].data == unfold.data
+    assert replace(state.token, size=outcome.token.size) == outcome.token
+    assert [event.index for event in store.read(name)] == [0, 1]
