@@ -41,4 +41,4 @@ def _tell(report: Report) -> None:
         metrics.add_metric(name=f"Indexed.{name}", unit=MetricUnit.Count, value=total)
     metrics.add_metric(name="Indexed.setAside", unit=MetricUnit.Count, value=report.set_aside)
     for error in report.errors:
-        logger.error("a partition could not be indexed", exc_info=error)
+        logger.error("records could not be indexed, and come again", exc_info=error)

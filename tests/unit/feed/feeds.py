@@ -58,7 +58,7 @@ class Feeds:
     @property
     def driver(self) -> Driver:
         return Driver(
-            execute=self._execute,
+            execute=self.execute,
             meter=self.meter,
             patience=Patience(seconds=1.0),
             clock=self.clock,
@@ -109,7 +109,8 @@ class Feeds:
         items = (item for item in self.tables.items("index") if item["p"]["S"].startswith("$Indexed-"))
         return {item["p"]["S"].removeprefix("$Indexed-"): int(item["n"]["N"]) for item in items}
 
-    def _execute(self, op: Op) -> Reply:
+    def execute(self, op: Op) -> Reply:
+        """The interpreter: on record, and through `fault`."""
         self.ops.append(op)
         self.fault(op)
         return self.tables.execute(op)

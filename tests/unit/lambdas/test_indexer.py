@@ -1,0 +1,193 @@
+"""The indexer's function with the events that Lambda sends for DynamoDB Streams, over tables in memory."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochal import settings
+from epochal.dynamo import clients, interpreter
+from epochal.errors import InvalidInput
+from epochal.index.names import epoch_stream, partition_of
+from epochal.model.events import Event
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Op
+from epochal.plan.values import AttributeValue, Item
+from epochal.store.driver import Patience
+from tests.unit.feed.feeds import Feeds, streams_of
+
+HANDLER = Path(__file__).parents[3] / "lambdas" / "indexer" / "handler.py"
+
+Answer = dict[str, list[dict[str, str]]]
+Handler = Callable[[dict[str, Any]], Answer]
+
+
+def wire(value: AttributeValue) -> AttributeValue:
+    """A value as it stands in an event: binaries in base64."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            return {"B": base64.b64encode(content).decode()}
+        case "L":
+            return {"L": [wire(each) for each in content]}
+        case "M":
+            return {"M": {name: wire(each) for name, each in content.items()}}
+        case _:
+            return {kind: content}
+
+
+def stream_record(number: int, image: Item | None, kind: str = "MODIFY") -> dict[str, Any]:
+    """A record as AWS documents it for the event source `aws:dynamodb`."""
+    change: dict[str, Any] = {
+        "ApproximateCreationDateTime": 1_700_000_000.0,
+        "Keys": {"p": {"S": "x"}, "i": {"N": "2147483647"}},
+        "SequenceNumber": f"{number:021d}",
+        "SizeBytes": 100,
+        "StreamViewType": "NEW_IMAGE",
+    }
+    if image is not None:
+        change["NewImage"] = {name: wire(value) for name, value in image.items()}
+    return {
+        "eventID": f"{number:032x}",
+        "eventName": kind,
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "dynamodb": change,
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/tips/stream/2026-01-01T00:00:00.000",
+    }
+
+
+def event(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What Lambda hands to the function, through JSON as Lambda does."""
+    found: dict[str, Any] = json.loads(json.dumps({"Records": list(records)}))
+    return found
+
+
+def changes(feeds: Feeds) -> dict[str, Any]:
+    """All that the source's stream carries."""
+    return event(stream_record(k, image) for k, image in enumerate(feeds.tables.changes("tips")))
+
+
+@pytest.fixture
+def feeds() -> Feeds:
+    return Feeds(partitions=2)
+
+
+@pytest.fixture
+def start(feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler]:
+    """Starts the function as a new process does: by importing its module."""
+    monkeypatch.setattr(clients, "dynamodb_client", lambda: "a client")
+    monkeypatch.setattr(interpreter, "interpreter", lambda client: feeds.execute if client else None)
+    monkeypatch.setattr(Patience, "wait", lambda *_: float("inf"))
+    for name, value in {
+        settings.TIPS_TABLE: "tips",
+        settings.INDEX_TABLE: "index",
+        settings.PARTITIONS: "2",
+        "AWS_LAMBDA_FUNCTION_NAME": "indexer",
+    }.items():
+        monkeypatch.setitem(os.environ, name, value)
+
+    def import_handler() -> Handler:
+        spec = importlib.util.spec_from_file_location("indexer_handler", HANDLER)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return lambda event: module.handler(event, None)
+
+    return import_handler
+
+
+def test_what_a_streams_event_carries_is_in_the_feed(feeds: Feeds, start: Callable[[], Handler]) -> None:
+    for k in range(60):
+        feeds.streams.append(f"Order-{k % 7}", [Event(type=f"T{k}", data=os.urandom(300))])
+    assert start()(changes(feeds)) == {"batchItemFailures": []}
+    found = sorted(feeds.feed(0) + feeds.feed(1), key=lambda item: int(item[2][1:]))
+    assert found == [(f"Order-{k % 7}", k // 7, f"T{k}") for k in range(60)]
+
+
+def test_deletions_and_everything_else_that_is_no_append_is_passed_over(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    feeds.append("Order-1", "a", "b")
+    feeds.streams.prune("Order-1", 1)
+    feeds.streams.delete("Order-1")
+    removed = stream_record(99, None, kind="REMOVE")
+    answer = start()(event([*changes(feeds)["Records"], removed]))
+    assert answer == {"batchItemFailures": []}
+    assert [kind for _, _, kind in feeds.feed(partition_of("Order-1", 2))] == ["a", "b"]
+
+
+def test_the_answer_names_the_records_of_a_partition_that_failed(
+    feeds: Feeds, start: Callable[[], Handler], caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = start()
+    streams = [f"Order-{k}" for k in range(10)]
+    for stream in streams:
+        feeds.append(stream, "a")
+
+    def throttle(op: Op) -> None:
+        if epoch_stream(1, 0) in streams_of([op]):
+            raise NotApplied("throttled")
+
+    feeds.fault = throttle
+    answer = handler(changes(feeds))
+    failing = [k for k, stream in enumerate(streams) if partition_of(stream, 2) == 1]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": f"{k:021d}"} for k in failing]}
+    assert len(feeds.feed(0)) == 10 - len(failing)
+    (logged,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert logged.name == "indexer"
+    assert logged.exc_info is not None
+    assert "throttled" in str(logged.exc_info[1])
+
+
+def test_a_poison_record_is_not_named_in_the_answer(feeds: Feeds, start: Callable[[], Handler]) -> None:
+    poison = {"p": {"S": "Order-1"}, "i": {"N": "2147483647"}, "a": {"N": "1"}}
+    feeds.append("Order-2", "a")
+    records = [stream_record(0, poison), *(stream_record(1, image) for image in feeds.tables.changes("tips"))]
+    assert start()(event(records)) == {"batchItemFailures": []}
+    assert feeds.feed(partition_of("Order-2", 2)) == [("Order-2", 0, "a")]
+    assert feeds.tip("$Poison-0") is not None
+
+
+def test_each_batch_tells_how_much_was_indexed_healed_pruned_and_set_aside(
+    feeds: Feeds, start: Callable[[], Handler], capsys: pytest.CaptureFixture[str]
+) -> None:
+    feeds.append("Order-1", *"abc")
+    feeds.append("Order-1", "d")
+    feeds.streams.prune("Order-1", 2)
+    poison = {"p": {"S": "Order-1"}, "i": {"N": "2147483647"}, "a": {"N": "1"}}
+    last = feeds.tables.changes("tips")[1]
+    start()(event([stream_record(0, poison), stream_record(1, last)]))
+    (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    figures = {name: told[f"Indexed.{name}"] for name in ("events", "healed", "pruned", "setAside")}
+    assert figures == {"events": [2.0], "healed": [1.0], "pruned": [2.0], "setAside": [1.0]}
+    assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Epochal"
+
+
+def test_a_process_keeps_its_state_from_batch_to_batch(feeds: Feeds, start: Callable[[], Handler]) -> None:
+    handler = start()
+    feeds.append("Order-1", "a")
+    handler(changes(feeds))
+    feeds.append("Order-1", "b")
+    before = len(feeds.ops)
+    handler(changes(feeds))
+    assert len(feeds.ops) - before == 1
+
+
+def test_a_process_that_was_given_another_number_of_partitions_does_not_start(
+    start: Callable[[], Handler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start()
+    start()
+    monkeypatch.setitem(os.environ, settings.PARTITIONS, "3")
+    with pytest.raises(InvalidInput, match="2 on record"):
+        start()
