@@ -6,6 +6,7 @@ inputs      JSON from arguments, files and standard input; expected versions
 views       events, states and pages as JSON and as lines
 output      printing either
 streams     append, read, state
+aggregates  aggregate append, show, events
 feed        feed, tail
 stats       stats
 local       local up, down, status

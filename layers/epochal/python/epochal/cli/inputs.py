@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import events as parse
 from epochal.http.fields import Node
-from epochal.model.events import Event, Unfold
+from epochal.model.events import Unfold
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
+
+T = TypeVar("T")
 
 
 def text_of(source: str, name: str) -> str:
@@ -39,13 +40,13 @@ def body_of(source: str | None, name: str) -> bytes:
     return b"" if source is None else json.dumps(json_of(source, name))
 
 
-def events_of(source: str) -> list[Event]:
-    """Events in the HTTP API's form, as a JSON array or as a JSON document a line."""
+def events_of(source: str, read: Callable[[Node], T]) -> list[T]:
+    """Events in the HTTP API's form, as a JSON array or as a JSON document a line; `read` parses one."""
     text = text_of(source, "--events")
     if text.lstrip().startswith("["):
         nodes = Node(_parsed(text, "--events"), "events").items(most=sys.maxsize)
-        return [parse.event(node) for node in nodes]
-    return list(_lines(text))
+        return [read(node) for node in nodes]
+    return list(_lines(text, read))
 
 
 def unfold_of(text: str) -> Unfold:
@@ -64,11 +65,11 @@ def expected_of(text: str) -> ExpectedVersion:
     return AtVersion(version=token.version) if token.etag is None else token
 
 
-def _lines(text: str) -> Iterator[Event]:
+def _lines(text: str, read: Callable[[Node], T]) -> Iterator[T]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             place = f"--events line {number}"
-            yield parse.event(Node(_parsed(line, place), place))
+            yield read(Node(_parsed(line, place), place))
 
 
 def _parsed(text: str, name: str) -> Any:

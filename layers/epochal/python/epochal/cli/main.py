@@ -13,6 +13,7 @@ from functools import partial
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
+from epochal.cli.aggregates import aggregate
 from epochal.cli.feed import feed, tail
 from epochal.cli.local import local
 from epochal.cli.stats import stats
@@ -36,6 +37,9 @@ def epochal(
     tips_table: str,
     index_table: str,
     bucket: str,
+    journal_table: str,
+    snapshot_table: str,
+    journal_shards: int,
     endpoint: str,
     region: str,
 ) -> None:
@@ -43,13 +47,20 @@ def epochal(
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
-    settings = Settings(tips_table=tips_table, index_table=index_table, bucket=bucket)
+    settings = Settings(
+        tips_table=tips_table,
+        index_table=index_table,
+        bucket=bucket,
+        journal_table=journal_table,
+        snapshot_table=snapshot_table,
+        journal_shards=journal_shards,
+    )
     choice = Choice(settings=settings, stack=stack, endpoint=endpoint, region=region)
     # Whoever invokes the command from Python may bring a store of its own.
     context.obj = context.obj or partial(open_store, choice)
 
 
-for command in (append, read, tail, state, feed, stats, local):
+for command in (append, read, tail, state, aggregate, feed, stats, local):
     epochal.add_command(command)
 
 

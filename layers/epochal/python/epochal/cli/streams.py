@@ -12,6 +12,7 @@ from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
+from epochal.http import events as parse
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import AtVersion, ExpectedVersion, Token
@@ -62,7 +63,7 @@ def append(
     elif meta or timestamp:
         raise click.UsageError("--meta and --at belong to a single event; --events carry their own.")
     else:
-        events = inputs.events_of(source)
+        events = inputs.events_of(source, parse.event)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         store.streams,

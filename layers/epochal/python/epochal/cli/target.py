@@ -25,13 +25,27 @@ from epochal.feed.reader import FeedReader
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
-from epochal.settings import BUCKET, INDEX_TABLE, TIPS_TABLE, Settings
+from epochal.settings import (
+    BUCKET,
+    INDEX_TABLE,
+    JOURNAL_SHARDS,
+    JOURNAL_TABLE,
+    MAX_SHARDS,
+    SHARDS,
+    SNAPSHOT_TABLE,
+    TIPS_TABLE,
+    Settings,
+)
+from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 
 OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
 """Outputs of the store's stack, and the settings they are."""
+
+AGGREGATE_OUTPUTS = {"JournalTable": "journal_table", "SnapshotTable": "snapshot_table"}
+"""Those that a stack of an older version lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +72,7 @@ class Store:
     """An opened store."""
 
     streams: Streams
+    aggregates: AggregateStore
     feed: FeedReader
     sizes: Callable[[], list[TableSize]]
 
@@ -96,7 +111,14 @@ def _local() -> Store:
         found = deploy.current(here())
     except (NotACheckout, NotRunning) as error:
         raise NoStore(str(error)) from error
-    settings = Settings(tips_table=found.tips_table, index_table=found.index_table, bucket=found.bucket)
+    settings = Settings(
+        tips_table=found.tips_table,
+        index_table=found.index_table,
+        bucket=found.bucket,
+        journal_table=found.journal_table,
+        snapshot_table=found.snapshot_table,
+        journal_shards=found.journal_shards,
+    )
     return _opened(settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
 
 
@@ -107,6 +129,7 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
     streams = Streams(driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=bodies))
     return Store(
         streams=streams,
+        aggregates=AggregateStore(driver=driver, site=site_of(settings)),
         feed=FeedReader(driver=driver, table=settings.index_table, streams=streams),
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
     )
@@ -132,9 +155,11 @@ def _outputs(choice: Choice) -> Settings:
     outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
     if not outputs.keys() >= OUTPUTS.keys():
         raise StackMissing(choice.stack, f"has no outputs {', '.join(OUTPUTS)}: name the stack of the tables")
-    found = {setting: outputs[name] for name, setting in OUTPUTS.items()}
+    known = (OUTPUTS | AGGREGATE_OUTPUTS).items()
+    found = {setting: outputs[name] for name, setting in known if name in outputs}
     named = {setting: value for setting in found if (value := getattr(choice.settings, setting))}
-    return replace(choice.settings, **(found | named))
+    shards = int(outputs.get("JournalShards", choice.settings.journal_shards))
+    return replace(choice.settings, **(found | named), journal_shards=shards)
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -142,6 +167,15 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--region", default="", help="AWS region; the usual AWS settings apply."),
         click.option("--endpoint", default="", envvar="EPOCHAL_ENDPOINT", help="Another AWS, by its URL."),
+        click.option(
+            "--journal-shards",
+            default=SHARDS,
+            type=click.IntRange(1, MAX_SHARDS),
+            envvar=JOURNAL_SHARDS,
+            help="Shards of aggregates' keys, where the tables are named.",
+        ),
+        click.option("--snapshot-table", default="", envvar=SNAPSHOT_TABLE, help="Heads of aggregates."),
+        click.option("--journal-table", default="", envvar=JOURNAL_TABLE, help="Events of aggregates."),
         click.option("--bucket", default="", envvar=BUCKET, help="Bucket of large bodies."),
         click.option("--index-table", default="", envvar=INDEX_TABLE, help="Table of the feed."),
         click.option("--tips-table", default="", envvar=TIPS_TABLE, help="Table of streams."),

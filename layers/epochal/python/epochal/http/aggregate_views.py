@@ -22,7 +22,7 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
     return {
         "aggregate": str(aggregate),
         "first": outcome.first,
-        **_stand(outcome.lock),
+        **stand(outcome.lock),
         "capacity": {"read": units.read, "write": units.write},
     }
 
@@ -33,9 +33,9 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> str:
     return text_of(
         {
             "aggregate": str(snapshot.aggregate),
-            **_stand(snapshot.lock),
+            **stand(snapshot.lock),
             "snapshotSeqNr": snapshot.seq_nr,
-            "snapshot": room.fit(_body(snapshot.data)),
+            "snapshot": room.fit(body(snapshot.data)),
             **_events(found, room),
         }
     )
@@ -43,7 +43,7 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> str:
 
 def page(aggregate: AggregateId, found: AggregatePage) -> str:
     """A page of events; it ends earlier than `found` where the answer is full."""
-    return text_of({"aggregate": str(aggregate), **_stand(found.lock), **_events(found, Room())})
+    return text_of({"aggregate": str(aggregate), **stand(found.lock), **_events(found, Room())})
 
 
 def event(found: RecordedAggregateEvent) -> dict[str, Any]:
@@ -52,8 +52,18 @@ def event(found: RecordedAggregateEvent) -> dict[str, Any]:
         "seqNr": found.seq_nr,
         "type": found.type,
         "occurredAt": found.occurred_at,
-        "data": _body(found.data),
+        "data": body(found.data),
     }
+
+
+def stand(lock: Lock) -> dict[str, int]:
+    """Where an aggregate stands."""
+    return {"version": lock.version, "lastSeqNr": lock.seq_nr}
+
+
+def body(data: bytes) -> Any:
+    """An event's data or a snapshot: JSON to the byte, which payloads always hold."""
+    return RawJSON(data.decode())
 
 
 def _events(found: AggregatePage, room: Room) -> dict[str, Any]:
@@ -68,12 +78,3 @@ def _fitting(events: Iterable[RecordedAggregateEvent], room: Room) -> Iterable[A
         if view is None:
             return
         yield view
-
-
-def _stand(lock: Lock) -> dict[str, int]:
-    return {"version": lock.version, "lastSeqNr": lock.seq_nr}
-
-
-def _body(data: bytes) -> Any:
-    """JSON to the byte, which payloads always hold."""
-    return RawJSON(data.decode())

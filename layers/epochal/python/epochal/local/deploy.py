@@ -29,6 +29,9 @@ class Deployment:
         tips_table: table of streams.
         index_table: table of the feed.
         bucket: bucket of large bodies.
+        journal_table: table of aggregates' events.
+        snapshot_table: table of their heads.
+        journal_shards: shards of both tables' keys.
     """
 
     endpoint: Endpoint
@@ -36,6 +39,9 @@ class Deployment:
     tips_table: str
     index_table: str
     bucket: str
+    journal_table: str
+    snapshot_table: str
+    journal_shards: int
 
     @property
     def api_url(self) -> str:
@@ -92,6 +98,9 @@ def _read(endpoint: Endpoint, outputs: Path) -> Deployment:
             tips_table=values["TipsTable"],
             index_table=values["IndexTable"],
             bucket=values["BucketName"],
+            journal_table=values["JournalTable"],
+            snapshot_table=values["SnapshotTable"],
+            journal_shards=int(values["JournalShards"]),
         )
     except KeyError as error:
         raise OutputMissing(error.args[0]) from None

@@ -43,7 +43,7 @@ def page(
     """
     taken: list[RecordedAggregateEvent] = []
     size = 0
-    for event in _events(store, aggregate, start, min(lock.seq_nr, start + limit - 1)):
+    for event in walk(store, aggregate, start, min(lock.seq_nr, start + limit - 1)):
         size += _FIELDS + len(event.data)
         if taken and size > max_bytes:
             break
@@ -52,9 +52,10 @@ def page(
     return AggregatePage(lock=lock, events=tuple(taken), next=following if following <= lock.seq_nr else None)
 
 
-def _events(
+def walk(
     store: AggregateStore, aggregate: AggregateId, first: int, last: int
 ) -> Iterator[RecordedAggregateEvent]:
+    """Events `first` to `last`, which must be there, read as they are taken."""
     for start in range(first, last + 1, BATCH_KEYS):
         stretch = Stretch(aggregate=aggregate, first=start, last=min(last, start + BATCH_KEYS - 1))
         for event in store.driver.run(events(store.site, stretch, "table")):

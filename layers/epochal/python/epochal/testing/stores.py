@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -20,3 +22,10 @@ def memory_streams(tables: MemoryTables | None = None) -> Streams:
     tables = tables or memory_tables()
     driver = Driver(execute=tables.execute, meter=Meter())
     return Streams(driver=driver, table=TIPS.kind, codec=BodyCodec(bodies=MemoryBodies()))
+
+
+def memory_aggregates(tables: MemoryTables | None = None) -> AggregateStore:
+    """A store of aggregates in memory."""
+    tables = tables or memory_tables()
+    site = site_of(Settings(journal_table=JOURNAL.kind, snapshot_table=SNAPSHOT.kind))
+    return AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=site)

@@ -1,0 +1,169 @@
+"""Commands on one aggregate: append to it, look at it, print its events.
+
+They are about tables, not about the API: any type will do, also one that no deployment registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.errors import AggregateMissing
+from epochal.cli.target import Store, pass_store
+from epochal.cli.views import body_text
+from epochal.errors import InvalidInput, WrongExpectedVersion
+from epochal.http import aggregate_commands as parse
+from epochal.http import aggregate_views as views
+from epochal.http.locks import lock_text, parse_lock
+from epochal.layout.journal.append import ExpectedLock
+from epochal.model.aggregates import (
+    AggregateEvent,
+    AggregateId,
+    RecordedAggregateEvent,
+    aggregate_id,
+)
+from epochal.model.versions import Expected
+from epochal.settings import JOURNAL_TABLE, SNAPSHOT_TABLE
+from epochal.store.aggregate_pages import walk
+from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.store.driver import Meter
+
+
+@click.group()
+def aggregate() -> None:
+    """Aggregates: events with a snapshot, in tables that event-store-adapter's libraries share."""
+
+
+def _about_one(command: Callable[..., None]) -> Callable[..., None]:
+    """Arguments TYPE and ID, handed on with the store as one."""
+
+    @click.argument("kind", metavar="TYPE")
+    @click.argument("value", metavar="ID")
+    @pass_store
+    @wraps(command)
+    def found(store: Store, *, kind: str, value: str, **options: Any) -> None:
+        site = store.aggregates.site
+        for table, option in ((site.journal, JOURNAL_TABLE), (site.snapshot, SNAPSHOT_TABLE)):
+            if not table:
+                raise InvalidInput(option, "is needed for aggregates")
+        command(store.aggregates, aggregate_id(kind, value), **options)
+
+    return found
+
+
+@aggregate.command()
+@_about_one
+@click.argument("event", required=False)
+@click.argument("data", required=False)
+@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
+@click.option("--at", "occurred_at", help="When it happened, ISO 8601; now, unless told.")
+@click.option("--snapshot", help="The state that the events lead to. The first append needs it.")
+@click.option("--expected", default="any", help="A version, a lock, any, no_stream or stream_exists.")
+@output.json_option
+def append(
+    store: AggregateStore,
+    which: AggregateId,
+    *,
+    event: str | None,
+    data: str | None,
+    source: str | None,
+    occurred_at: str | None,
+    snapshot: str | None,
+    expected: str,
+    as_json: bool,
+) -> None:
+    """Append to the aggregate of TYPE and ID: an EVENT with DATA, or --events, in one transaction.
+
+    DATA, --snapshot and --events are JSON text, @file, or - for standard input.
+    """
+    if (event is None) == (source is None):
+        raise click.UsageError("Give either EVENT (and DATA) or --events.")
+    if source is not None and occurred_at is not None:
+        raise click.UsageError("--at belongs to a single event; --events carry their own.")
+    events = inputs.events_of(source, parse.event) if source else [_event(event or "", data, occurred_at)]
+    state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
+    meter = Meter()
+    measured = replace(store, driver=replace(store.driver, meter=meter))
+    made = _made(measured, which, events, state, expected)
+    view = {**views.appended(which, made, meter.units), "lock": lock_text(made.lock)}
+    count = len(events)
+    line = f"{which}: {count:,} event{'' if count == 1 else 's'}, now at version {made.lock.version}"
+    output.document(view, [line], as_json=as_json)
+
+
+@aggregate.command()
+@_about_one
+@output.json_option
+def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
+    """Print where the aggregate of TYPE and ID stands: its snapshot, and the events after it."""
+    found = store.replay(which)
+    if found is None:
+        raise AggregateMissing(str(which))
+    snapshot = found.snapshot
+    view = {
+        "aggregate": str(which),
+        **views.stand(snapshot.lock),
+        "lock": lock_text(snapshot.lock),
+        "snapshotSeqNr": snapshot.seq_nr,
+        "snapshot": views.body(snapshot.data),
+        "events": [views.event(each) for each in found.events],
+    }
+    rows = [
+        ("aggregate", str(which)),
+        ("version", snapshot.lock.version),
+        ("last event", snapshot.lock.seq_nr),
+        ("lock", lock_text(snapshot.lock)),
+        ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
+    ]
+    output.document(view, [*output.table(rows), *map(_line, found.events)], as_json=as_json)
+
+
+@aggregate.command()
+@_about_one
+@click.option("--from", "start", type=click.IntRange(min=1), default=1, help="Number of the first event.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@output.json_option
+def events(
+    store: AggregateStore, which: AggregateId, *, start: int, limit: int | None, as_json: bool
+) -> None:
+    """Print the events of the aggregate of TYPE and ID."""
+    lock = store.lock(which)
+    if lock is None:
+        raise AggregateMissing(str(which))
+    last = lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
+    found: Iterable[RecordedAggregateEvent] = walk(store, which, start, last)
+    output.stream(found, views.event, _line, as_json=as_json)
+
+
+def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
+    content = inputs.body_of("null" if data is None else data, "DATA")
+    return AggregateEvent(type=kind, data=content, occurred_at=occurred_at)
+
+
+def _made(
+    store: AggregateStore,
+    which: AggregateId,
+    new: Sequence[AggregateEvent],
+    snapshot: bytes | None,
+    expected: str,
+) -> AggregateAppended:
+    """The append that was made, or, raised, what kept it from being made."""
+    match store.append(which, new, snapshot=snapshot, expected=_expected(expected)):
+        case AggregateAppended() as made:
+            return made
+        case AggregateConflict(version=version):
+            raise WrongExpectedVersion(str(which), expected, version)
+
+
+def _expected(text: str) -> ExpectedLock:
+    words = {member.value for member in Expected}
+    return Expected(text) if text in words else parse_lock(text, "--expected")
+
+
+def _line(found: RecordedAggregateEvent) -> str:
+    return f"{found.aggregate}  {found.seq_nr:>6}  {found.occurred_at[:19]}  {found.type}  {body_text(found.data)}"
