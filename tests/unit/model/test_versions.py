@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochal.errors import InvalidInput
+from epochal.model.versions import MAX_VERSION, AtVersion, Token, parse_token
+
+ETAGS = st.binary(min_size=16, max_size=16)
+SIZES = st.integers(0, 9_999_999)
+
+
+@given(st.integers(0, MAX_VERSION), ETAGS, SIZES, SIZES, SIZES, SIZES)
+def test_a_token_survives_its_text(
+    version: int, etag: bytes, size: int, carried: int, unfolds: int, events: int
+) -> None:
+    token = Token(
+        version=version,
+        etag=etag.hex(),
+        size=size,
+        carried=carried,
+        unfolds=unfolds,
+        events=events,
+        appends=events,
+    )
+    assert parse_token(token.text()) == token
+    assert len(token.text()) <= 83
+
+
+def test_a_version_alone_is_a_token() -> None:
+    assert parse_token("7") == Token(version=7)
+    assert Token(version=7).text() == "7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-1",
+        "07",
+        "7.",
+        "7 ",
+        "x",
+        "٧",
+        "7.abc",
+        "2147483647",
+        "7." + "0" * 32,
+        "7." + "0" * 32 + ".1.1.1.1",
+        "7." + "0" * 32 + ".1.1.1.1.1.1",
+        "7." + "G" * 32 + ".1.1.1.1.1",
+    ],
+)
+def test_malformed_tokens_are_refused_by_field(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_token(text, "If-Match")
+    assert caught.value.field == "If-Match"
+
+
+@pytest.mark.parametrize("version", [-1, MAX_VERSION + 1])
+def test_versions_have_bounds(version: int) -> None:
+    with pytest.raises(InvalidInput, match="expected"):
+        AtVersion(version=version)
