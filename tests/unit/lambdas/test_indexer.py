@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from epochal.index.names import epoch_stream, partition_of
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op
-from epochal.plan.values import AttributeValue, Item
 from epochal.store.driver import Patience
+from tests.unit.feed.events import event, stream_record
 from tests.unit.feed.feeds import Feeds, streams_of
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "indexer" / "handler.py"
@@ -29,51 +28,9 @@ Answer = dict[str, list[dict[str, str]]]
 Handler = Callable[[dict[str, Any]], Answer]
 
 
-def wire(value: AttributeValue) -> AttributeValue:
-    """A value as it stands in an event: binaries in base64."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "B":
-            return {"B": base64.b64encode(content).decode()}
-        case "L":
-            return {"L": [wire(each) for each in content]}
-        case "M":
-            return {"M": {name: wire(each) for name, each in content.items()}}
-        case _:
-            return {kind: content}
-
-
-def stream_record(number: int, image: Item | None, kind: str = "MODIFY") -> dict[str, Any]:
-    """A record as AWS documents it for the event source `aws:dynamodb`."""
-    change: dict[str, Any] = {
-        "ApproximateCreationDateTime": 1_700_000_000.0,
-        "Keys": {"p": {"S": "x"}, "i": {"N": "2147483647"}},
-        "SequenceNumber": f"{number:021d}",
-        "SizeBytes": 100,
-        "StreamViewType": "NEW_IMAGE",
-    }
-    if image is not None:
-        change["NewImage"] = {name: wire(value) for name, value in image.items()}
-    return {
-        "eventID": f"{number:032x}",
-        "eventName": kind,
-        "eventVersion": "1.1",
-        "eventSource": "aws:dynamodb",
-        "awsRegion": "us-east-1",
-        "dynamodb": change,
-        "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/tips/stream/2026-01-01T00:00:00.000",
-    }
-
-
-def event(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What Lambda hands to the function, through JSON as Lambda does."""
-    found: dict[str, Any] = json.loads(json.dumps({"Records": list(records)}))
-    return found
-
-
 def changes(feeds: Feeds) -> dict[str, Any]:
     """All that the source's stream carries."""
-    return event(stream_record(k, image) for k, image in enumerate(feeds.tables.changes("tips")))
+    return event(stream_record(f"{k:021d}", image) for k, image in enumerate(feeds.tables.changes("tips")))
 
 
 @pytest.fixture
@@ -120,7 +77,7 @@ def test_deletions_and_everything_else_that_is_no_append_is_passed_over(
     feeds.append("Order-1", "a", "b")
     feeds.streams.prune("Order-1", 1)
     feeds.streams.delete("Order-1")
-    removed = stream_record(99, None, kind="REMOVE")
+    removed = stream_record("99", None, kind="REMOVE")
     answer = start()(event([*changes(feeds)["Records"], removed]))
     assert answer == {"batchItemFailures": []}
     assert [kind for _, _, kind in feeds.feed(partition_of("Order-1", 2))] == ["a", "b"]
@@ -152,7 +109,10 @@ def test_the_answer_names_the_records_of_a_partition_that_failed(
 def test_a_poison_record_is_not_named_in_the_answer(feeds: Feeds, start: Callable[[], Handler]) -> None:
     poison = {"p": {"S": "Order-1"}, "i": {"N": "2147483647"}, "a": {"N": "1"}}
     feeds.append("Order-2", "a")
-    records = [stream_record(0, poison), *(stream_record(1, image) for image in feeds.tables.changes("tips"))]
+    records = [
+        stream_record("0", poison),
+        *(stream_record("1", image) for image in feeds.tables.changes("tips")),
+    ]
     assert start()(event(records)) == {"batchItemFailures": []}
     assert feeds.feed(partition_of("Order-2", 2)) == [("Order-2", 0, "a")]
     assert feeds.tip("$Poison-0") is not None
@@ -166,7 +126,7 @@ def test_each_batch_tells_how_much_was_indexed_healed_pruned_and_set_aside(
     feeds.streams.prune("Order-1", 2)
     poison = {"p": {"S": "Order-1"}, "i": {"N": "2147483647"}, "a": {"N": "1"}}
     last = feeds.tables.changes("tips")[1]
-    start()(event([stream_record(0, poison), stream_record(1, last)]))
+    start()(event([stream_record("0", poison), stream_record("1", last)]))
     (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     figures = {name: told[f"Indexed.{name}"] for name in ("events", "healed", "pruned", "setAside")}
     assert figures == {"events": [2.0], "healed": [1.0], "pruned": [2.0], "setAside": [1.0]}
