@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 
 from epochal.local.deploy import Deployment
+from epochal.local.places import Places
+from epochal.local.processes import free_port
+
+pytestmark = pytest.mark.deploy
 
 Run = Callable[..., list[Any]]
 
@@ -88,3 +92,33 @@ def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: Deploymen
         1,
         "epochal: table missing-tips does not exist here: deploy first, or check the settings and the region\n",
     )
+
+
+@pytest.fixture
+def checkout(places: Places, tmp_path: Path) -> Path:
+    """A checkout of its own: what runs from it is not what a developer runs from this one."""
+    for name in ("app.py", "cdk.json", "lambdas", "layers", "node_modules", "stacks"):
+        (tmp_path / name).symlink_to(places.root / name)
+    return tmp_path
+
+
+def test_a_store_is_put_on_this_machine_used_without_naming_it_and_taken_down(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def local(*arguments: str) -> Any:
+        ran = _epochal(*arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    monkeypatch.chdir(checkout)
+    assert local("local", "status") == {"running": False, "deployed": False}
+    try:
+        up = local("local", "up", "--port", str(free_port()))
+        assert (up["running"], up["deployed"]) == (True, True)
+        assert local("local", "status") == up
+        assert local("append", "Cart-1", "Opened")["version"] == 1
+        assert local("read", "Cart-1")["type"] == "Opened"
+    finally:
+        assert local("local", "down") == {"stopped": True}
+    assert local("local", "down") == {"stopped": False}
+    assert "epochal local up" in _epochal("read", "Cart-1").stderr
