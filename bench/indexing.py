@@ -1,0 +1,180 @@
+"""The indexer's speed and price: records a second, requests a batch, capacity units for a thousand events.
+
+One warm indexer over one partition, on the memory interpreter: its time is the library's own, the interpreter's
+included; its units are DynamoDB's rules applied to the real items. A network adds its round trips: one for a batch, and
+one more for every hundred streams that the epochs have not met.
+
+Bounds: batches of 200 and more at 5,000 records a second in one partition; one entry a batch, written once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bench.report import table
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.reader import FeedReader
+from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
+from epochal.plan.units import NONE, Units
+from epochal.plan.values import Item
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+
+RECORDS = 20_000
+LEAST_RECORDS_A_SECOND = 5_000
+BOUND_FROM = 200
+"""Smaller batches are what a trickle brings; a load that must be kept up with brings large ones."""
+
+TYPES = ("FlightScheduled", "FlightDeparted", "FlightArrived", "FlightCancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Records to index: `RECORDS` appends of one event to `streams` streams at random, `batch` at a time."""
+
+    name: str
+    streams: int
+    batch: int
+
+    def batches(self) -> Iterator[list[Record]]:
+        """The records, batch by batch; a stream's events are numbered from 0."""
+        rng, versions = random.Random(self.name), Counter[int]()
+        batch: list[Record] = []
+        for number in range(RECORDS):
+            stream = rng.randrange(self.streams)
+            versions[stream] += 1
+            kind = TYPES[number % len(TYPES)]
+            batch.append(Record(sequence_number=str(number), image=_head(stream, versions[stream], kind)))
+            if len(batch) == self.batch or number == RECORDS - 1:
+                yield batch
+                batch = []
+
+
+LOADS = (
+    *(Load(name="4,000 aircraft", streams=4_000, batch=batch) for batch in (1, 10, 200, 1_000)),
+    Load(name="20 busy streams", streams=20, batch=200),
+    Load(name="nearly all new", streams=10_000_000, batch=200),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Measured:
+    """What indexing a load took.
+
+    Attributes:
+        entries: writes of an epoch's Tip, refused ones included.
+        others: requests by what they were for.
+    """
+
+    load: Load
+    seconds: float = 0.0
+    batches: int = 0
+    entries: int = 0
+    epochs: int = 0
+    others: Counter[str] = field(default_factory=Counter)
+    units: Units = NONE
+
+    @property
+    def rate(self) -> float:
+        """Records a second."""
+        return RECORDS / self.seconds
+
+    def count(self, op: Op) -> None:
+        """Take a request into account."""
+        match op:
+            case BatchGet():
+                self.others["marks read"] += 1
+            case Put(item=item) if item["p"]["S"].startswith("$Indexed-"):
+                self.others["marks"] += 1
+            case Put(item=item) if "a" not in item:
+                self.others["calves"] += 1
+            case Put(item=key) | Update(key=key) if key["p"]["S"].startswith("$AppendsEpoch-"):
+                self.entries += 1
+            case _:
+                self.others["series, epochs"] += 1
+
+
+def measure(load: Load) -> Measured:
+    """Index a load, and check that the feed holds all of it."""
+    tables, meter, measured = memory_tables(), Meter(), Measured(load=load)
+
+    def execute(op: Op) -> Reply:
+        measured.count(op)
+        return tables.execute(op)
+
+    driver = Driver(execute=execute, meter=meter)
+    indexer = Indexer(driver=driver, source_table="tips", index_table="index")
+    indexer.register()
+    batches = list(load.batches())
+    began = time.perf_counter()
+    for batch in batches:
+        assert not indexer.index(batch).failed
+    measured.seconds = time.perf_counter() - began
+    measured.batches, measured.units = len(batches), meter.units
+    measured.epochs = _check(tables)
+    return measured
+
+
+def main() -> None:
+    """Measure, print, fail below a bound."""
+    results = [measure(load) for load in LOADS]
+    table(
+        f"Indexing {RECORDS:,} records of one event in one partition, in memory",
+        ["streams", "batch", "records/s", "entries/batch", "requests/batch", "marks", "WCU", "RCU", "epochs"],
+        [_row(result) for result in results],
+    )
+    print("Marks, WCU and RCU are for 1,000 events.")
+    for result in results:
+        if result.entries != result.batches:
+            raise SystemExit(f"{result.load}: {result.batches} batches took {result.entries} entries")
+        if result.load.batch >= BOUND_FROM and result.rate < LEAST_RECORDS_A_SECOND:
+            raise SystemExit(f"{result.load}: only {result.rate:,.0f} records a second")
+
+
+def _row(result: Measured) -> tuple[str, ...]:
+    return (
+        result.load.name,
+        f"{result.load.batch:,}",
+        f"{result.rate:,.0f}",
+        f"{result.entries / result.batches:.2f}",
+        f"{(result.entries + sum(result.others.values())) / result.batches:.2f}",
+        f"{result.others['marks'] / RECORDS * 1_000:,.1f}",
+        f"{result.units.write / RECORDS * 1_000:,.1f}",
+        f"{result.units.read / RECORDS * 1_000:,.1f}",
+        f"{result.epochs + 1}",
+    )
+
+
+def _check(tables: MemoryTables) -> int:
+    """The feed is complete and in order; the epoch it has reached."""
+    reader = FeedReader(driver=Driver(execute=tables.execute, meter=Meter()), table="index")
+    reached, total = Counter[str](), 0
+    at = 0
+    for page in reader.read(0):
+        for item in page.items:
+            assert item.index == reached[item.stream]
+            reached[item.stream] += 1
+            total += 1
+        at = page.next.epoch
+    assert total == RECORDS
+    return at
+
+
+def _head(stream: int, version: int, kind: str) -> Item:
+    return {
+        "p": {"S": f"Aircraft-N{stream}"},
+        "i": {"N": "2147483647"},
+        "n": {"N": str(version)},
+        "a": {"N": "1"},
+        "c": {"L": [{"S": kind}]},
+        "etag": {"S": "0" * 32},
+    }
+
+
+if __name__ == "__main__":
+    main()
