@@ -12,7 +12,7 @@ import pytest
 from epochal.cli import main as command_line
 from epochal.cli.target import TableSize
 from tests.docs.console import examples
-from tests.unit.cli.conftest import Terminal
+from tests.support.terminal import Terminal
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "cli.md"
 

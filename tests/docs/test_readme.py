@@ -25,7 +25,7 @@ from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.docs.console import Example, examples
 from tests.support.api import Answer, Api
-from tests.unit.cli.conftest import Terminal
+from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

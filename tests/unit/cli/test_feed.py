@@ -6,7 +6,7 @@ import pytest
 
 from epochal.errors import EpochalError
 from epochal.index.names import partition_of
-from tests.unit.cli.conftest import Terminal
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture

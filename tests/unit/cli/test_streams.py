@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput, StreamDeleted, WrongExpectedVersion
-from tests.unit.cli.conftest import Terminal
+from tests.support.terminal import Terminal
 
 
 def test_an_appended_event_is_read_back(terminal: Terminal) -> None:
