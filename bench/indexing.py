@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.report import table
+from bench.report import Report
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
@@ -123,11 +123,21 @@ def measure(load: Load) -> Measured:
 def main() -> None:
     """Measure, print, fail below a bound."""
     results = [measure(load) for load in LOADS]
-    table(
-        f"Indexing {RECORDS:,} records of one event in one partition, in memory",
-        ["streams", "batch", "records/s", "entries/batch", "requests/batch", "marks", "WCU", "RCU", "epochs"],
-        [_row(result) for result in results],
-    )
+    Report(
+        title=f"Indexing {RECORDS:,} records of one event in one partition, in memory",
+        columns=[
+            "streams",
+            "batch",
+            "records/s",
+            "entries/batch",
+            "requests/batch",
+            "marks",
+            "WCU",
+            "RCU",
+            "epochs",
+        ],
+        rows=[_row(result) for result in results],
+    ).print()
     print("Marks, WCU and RCU are for 1,000 events.")
     for result in results:
         if result.entries != result.batches:
