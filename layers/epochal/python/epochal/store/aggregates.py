@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
@@ -56,9 +56,13 @@ class AggregateAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateConflict:
-    """Not committed: the aggregate is at `version` (0: there is none), not where the caller expected it."""
+    """Not committed: the aggregate is at `version` (0: there is none), not where the caller expected it.
+
+    `head` is what stood in the way; see `AggregateStore.since`.
+    """
 
     version: int
+    head: Head | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +141,8 @@ class AggregateStore:
         )
         result = self.driver.run(append(self.site, batch, expected))
         if isinstance(result, Rejected):
-            return AggregateConflict(version=0 if result.head is None else result.head.version)
+            version = 0 if result.head is None else result.head.version
+            return AggregateConflict(version=version, head=result.head)
         return AggregateAppended(
             first=result.first, lock=result.lock, retention_error=self._retire_after(aggregate, batch)
         )
@@ -166,6 +171,13 @@ class AggregateStore:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
         return self.driver.run(self._replay(aggregate))
 
+    def since(self, head: Head, seq_nr: int) -> Replay:
+        """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
+
+        One request where these are not many, and none where there are none: the head is not read again.
+        """
+        return self.driver.run(self._since(head, seq_nr))
+
     def events_after(
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
     ) -> list[RecordedAggregateEvent]:
@@ -189,8 +201,11 @@ class AggregateStore:
 
     def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
         head = yield from read(self.site, aggregate)
-        if head is None:
-            return None
+        return None if head is None else (yield from self._held(head))
+
+    def _held(self, head: Head) -> Steps[AggregateSnapshot]:
+        """The snapshot in a head."""
+        aggregate = head.aggregate
         base = yield from base_of(self.site, head, aggregate)
         lock = base.lock or Lock(version=head.version, seq_nr=0)
         _, data = self.payloads.unwrap(head.payload)
@@ -201,9 +216,15 @@ class AggregateStore:
 
     def _replay(self, aggregate: AggregateId) -> Steps[Replay | None]:
         snapshot = yield from self._snapshot(aggregate)
-        if snapshot is None:
-            return None
-        stretch = Stretch(aggregate=aggregate, first=snapshot.seq_nr + 1, last=snapshot.lock.seq_nr)
+        return None if snapshot is None else (yield from self._replayed(snapshot, snapshot.seq_nr))
+
+    def _since(self, head: Head, seq_nr: int) -> Steps[Replay]:
+        snapshot = yield from self._held(head)
+        return (yield from self._replayed(snapshot, seq_nr))
+
+    def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
+        aggregate = snapshot.aggregate
+        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=snapshot.lock.seq_nr)
         found = yield from events(self.site, stretch, self.via)
         return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 

@@ -1,0 +1,242 @@
+"""Deciders on aggregates: replay a state, decide on it, store that, and decide again where another was faster.
+
+    load        the snapshot and the events after it, two requests; or a standing that the caller has, none
+    decide      the user's function, on a state that may be an old one where nothing was read
+    nothing     to store: a state that was not read is first replayed, and decided on again
+    append      under exactly the lock that the state was made at, one request; with a snapshot where the policy says so
+     ├ stored      done; the standing that comes back makes the next decision one request
+     └ refused     by the head that came back: only the events since are read, one request, and decided on
+
+So whatever a transaction answers was decided on the aggregate's latest state, at the moment of the append or of the
+read. Each attempt is an append of its own, made exactly once by `AggregateStore` (DESIGN §5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Generic, TypeVar
+
+from epochal.errors import Contended, EpochalError, InvalidInput, UnknownType
+from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, RecordedAggregateEvent
+from epochal.model.events import Claim
+from epochal.model.versions import NO_STREAM
+from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
+from epochal.store.codecs import EventCodec, Stored
+from epochal.store.deciders import Decider
+from epochal.store.snapshots import ONE_BATCH, Policy, Since, StateCodec
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+# No slots on generic classes: frozen and slotted, `Standing[S](...)` fails on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Standing(Generic[S]):
+    """A state, and where its aggregate stood.
+
+    Attributes:
+        lock: None where there is no such aggregate.
+        events, size: those after the snapshot, and the bytes of their data.
+    """
+
+    state: S
+    lock: Lock | None
+    events: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateTransacted(Generic[S, E]):
+    """A transaction's outcome.
+
+    Attributes:
+        standing: after the decision; hand it to the next transaction to save its read.
+        events: that were decided; where there are none nothing was written.
+        retention_error: what kept old copies of snapshots from being retired; the events are safe all the same.
+    """
+
+    standing: Standing[S]
+    events: tuple[E, ...]
+    retention_error: EpochalError | None = None
+
+    @property
+    def state(self) -> S:
+        """The state after the decision."""
+        return self.standing.state
+
+    @property
+    def version(self) -> int:
+        """The aggregate's version; 0 where there is none."""
+        return 0 if self.standing.lock is None else self.standing.lock.version
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateDeciders(Generic[C, S, E]):
+    """Runs one decider on any number of aggregates. Holds no state; safe under threads.
+
+    Attributes:
+        codec: of events. Aggregates keep their type, data and timestamp; an event with more is refused.
+        state: of snapshots.
+        policy: which appends after the first store a snapshot; see `epochal.store.snapshots`.
+        attempts: decisions on one command before `Contended` is raised.
+    """
+
+    store: AggregateStore
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    state: StateCodec[S]
+    policy: Policy = ONE_BATCH
+    attempts: int = 10
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInput("attempts", "must be at least 1")
+
+    def handle(
+        self, aggregate: AggregateId, command: C, *, known: Standing[S] | None = None
+    ) -> AggregateTransacted[S, E]:
+        """Let the decider decide on a command; see `transact`."""
+        return self.transact(aggregate, partial(self.decider.decide, command), known=known)
+
+    def transact(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        known: Standing[S] | None = None,
+    ) -> AggregateTransacted[S, E]:
+        """Store the events that `decide` finds in the aggregate's state, once.
+
+        `decide` is called again whenever another writer was faster, so it must be free of side effects.
+
+        Args:
+            known: a standing from before, which may be an old one: the transaction is no less safe for it.
+
+        Raises:
+            InvalidInput: an event that cannot be stored; `TooLarge` also for a snapshot.
+            Contended: other writers were faster at every attempt.
+            Unavailable: the store could not be reached; see `maybe_applied`.
+            CorruptData, UnknownType: the state cannot be made.
+        """
+        return self.transact_result(aggregate, lambda state: (None, decide(state)), known=known)[1]
+
+    def transact_result(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        *,
+        known: Standing[S] | None = None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
+        base = self.load(aggregate) if known is None else known
+        confirmed, attempt = known is None, 0
+        while True:
+            base, result, decided = self._decided(aggregate, base, decide, confirmed=confirmed)
+            if not decided:
+                return result, AggregateTransacted(standing=base, events=())
+            attempt += 1
+            after, outcome = self._append(aggregate, base, decided)
+            if isinstance(outcome, AggregateAppended):
+                return result, AggregateTransacted(
+                    standing=after, events=decided, retention_error=outcome.retention_error
+                )
+            if attempt == self.attempts:
+                expected = 0 if base.lock is None else base.lock.version
+                raise Contended(str(aggregate), expected, outcome.version, attempt)
+            base, confirmed = self._caught_up(aggregate, base, outcome), True
+
+    def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
+        """A view of the aggregate's state."""
+        return projection(self.load(aggregate).state)
+
+    def load(self, aggregate: AggregateId) -> Standing[S]:
+        """The latest state: two requests where the events after the snapshot are not many."""
+        found = self.store.replay(aggregate)
+        if found is None:
+            return Standing(state=self.decider.initial(), lock=None)
+        return self._folded(self.state.decode(found.snapshot.data), found)
+
+    def _decided(
+        self,
+        aggregate: AggregateId,
+        base: Standing[S],
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        *,
+        confirmed: bool,
+    ) -> tuple[Standing[S], R, tuple[E, ...]]:
+        """A decision that may stand: the store holds events to their state; no events need a confirmed one."""
+        try:
+            result, answer = decide(base.state)
+            decided = tuple(answer)
+        except Exception:
+            if confirmed:
+                raise
+        else:
+            if decided or confirmed:
+                return base, result, decided
+        base = self.load(aggregate)
+        result, answer = decide(base.state)
+        return base, result, tuple(answer)
+
+    def _append(
+        self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...]
+    ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
+        state = reduce(self.decider.evolve, decided, base.state)
+        events = tuple(map(self._encoded, decided))
+        size = base.size + sum(len(event.data) for event in events)
+        since = Since(state=state, events=base.events + len(events), size=size)
+        taken = base.lock is None or self.policy(since)
+        outcome = self.store.append(
+            aggregate,
+            events,
+            snapshot=self.state.encode(state) if taken else None,
+            expected=NO_STREAM if base.lock is None else base.lock,
+        )
+        return Standing(
+            state=state,
+            lock=outcome.lock if isinstance(outcome, AggregateAppended) else base.lock,
+            events=0 if taken else since.events,
+            size=0 if taken else since.size,
+        ), outcome
+
+    def _caught_up(
+        self, aggregate: AggregateId, base: Standing[S], conflict: AggregateConflict
+    ) -> Standing[S]:
+        """The state that stood in the way, made from the one in hand."""
+        if base.lock is None or conflict.head is None:
+            return self.load(aggregate)
+        found = self.store.since(conflict.head, base.lock.seq_nr)
+        return self._folded(base.state, found, before=base)
+
+    def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
+        """A state with more events; what lies behind the snapshot is counted no more."""
+        snapshot = found.snapshot
+        later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
+        kept = before if before and len(later) == len(found.events) else None
+        return Standing(
+            state=reduce(self._evolve, found.events, state),
+            lock=snapshot.lock,
+            events=snapshot.lock.seq_nr - snapshot.seq_nr,
+            size=sum(len(event.data) for event in later) + (kept.size if kept else 0),
+        )
+
+    def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
+        stored = Stored(type=event.type, data=event.data, timestamp=event.occurred_at, index=event.seq_nr)
+        decoded = self.codec.decode(stored)
+        if decoded is not None:
+            return self.decider.evolve(state, decoded)
+        if self.codec.skips_unknown:
+            return state
+        raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
+
+    def _encoded(self, event: E) -> AggregateEvent:
+        encoded = self.codec.encode(event)
+        if encoded.meta or encoded.correlation_id or encoded.causation_id or isinstance(encoded.data, Claim):
+            raise InvalidInput(
+                "events", f"{encoded.type}: aggregates keep a type, data and a timestamp alone"
+            )
+        return AggregateEvent(type=encoded.type, data=encoded.data, occurred_at=encoded.timestamp)
