@@ -112,4 +112,7 @@ def _claim(data: bytes) -> Claim:
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptData("a body under encoding 64 is not a claim check") from error
+    texts, numbers = (claim.key, claim.sha256), (claim.size, claim.encoding)
+    if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
+        raise CorruptData("a body under encoding 64 is a claim check of other types")
     return claim

@@ -1,12 +1,12 @@
 """boto3's errors to what they mean: a reply, a failure to retry, or an error to raise.
 
-condition failed                         Refusal, with the item that stood in the way
-item too large                           Overflow
-throttled, in conflict with a transaction NotApplied
-no connection was made                   NotApplied
-time-out, cut off, internal error        Lost: it may have been applied
-no such table, denied                    MissingTable, Refused
-anything else                            raised as it is: a defect of ours
+condition failed                             Refusal, with the item that stood in the way
+item too large                               Overflow
+throttled, in conflict with a transaction    NotApplied; Lost where boto had tried before by itself
+no connection was made                       NotApplied; Lost where boto may have tried before
+time-out, cut off, internal error            Lost: it may have been applied
+no such table, denied                        MissingTable, Refused
+anything else                                raised as it is: a defect of ours
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectionError,  # noqa: A004  botocore's own name
     ConnectTimeoutError,
     EndpointConnectionError,
     HTTPClientError,
+    ProxyConnectionError,
 )
 
 from epochal.errors import MissingTable, Refused
@@ -71,19 +73,33 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     if code in _DENIED:
         raise Refused(error.operation_name, message) from error
     if code in _THROTTLED:
-        raise NotApplied(code) from error
+        raise _throttled(code, error) from error
     if code in _UNCERTAIN or _status(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Lost(code) from error
     raise error
 
 
-def failure_of(error: BotoCoreError) -> Failure:
-    """The failure that a broken connection means; any other error of boto is raised as it is."""
-    if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
+def failure_of(error: BotoCoreError, *, retries: bool) -> Failure:
+    """The failure that a broken connection means; any other error of boto is raised as it is.
+
+    Args:
+        retries: the client retries by itself, so an earlier try may have gone further than the last.
+    """
+    unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
+    if unmade and not retries:
         return NotApplied(type(error).__name__)
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, ConnectionError | HTTPClientError):
         return Lost(type(error).__name__)
     raise error
+
+
+def _throttled(cause: str, error: ClientError) -> Failure:
+    return Lost(cause) if _retried(error) else NotApplied(cause)
+
+
+def _retried(error: ClientError) -> bool:
+    """Whether boto has tried before by itself: that try may have been applied, whatever became of this one."""
+    return int(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) > 0
 
 
 def _cancelled(error: ClientError) -> Reply:
@@ -98,7 +114,7 @@ def _cancelled(error: ClientError) -> Reply:
     if any(
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
     ):
-        raise NotApplied(", ".join(sorted(set(codes) - {"None"}))) from error
+        raise _throttled(", ".join(sorted(set(codes) - {"None"})), error) from error
     raise error
 
 
@@ -108,8 +124,7 @@ def _refusal(
     """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
     found = tuple(item or None for item in items)
     cost = sum(write_units(item_size(item)) if item else 1 for item in found)
-    retried = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
-    return Refusal(items=found, failed=failed, ambiguous=retried, units=Units(write=factor * cost))
+    return Refusal(items=found, failed=failed, ambiguous=_retried(error), units=Units(write=factor * cost))
 
 
 def _table(op: Op) -> str:

@@ -48,9 +48,14 @@ def interpreter(client: DynamoDBClient) -> Execute:
         except ClientError as error:
             return reply_to(error, op)
         except BotoCoreError as error:
-            raise failure_of(error) from error
+            raise failure_of(error, retries=_retries(client)) from error
 
     return execute
+
+
+def _retries(client: Any) -> bool:
+    """Whether a client may have tried more than once before it raised."""
+    return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
 
 
 def _perform(client: Any, op: Op) -> Reply:

@@ -7,26 +7,38 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.items import StoredEvent, StoredUnfold
+from epochal.layout.tips.calving import ROOM
+from epochal.layout.tips.items import StoredEvent, StoredUnfold, unfolds_size, write_unfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.times import format_ticks, parse_time
+from epochal.plan.limits import ITEM_BYTES
 from epochal.store.bodies import BodyCodec
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
-"""Bytes of bodies that an append leaves in the Tip. Together they fit an item, whatever the Tip holds
+"""Bytes of bodies that an append leaves in the Tip at most. Together they fit an item, whatever the Tip holds
 already."""
+
+_FIELDS: Final = 100
+"""Bytes that an event takes besides its bodies, type and ids: what FORMATS §1 gives names and fixed sizes to."""
 
 MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
 
 
-def store_events(events: Sequence[Event], now: str, codec: BodyCodec) -> list[StoredEvent]:
-    """Check and encode events; raises `InvalidInput` naming the event and field."""
+def store_events(
+    events: Sequence[Event], now: str, codec: BodyCodec, *, beside: Sequence[StoredUnfold] = ()
+) -> list[StoredEvent]:
+    """Check and encode events; raises `InvalidInput` naming the event and field.
+
+    Args:
+        beside: unfolds that are written to the same item.
+    """
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
+    room = ITEM_BYTES - ROOM - sum(map(_fields_size, events)) - unfolds_size(tuple(map(write_unfold, beside)))
     bodies = codec.pack(
-        [body for event in events for body in (event.data, event.meta)], EVENTS_INLINE, "events"
+        [body for event in events for body in (event.data, event.meta)], min(room, EVENTS_INLINE), "events"
     )
     return [
         StoredEvent(
@@ -125,10 +137,23 @@ def _timestamp(given: str | None, now: str, field: str) -> str:
 def _check(event: Event, field: str) -> None:
     _check_type(event.type, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
-        if value is not None and not 0 < len(value.encode()) <= MAX_ID_BYTES:
-            raise InvalidInput(f"{field}.{name}", f"must be 1 to {MAX_ID_BYTES:,} bytes")
+        if value is not None:
+            _check_text(value, MAX_ID_BYTES, f"{field}.{name}")
 
 
 def _check_type(kind: str, field: str) -> None:
-    if not 0 < len(kind.encode()) <= MAX_TYPE_BYTES:
-        raise InvalidInput(field, f"must be 1 to {MAX_TYPE_BYTES} bytes")
+    _check_text(kind, MAX_TYPE_BYTES, field)
+
+
+def _check_text(text: str, longest: int, field: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field, "must be text that UTF-8 can hold, without lone surrogates") from error
+    if not 0 < size <= longest:
+        raise InvalidInput(field, f"must be 1 to {longest:,} bytes")
+
+
+def _fields_size(event: Event) -> int:
+    texts = (event.type, event.correlation_id or "", event.causation_id or "")
+    return _FIELDS + sum(len(text.encode()) for text in texts)

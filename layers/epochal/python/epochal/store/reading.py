@@ -88,7 +88,8 @@ class Reader:
     def _advance(self, cursor: Cursor, limit: int | None) -> Generator[Recorded, None, Cursor]:
         """One page more. Nothing of it is held once it has been consumed: a page in wire form is large."""
         pages = self.driver.run(advance(self.table, cursor, limit))
-        for chunk in _chunks(_stored(pages, forward=cursor.forward)):
+        size = _CHUNK if limit is None else min(_CHUNK, limit)
+        for chunk in _chunks(_stored(pages, forward=cursor.forward), size):
             yield from recorded_events(cursor.tip.stream, chunk, self.codec, fetch=self.fetch)
         return pages.cursor
 
@@ -121,8 +122,8 @@ def _ordered(pairs: Iterable[T], *, forward: bool) -> Iterable[T]:
     return pairs if forward else reversed(list(pairs))
 
 
-def _chunks(events: Iterator[T]) -> Iterator[list[T]]:
-    while chunk := list(islice(events, _CHUNK)):
+def _chunks(events: Iterator[T], size: int) -> Iterator[list[T]]:
+    while chunk := list(islice(events, size)):
         yield chunk
 
 

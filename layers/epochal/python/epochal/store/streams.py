@@ -195,10 +195,11 @@ class Streams:
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)
+        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, self.codec)
         return batch_of(
             stream,
-            store_events(events, now, self.codec),
-            None if unfolds is None else store_unfolds(unfolds, now, self.codec),
+            store_events(events, now, self.codec, beside=stored_unfolds or ()),
+            stored_unfolds,
             etag=self._etag(),
             append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
             keyed=key is not None,

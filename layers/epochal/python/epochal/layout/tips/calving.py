@@ -29,6 +29,9 @@ ROOM: Final = 8 * 1024
 
 _HORIZON: Final = 64
 
+_LEAST: Final = 32
+"""No append takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
@@ -60,7 +63,7 @@ class ByCost:
         if _overflows(tip, new):
             return True
         costs = _costs(tip, new, factor=2 if self.mode == "transactional" else 1)
-        average = (tip.carried + new.growth) / (tip.appends + 1)
+        average = max(_LEAST, (tip.carried + new.growth) / (tip.appends + 1))
         return _waiting_is_dearer(costs, tip.carried, new.growth, average)
 
 

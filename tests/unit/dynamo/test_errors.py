@@ -1,0 +1,314 @@
+"""What each of boto's errors means: a reply, a failure to retry, or an error to raise.
+
+Errors are made by botocore's own parser from what DynamoDB sends, through its stubber where it can; others by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    ParamValidationError,
+    ProxyConnectionError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+    SSLError,
+)
+from botocore.stub import Stubber
+
+from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.errors import failure_of, reply_to
+from epochal.dynamo.interpreter import interpreter
+from epochal.errors import MissingTable, Refused
+from epochal.plan.conditions import Absent
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Get,
+    Items,
+    Op,
+    Overflow,
+    Put,
+    Query,
+    Refusal,
+    Set,
+    Transact,
+    Update,
+)
+from epochal.plan.units import Units
+from epochal.plan.values import number, text
+
+KEY = {"p": text("a"), "i": number(0)}
+PUT = Put(table="tips", item=KEY, condition=Absent("i"))
+UPDATE = Update(table="tips", key=KEY, sets=(Set("n", number(1)),))
+OPS: dict[str, Op] = {
+    "get": Get(table="tips", key=KEY),
+    "batch": BatchGet(table="tips", keys=(KEY,)),
+    "query": Query(table="tips", partition=("p", KEY["p"])),
+    "put": PUT,
+    "update": UPDATE,
+    "delete": Delete(table="tips", key=KEY),
+    "transact": Transact(writes=(PUT, UPDATE)),
+}
+
+
+def refused_by_aws(
+    code: str, message: str = "", *, status: int = 400, retries: int = 0, **more: object
+) -> ClientError:
+    response = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status, "RetryAttempts": retries},
+        **more,
+    }
+    return ClientError(response, "PutItem")
+
+
+def cancelled(*reasons: dict[str, object], retries: int = 0) -> ClientError:
+    return refused_by_aws("TransactionCanceledException", retries=retries, CancellationReasons=list(reasons))
+
+
+FAILED = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
+PASSED = {"Code": "None"}
+STORED = {**KEY, "d": {"B": bytes(2000)}}
+
+
+def test_a_failed_condition_is_a_refusal_with_the_item_that_stood_there() -> None:
+    reply = reply_to(refused_by_aws("ConditionalCheckFailedException", Item=STORED), PUT)
+
+    assert reply == Refusal(items=(STORED,), failed=(True,), units=Units(write=2))
+
+
+@pytest.mark.parametrize("item", [{}, {"Item": {}}], ids=["no item", "an empty item"])
+def test_a_failed_condition_on_nothing_is_a_refusal_without_an_item(item: dict[str, object]) -> None:
+    reply = reply_to(refused_by_aws("ConditionalCheckFailedException", **item), PUT)
+
+    assert reply == Refusal(items=(None,), failed=(True,), units=Units(write=1))
+
+
+def test_a_refusal_after_a_retry_of_botos_own_is_ambiguous() -> None:
+    for error in (
+        refused_by_aws("ConditionalCheckFailedException", Item=STORED, retries=1),
+        cancelled({**FAILED, "Item": STORED}, retries=2),
+    ):
+        reply = reply_to(error, PUT)
+        assert isinstance(reply, Refusal)
+        assert reply.ambiguous
+
+
+def test_a_cancelled_transaction_tells_which_writes_were_refused_and_by_what() -> None:
+    reply = reply_to(cancelled({**FAILED, "Item": STORED}, PASSED, FAILED), OPS["transact"])
+
+    assert reply == Refusal(
+        items=(STORED, None, None), failed=(True, False, True), units=Units(write=2 * (2 + 1 + 1))
+    )
+
+
+def test_a_failed_condition_counts_more_than_a_conflict_beside_it() -> None:
+    reply = reply_to(cancelled({**FAILED, "Item": KEY}, {"Code": "TransactionConflict"}), OPS["transact"])
+
+    assert isinstance(reply, Refusal)
+    assert reply.failed == (True, False)
+
+
+@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_cancelled_by_traffic_was_not_applied(code: str) -> None:
+    with pytest.raises(NotApplied) as failure:
+        reply_to(cancelled(PASSED, {"Code": code}), OPS["transact"])
+
+    assert failure.value.cause == code
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused_by_aws("ValidationException", "Item size to update has exceeded the maximum allowed size"),
+        refused_by_aws("ValidationException", "Item size has exceeded the maximum allowed size"),
+        cancelled(
+            PASSED,
+            {
+                "Code": "ValidationError",
+                "Message": "Item size to update has exceeded the maximum allowed size",
+            },
+        ),
+    ],
+    ids=["update", "put", "transaction"],
+)
+def test_an_item_grown_too_large_is_an_overflow(error: ClientError) -> None:
+    assert reply_to(error, UPDATE) == Overflow()
+
+
+THROTTLES = [
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TransactionConflictException",
+]
+
+
+@pytest.mark.parametrize("code", THROTTLES)
+def test_a_throttled_request_was_not_applied(code: str) -> None:
+    with pytest.raises(NotApplied):
+        reply_to(refused_by_aws(code), PUT)
+
+
+@pytest.mark.parametrize("code", THROTTLES)
+def test_a_request_throttled_after_a_retry_of_botos_own_may_have_been_applied_before(code: str) -> None:
+    with pytest.raises(Lost):
+        reply_to(refused_by_aws(code, retries=1), PUT)
+    with pytest.raises(Lost):
+        reply_to(cancelled(PASSED, {"Code": "TransactionConflict"}, retries=1), OPS["transact"])
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("InternalServerError", 500),
+        ("InternalFailure", 500),
+        ("ServiceUnavailable", 503),
+        ("502", 502),
+        ("UnheardOf", 599),
+        ("TransactionInProgressException", 400),
+    ],
+)
+def test_an_internal_error_may_have_been_applied(code: str, status: int) -> None:
+    with pytest.raises(Lost):
+        reply_to(refused_by_aws(code, status=status), PUT)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "AccessDeniedException",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "ExpiredTokenException",
+    ],
+)
+def test_a_denied_request_names_the_action(code: str) -> None:
+    with pytest.raises(Refused, match="PutItem was denied: because") as refused:
+        reply_to(refused_by_aws(code, "because"), PUT)
+
+    assert refused.value.action == "PutItem"
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_a_missing_table_is_named_whatever_was_asked_of_it(op: Op) -> None:
+    with pytest.raises(MissingTable) as missing:
+        reply_to(refused_by_aws("ResourceNotFoundException"), op)
+
+    assert missing.value.table == "tips"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused_by_aws("ValidationException", "One or more parameter values were invalid"),
+        refused_by_aws("SerializationException"),
+        cancelled({"Code": "ValidationError", "Message": "Invalid UpdateExpression"}),
+        cancelled(),
+    ],
+    ids=["validation", "serialization", "validation in a transaction", "no reasons"],
+)
+def test_a_defect_of_ours_is_raised_as_it_is(error: ClientError) -> None:
+    with pytest.raises(ClientError) as raised:
+        reply_to(error, PUT)
+
+    assert raised.value is error
+
+
+URL = {"endpoint_url": "https://dynamodb.eu-central-1.amazonaws.com"}
+UNMADE = [
+    EndpointConnectionError(**URL, error="refused"),
+    ConnectTimeoutError(**URL, error="slow"),
+    ProxyConnectionError(proxy_url="http://proxy"),
+]
+BROKEN = [
+    ReadTimeoutError(**URL, error="slow"),
+    ConnectionClosedError(**URL, error="closed"),
+    HTTPClientError(error="anything"),
+    ResponseStreamingError(error="cut off"),
+    SSLError(**URL, error="broken record"),
+]
+
+
+def names(errors: list[BotoCoreError]) -> list[str]:
+    return [type(error).__name__ for error in errors]
+
+
+@pytest.mark.parametrize("error", UNMADE, ids=names(UNMADE))
+def test_a_connection_never_made_applied_nothing_unless_the_client_tried_before(error: BotoCoreError) -> None:
+    assert isinstance(failure_of(error, retries=False), NotApplied)
+    assert isinstance(failure_of(error, retries=True), Lost)
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=names(BROKEN))
+@pytest.mark.parametrize("retries", [True, False])
+def test_a_connection_that_broke_may_have_applied_it(error: BotoCoreError, retries: bool) -> None:
+    assert isinstance(failure_of(error, retries=retries), Lost)
+
+
+@pytest.mark.parametrize("error", [NoCredentialsError(), ParamValidationError(report="wrong")], ids=str)
+def test_what_no_retry_mends_is_raised_as_it_is(error: BotoCoreError) -> None:
+    with pytest.raises(type(error)):
+        failure_of(error, retries=False)
+
+
+@pytest.fixture
+def stubber() -> Iterator[Stubber]:
+    with Stubber(dynamodb_client(region="eu-central-1")) as stubbed:
+        yield stubbed
+
+
+def test_boto_carries_the_item_of_a_refusal_where_we_look_for_it(stubber: Stubber) -> None:
+    stubber.add_client_error(
+        "put_item",
+        "ConditionalCheckFailedException",
+        modeled_fields={"Item": STORED},
+    )
+
+    reply = interpreter(stubber.client)(PUT)
+
+    assert isinstance(reply, Refusal)
+    assert reply.item == STORED
+
+
+def test_keys_that_dynamodb_leaves_unprocessed_are_asked_for_again(stubber: Stubber) -> None:
+    other = {"p": text("b"), "i": number(0)}
+    measured = {"ConsumedCapacity": [{"CapacityUnits": 1.0}]}
+    stubber.add_response(
+        "batch_get_item",
+        {
+            "Responses": {"tips": [KEY]},
+            "UnprocessedKeys": {"tips": {"Keys": [other], "ConsistentRead": True}},
+            **measured,
+        },
+    )
+    stubber.add_response("batch_get_item", {"Responses": {"tips": [other]}, **measured})
+
+    reply = interpreter(stubber.client)(BatchGet(table="tips", keys=(KEY, other)))
+
+    assert reply == Items(items=(KEY, other), units=Units(read=2))
+    stubber.assert_no_pending_responses()
+
+
+def test_keys_left_unprocessed_without_any_progress_are_a_failure_to_wait_out(stubber: Stubber) -> None:
+    stubber.add_response(
+        "batch_get_item", {"Responses": {"tips": []}, "UnprocessedKeys": {"tips": {"Keys": [KEY]}}}
+    )
+
+    with pytest.raises(NotApplied):
+        interpreter(stubber.client)(BatchGet(table="tips", keys=(KEY,)))
+
+
+def test_our_own_client_never_retries_by_itself() -> None:
+    assert dynamodb_client(region="eu-central-1").meta.config.retries["total_max_attempts"] == 1
