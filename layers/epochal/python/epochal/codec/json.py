@@ -34,6 +34,6 @@ def loads(text: bytes | str) -> Any:
 def dumps(value: Any) -> bytes:
     """Compact UTF-8 JSON; raises `ValueError` on NaN and Infinity, `TypeError` on what is not JSON."""
     text: str = simplejson.dumps(
-        value, use_decimal=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        value, use_decimal=True, ensure_ascii=False, allow_nan=False, encoding=None, separators=(",", ":")
     )
     return text.encode("utf-8")
