@@ -1,8 +1,11 @@
 """What Epochal costs and how fast it is, measured on the real library and held to bounds.
 
-    calving     the calving rule against the offline optimum           memory interpreter, real sizes and units
-    capacity    write and read units of whole workloads, beside rivals  DynamoDB Local
-    replay      memory and speed of reading 100,000 events              DynamoDB Local
+    calving    the calving rule against the offline optimum            memory interpreter, real sizes and units
+    capacity   write units of single appends                           DynamoDB Local
+    workloads  whole workloads beside recorded figures of rivals       DynamoDB Local
+    replay     memory and speed of reading 100,000 events              DynamoDB Local
+    indexing   the indexer's speed and price                           memory interpreter
+    imports    cold starts of the functions                            fresh processes
 
 Run all with `make bench`, or some with `python -m bench calving replay`. docs/reference/cost.md has the figures.
 """

@@ -21,7 +21,7 @@ from typing import Literal
 
 from bench.corpus import UNFOLD_BYTES, Kind, Workload
 from bench.optimum import Optimum, optimum
-from bench.report import progress, table
+from bench.report import Report, progress
 from epochal.layout.tips.batch import Batch, batch_of
 from epochal.layout.tips.calving import Append, ByCost, Calving, Fixed
 from epochal.model.outcomes import Appended
@@ -131,22 +131,25 @@ def batches(workload: Workload) -> Iterator[Batch]:
 
 
 def run(workload: Workload, calving: Calving | Script, *, writer: Writer = "token") -> Units:
-    """Units that the library uses for a workload."""
-    streams = replace(memory_streams(), calving=calving, now=lambda: _NOW, fresh=_seeded(workload))
+    """Units that the library uses for a workload in memory."""
+    return play(replace(memory_streams(), calving=calving), workload, writer=writer)
+
+
+def play(streams: Streams, workload: Workload, *, writer: Writer = "token") -> Units:
+    """Make a workload's appends to a store whose meter is new; what they cost."""
+    streams = replace(streams, now=lambda: _NOW, fresh=_seeded(workload))
     expected: ExpectedVersion = NO_STREAM
     for events, unfolds in workload.appends():
-        expected = _append(streams, events, unfolds, expected)
-        if writer == "load":
-            state = streams.load(STREAM)
-            assert state is not None
-            expected = state.token
+        outcome = streams.append(STREAM, events, unfolds=unfolds, expected=expected)
+        assert isinstance(outcome, Appended)
+        expected = outcome.token if writer == "token" else _loaded(streams)
     return streams.driver.meter.units
 
 
-def _append(streams: Streams, events, unfolds, expected: ExpectedVersion) -> Token:
-    outcome = streams.append(STREAM, events, unfolds=unfolds, expected=expected)
-    assert isinstance(outcome, Appended)
-    return outcome.token
+def _loaded(streams: Streams) -> Token:
+    state = streams.load(STREAM)
+    assert state is not None
+    return state.token
 
 
 def _seeded(workload: Workload) -> Callable[[int], bytes]:
@@ -172,10 +175,10 @@ def _print_classes(results: list[Result]) -> None:
         max((r for r in results if (r.workload.size, r.workload.unfold) == each), key=lambda r: r.excess)
         for each in product(SIZES, UNFOLDS)
     ]
-    table(
-        f"Write units an event over {max(LENGTHS):,} appends, by the shape that strays farthest from its optimum",
-        ["event", "unfold", "shape", "optimum", "by cost", "above"],
-        [
+    Report(
+        title=f"Write units an event over {max(LENGTHS):,} appends, by the shape that strays farthest from its optimum",
+        columns=["event", "unfold", "shape", "optimum", "by cost", "above"],
+        rows=[
             (
                 f"{r.workload.size:,} B",
                 f"{r.workload.unfold:,} B" if r.workload.unfold else "",
@@ -186,7 +189,7 @@ def _print_classes(results: list[Result]) -> None:
             )
             for r in worst
         ],
-    )
+    ).print()
 
 
 def _print_lengths(results: list[Result]) -> None:
@@ -197,7 +200,11 @@ def _print_lengths(results: list[Result]) -> None:
         rows.append(
             (f"{length:,}", f"{len(these)}", f"{over - 1:.1%}", f"{max(r.excess for r in these) - 1:.1%}")
         )
-    table("Units above the optimum, by length of stream", ["appends", "streams", "all", "worst"], rows)
+    Report(
+        title="Units above the optimum, by length of stream",
+        columns=["appends", "streams", "all", "worst"],
+        rows=rows,
+    ).print()
 
 
 def _print_alternatives() -> None:
@@ -207,11 +214,11 @@ def _print_alternatives() -> None:
         rows.append(
             (name, *(f"{units.write / 1000:.2f}" for units in figures), f"{figures[0].read / 1000:.2f}")
         )
-    table(
-        "300-byte events stored direct, 1,000 appends by token, units an event",
-        ["calving", "write", "with 1 KB unfold", "read"],
-        rows,
-    )
+    Report(
+        title="300-byte events stored direct, 1,000 appends by token, units an event",
+        columns=["calving", "write", "with 1 KB unfold", "read"],
+        rows=rows,
+    ).print()
 
 
 if __name__ == "__main__":

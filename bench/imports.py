@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.report import progress, table
+from bench.report import Report, progress
 
 BOUND = 1.4
 ROUNDS = 15
@@ -57,10 +57,10 @@ def main() -> None:
         for _ in progress("imports", rounds, (ROUNDS + 1) * len(subjects)):
             pass
     base = timings[BASELINE]
-    table(
-        "Importing in a fresh process: least of all rounds",
-        ["what", "CPU ms", "times", "wall ms", "times"],
-        [
+    Report(
+        title="Importing in a fresh process: least of all rounds",
+        columns=["what", "CPU ms", "times", "wall ms", "times"],
+        rows=[
             (
                 name,
                 f"{min(timing.cpu) * 1000:.0f}",
@@ -70,7 +70,7 @@ def main() -> None:
             )
             for name, timing in timings.items()
         ],
-    )
+    ).print()
     over = [name for name, timing in timings.items() if min(timing.cpu) > BOUND * min(base.cpu)]
     if over:
         raise SystemExit(f"more than {BOUND} times {BASELINE}: {', '.join(over)}")

@@ -1,0 +1,43 @@
+"""Run benchmarks: `python -m bench`, or some of them by name. Ends with an error if any misses its bound."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from bench import calving, capacity, comparison, imports, indexing, replay
+
+BENCHMARKS = {
+    "calving": calving.main,
+    "capacity": capacity.main,
+    "workloads": comparison.main,
+    "replay": replay.main,
+    "indexing": indexing.main,
+    "imports": imports.main,
+}
+
+
+def main(names: list[str]) -> None:
+    """Run the benchmarks named, or all; then tell which missed their bounds."""
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        raise SystemExit(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    missed = [name for name in names or BENCHMARKS if not _held(name)]
+    if missed:
+        raise SystemExit(f"bounds missed: {', '.join(missed)}")
+
+
+def _held(name: str) -> bool:
+    """Run one; whether it kept its bounds."""
+    began = time.perf_counter()
+    try:
+        BENCHMARKS[name]()
+    except SystemExit as missed:
+        print(f"{name}: {missed}", file=sys.stderr)
+        return False
+    print(f"{name}: {time.perf_counter() - began:.0f} s\n")
+    return True
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,84 @@
+"""A table of streams on DynamoDB Local, and what the benchmarks ask of it besides the library."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from botocore.config import Config
+
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.tables import create_table
+from epochal.layout.tables import TIPS
+from epochal.local import dynamodb_local, processes
+from epochal.local.endpoint import Endpoint
+from epochal.local.places import here
+from epochal.plan.sizes import item_size
+from epochal.plan.values import Item
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """One table and the store on it."""
+
+    client: DynamoDBClient
+    table: str
+
+    @property
+    def streams(self) -> Streams:
+        """A store with a meter of its own."""
+        driver = Driver(execute=interpreter(self.client), meter=Meter())
+        return Streams(driver=driver, table=self.table)
+
+    def items(self) -> Iterator[Item]:
+        """Every item."""
+        for page in self.client.get_paginator("scan").paginate(TableName=self.table):
+            yield from page["Items"]
+
+    def stored_bytes(self) -> int:
+        """Bytes of all items, as DynamoDB bills their storage but for its 100 an item."""
+        return sum(map(item_size, self.items()))
+
+    def fill(self, items: Iterable[Item]) -> None:
+        """Put items as they are."""
+        rest = iter(items)
+        while some := list(islice(rest, 25)):
+            puts = [{"PutRequest": {"Item": item}} for item in some]
+            left = self.client.batch_write_item(RequestItems={self.table: puts})["UnprocessedItems"]
+            assert not left, "DynamoDB Local processes every item"
+
+
+@contextmanager
+def local_at(endpoint: Endpoint) -> Iterator[Local]:
+    """A new, empty table, for the length of a block.
+
+    It has no stream: nobody would read it, and DynamoDB Local would keep it in memory.
+    """
+    client = endpoint.client("dynamodb", config=Config(max_pool_connections=32))
+    table = f"bench-{uuid.uuid4().hex[:12]}"
+    create_table(client, table, replace(TIPS, stream=False))
+    try:
+        yield Local(client=client, table=table)
+    finally:
+        client.delete_table(TableName=table)
+        client.close()
+
+
+@contextmanager
+def dynamodb() -> Iterator[Endpoint]:
+    """DynamoDB Local for the length of a block; fetched first if it is not here yet."""
+    server = dynamodb_local.start(here(), tell=lambda line: print(line, file=sys.stderr))
+    try:
+        yield dynamodb_local.endpoint(server)
+    finally:
+        processes.stop(server)

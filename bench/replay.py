@@ -1,0 +1,195 @@
+"""Reading a long stream from its beginning: memory, and speed beside a bare boto3 Query of the same items.
+
+Each read runs in a process of its own (`bench.replayer`) against DynamoDB Local, which takes most of the time of both
+and is no measure of DynamoDB; processor time of the reading process is what the library can answer for.
+
+Bound: 100,000 events, completely and in order, within 64 MB above an idle interpreter. A client of boto3 alone takes
+some 38 of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.corpus import Kind, body
+from bench.local import Local, dynamodb, local_at
+from bench.report import Report, progress
+from epochal.layout.tips.items import Span, event_bytes, events_attributes, tip_key, write_calf, write_event
+from epochal.local.endpoint import Endpoint
+from epochal.model.events import Event
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.plan.values import AttributeValue, Item, number, text
+from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import store_events
+
+BOUND = 64 * 1024 * 1024
+STREAM, TYPE = "Bench-1", "Happened"
+
+Way = Literal["bare", "library"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_IDLE = "from bench.peak import peak_bytes; print(peak_bytes())"
+_NOW = format_ticks(from_unix_nanoseconds(1_357_000_000_000_000_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Long:
+    """A stream as appends of single events leave it: calves of `calf` events each, and the rest in the Tip.
+
+    Attributes:
+        calf: events a calf, as the calving rule makes them of events of this size.
+    """
+
+    events: int = 100_000
+    size: int = 300
+    kind: Kind = "direct"
+    calf: int = 2
+
+    def bodies(self) -> Iterator[bytes]:
+        """The events' bodies, in order."""
+        rng = random.Random(self.events)
+        return (body(rng, self.size, self.kind) for _ in range(self.events))
+
+    def checksum(self) -> int:
+        """Of all bodies, in order."""
+        return reduce(lambda checksum, data: zlib.crc32(data, checksum), self.bodies(), 0)
+
+    def items(self) -> Iterator[Item]:
+        """The stream's items, made by the layout, the Tip last."""
+        wire, calved = self._wire(), 0
+        for base in range(0, self.events, self.calf):
+            events = tuple(islice(wire, self.calf))
+            span = Span(base=base, events=events, types=(TYPE,) * len(events))
+            if span.next < self.events:
+                calved += event_bytes(span)
+                yield write_calf(STREAM, span)
+            else:
+                yield _tip(span, calved)
+
+    def _wire(self) -> Iterator[AttributeValue]:
+        """Events as items hold them, each with an append id of its own."""
+        rng, codec = random.Random(1), BodyCodec()
+        for data in self.bodies():
+            (event,) = store_events([Event(type=TYPE, data=data)], _NOW, codec)
+            yield write_event(replace(event, append_id=rng.randbytes(16)))
+
+
+def _tip(span: Span, calved: int) -> Item:
+    return {
+        **tip_key(STREAM),
+        "n": number(span.next),
+        "a": number(1),
+        "b": number(calved),
+        "etag": text(random.Random(1).randbytes(16).hex()),
+        **events_attributes(span),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What one process read of a stream, and what that took.
+
+    Attributes:
+        seconds: from the first request to the last event.
+        cpu: seconds of processor time of the reading process.
+        above_idle: bytes of memory at the peak, above those of an interpreter that does nothing.
+        complete: every event; read by the library, also each in its turn and with the body that was stored.
+    """
+
+    events: int
+    requests: int
+    read_units: float
+    seconds: float
+    cpu: float
+    above_idle: int
+    complete: bool
+
+
+def read(endpoint: Endpoint, local: Local, long: Long, way: Way) -> Read:
+    """Have a fresh process read the stream that the table holds."""
+    found = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, way))
+    return Read(
+        events=found["events"],
+        requests=found["requests"],
+        read_units=found["read_units"],
+        seconds=found["seconds"],
+        cpu=found["cpu"],
+        above_idle=found["peak"] - int(_run("-c", _IDLE)),
+        complete=found["events"] == long.events and (way == "bare" or _in_order(found, long)),
+    )
+
+
+def _in_order(found: dict[str, Any], long: Long) -> bool:
+    return bool(found["ordered"] and found["checksum"] == long.checksum())
+
+
+STREAMS = (Long(), Long(kind="json", calf=3))
+
+
+def _run(*arguments: str) -> str:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT).stdout
+
+
+def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
+    """A stream read by the library and bare, from the same items."""
+    with local_at(endpoint) as local:
+        local.fill(
+            progress(f"replay: storing {long.events:,} events", long.items(), -(-long.events // long.calf))
+        )
+        return {way: read(endpoint, local, long, way) for way in ("bare", "library")}
+
+
+def main() -> None:
+    """Measure, print, fail above the bound or where anything is missing."""
+    with dynamodb() as endpoint:
+        found = [(long, measure(endpoint, long)) for long in STREAMS]
+    Report(
+        title="Reading whole streams, DynamoDB Local",
+        columns=[
+            "stream",
+            "way",
+            "events",
+            "requests",
+            "read units",
+            "events/s",
+            "CPU µs/event",
+            "peak above idle",
+        ],
+        rows=[
+            (
+                f"{long.size:,} B {long.kind}",
+                way,
+                f"{took.events:,}",
+                f"{took.requests:,}",
+                f"{took.read_units:,.0f}",
+                f"{took.events / took.seconds:,.0f}",
+                f"{took.cpu / took.events * 1e6:.0f}",
+                f"{took.above_idle / 2**20:.1f} MB",
+            )
+            for long, ways in found
+            for way, took in ways.items()
+        ],
+    ).print()
+    for long, ways in found:
+        speed = ways["bare"].seconds / ways["library"].seconds
+        effort = ways["library"].cpu / ways["bare"].cpu
+        print(
+            f"{long.size} B {long.kind}: {speed:.2f} times the speed of bare boto3, {effort:.2f} times its CPU"
+        )
+        if not all(took.complete for took in ways.values()) or ways["library"].above_idle > BOUND:
+            raise SystemExit(f"incomplete, out of order, or over {BOUND / 2**20:.0f} MB: {ways}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Reads one stream in a process of its own, so that its memory can be told from everybody else's.
+
+    python -m bench.replayer URL TABLE STREAM library|bare
+
+Prints what it read and what that took as one line of JSON. `bare` is what anyone would write with boto3: it pages
+through the items and counts their events, and decodes none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from bench.peak import peak_bytes
+from epochal.dynamo.interpreter import interpreter
+from epochal.local.endpoint import Endpoint
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+
+
+def library(client: Any, table: str, stream: str) -> dict[str, Any]:
+    """Every event, streamed; whether they came in order, and a checksum of their bodies."""
+    streams = Streams(driver=Driver(execute=interpreter(client), meter=Meter()), table=table)
+    events, checksum, ordered = 0, 0, True
+    for event in streams.read(stream):
+        ordered = ordered and event.index == events
+        events += 1
+        checksum = zlib.crc32(event.data, checksum)
+    meter = streams.driver.meter
+    return {
+        "events": events,
+        "checksum": checksum,
+        "ordered": ordered,
+        "requests": meter.requests,
+        "read_units": meter.units.read,
+    }
+
+
+def bare(client: Any, table: str, stream: str) -> dict[str, Any]:
+    """Every item, a page after the other."""
+    pages = client.get_paginator("query").paginate(
+        TableName=table,
+        KeyConditionExpression="p = :p",
+        ExpressionAttributeValues={":p": {"S": stream}},
+        ConsistentRead=True,
+        ReturnConsumedCapacity="TOTAL",
+    )
+    events, requests, units = 0, 0, 0.0
+    for page in pages:
+        events += sum(len(item["e"]["L"]) for item in page["Items"])
+        requests += 1
+        units += page["ConsumedCapacity"]["CapacityUnits"]
+    return {"events": events, "requests": requests, "read_units": units}
+
+
+WAYS: dict[str, Callable[[Any, str, str], dict[str, Any]]] = {"library": library, "bare": bare}
+
+
+def main() -> None:
+    """Read, and say what it took."""
+    url, table, stream, way = sys.argv[1:]
+    client = Endpoint(url=url).client("dynamodb")
+    began, worked = time.perf_counter(), time.process_time()
+    found = WAYS[way](client, table, stream)
+    found |= {
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - worked,
+        "peak": peak_bytes(),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

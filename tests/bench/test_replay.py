@@ -1,0 +1,41 @@
+import sys
+
+import pytest
+
+from bench.calving import play
+from bench.corpus import Workload
+from bench.local import local_at
+from bench.replay import BOUND, Long, read
+from epochal.layout.tables import TIPS
+from epochal.testing.stores import memory_streams, memory_tables
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
+def test_100_000_events_are_streamed_completely_and_in_order_within_64_mb_above_idle(ddbl):
+    long = Long()
+    with local_at(ddbl) as local:
+        local.fill(long.items())
+        took = read(ddbl, local, long, "library")
+
+    assert took.events == 100_000
+    assert took.complete
+    assert took.above_idle <= BOUND == 64 * 1024 * 1024
+
+
+def test_a_read_that_lacks_an_event_or_has_another_is_not_complete(ddbl):
+    long = Long(events=20)
+    with local_at(ddbl) as local:
+        local.fill(long.items())
+        assert read(ddbl, local, long, "library").complete
+        assert not read(ddbl, local, Long(events=21), "library").complete
+        assert not read(ddbl, local, Long(events=20, size=301), "library").complete
+
+
+def test_the_long_stream_is_calved_as_the_library_calves_it():
+    tables = memory_tables()
+    play(memory_streams(tables), Workload(size=300, length=20))
+    calves = [(item["i"], item["n"]) for item in tables.items(TIPS.kind) if "etag" not in item]
+
+    assert [(item["i"], item["n"]) for item in Long(events=20).items()][:-1] == calves
+    assert len(calves) == 9
