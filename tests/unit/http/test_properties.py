@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import commands, events, transport
+from epochal.http import aggregate_commands, commands, events, transport
 from epochal.http.message import Request
+from epochal.model.aggregates import AggregateTypes
 from epochal.model.names import stream_name
 from tests.support.api import Api, gateway_event
 
@@ -31,7 +33,19 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 FIELDS = st.sampled_from(
-    [*events.EVENT_FIELDS, "events", "unfolds", "expected", "before", "sha256", "bytes", "key", "x"]
+    [
+        *events.EVENT_FIELDS,
+        "events",
+        "unfolds",
+        "expected",
+        "snapshot",
+        "occurredAt",
+        "before",
+        "sha256",
+        "bytes",
+        "key",
+        "x",
+    ]
 )
 SHAPED = st.recursive(
     st.one_of(VALUES, st.sampled_from(["any", "YQ==", "2013-01-01T00:00:00Z", "0" * 64, 1, -1])),
@@ -39,6 +53,8 @@ SHAPED = st.recursive(
     max_leaves=20,
 )
 """Documents that use the API's own words, so that parsing gets past the first field."""
+
+TYPES = AggregateTypes(["order", "user-account"])
 
 PARSERS: dict[str, Callable[[Request], object]] = {
     "appendEvents": commands.append_events,
@@ -49,6 +65,9 @@ PARSERS: dict[str, Callable[[Request], object]] = {
     "readEvents": commands.read_events,
     "readFeed": commands.read_feed,
     "checkHealth": commands.nothing,
+    "appendToAggregate": partial(aggregate_commands.append_to_aggregate, TYPES),
+    "readAggregate": partial(aggregate_commands.read_aggregate, TYPES),
+    "readAggregateEvents": partial(aggregate_commands.read_aggregate_events, TYPES),
 }
 HEADERS = st.dictionaries(
     st.sampled_from(["if-match", "if-none-match", "idempotency-key", "content-type", "content-encoding"]),
@@ -90,14 +109,16 @@ def is_parsed(operation: str, request: Request) -> None:
 def test_a_request_is_a_command_or_is_refused_by_field(
     operation: str, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
-    path = {"stream": name, "partition": name}
+    path = {"stream": name, "partition": name, "type": "order", "id": name}
     is_parsed(operation, Request(path=path, query=tuple(query), headers=headers, body=body))
 
 
 @settings(max_examples=300, deadline=None)
 @given(document=SHAPED)
 def test_a_document_is_an_append_or_is_refused_by_field(document: Any) -> None:
-    is_parsed("appendEvents", Request(path={"stream": "Cat-1"}, body=json.dumps(document)))
+    path = {"stream": "Cat-1", "type": "order", "id": "1"}
+    for operation in ("appendEvents", "appendToAggregate"):
+        is_parsed(operation, Request(path=path, body=json.dumps(document)))
 
 
 @settings(max_examples=200, deadline=None)
@@ -127,6 +148,18 @@ def test_any_json_comes_back_to_the_digit(data: Any, meta: Any) -> None:
     (event,) = api.call("GET", "/streams/Cat-1/events").json["events"]
     assert json.dumps(event["data"]) == json.dumps(json.loads(json.dumps(data)))
     assert json.dumps(event["meta"]) == json.dumps(json.loads(json.dumps(meta)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=VALUES, snapshot=VALUES)
+def test_any_json_of_an_aggregate_comes_back_to_the_digit(data: Any, snapshot: Any) -> None:
+    api = Api()
+    sent = {"events": [{"type": "A", "data": data}], "snapshot": snapshot}
+    assert api.call("POST", "/aggregates/order/1/events", sent).status == 201
+    (event,) = api.call("GET", "/aggregates/order/1/events").json["events"]
+    found = api.call("GET", "/aggregates/order/1").json["snapshot"]
+    assert json.dumps(event["data"]) == json.dumps(json.loads(json.dumps(data)))
+    assert json.dumps(found) == json.dumps(json.loads(json.dumps(snapshot)))
 
 
 @settings(max_examples=150, deadline=None)

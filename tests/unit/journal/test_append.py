@@ -163,7 +163,8 @@ def test_more_events_than_a_transaction_holds_are_refused_whole(world: World) ->
     assert numbers(world.store()) == [0]
 
 
-def test_data_that_is_not_json_is_refused(world: World) -> None:
+@pytest.mark.parametrize("data", [b"{", b"", b"NaN", b"\xff", b"1e9999999999999999999", b"[" * 100_000])
+def test_data_that_is_not_json_is_refused(world: World, data: bytes) -> None:
     lock = begun(world)
     with pytest.raises(InvalidInput, match="data: must be UTF-8 JSON"):
-        world.store().append(ALICE, [AggregateEvent(type="X", data=b"{")], expected=lock)
+        world.store().append(ALICE, [AggregateEvent(type="X", data=data)], expected=lock)

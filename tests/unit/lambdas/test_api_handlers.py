@@ -61,6 +61,10 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
             settings.INDEX_TABLE: "index",
             settings.BUCKET: "bucket",
             settings.PARTITIONS: "2",
+            settings.JOURNAL_TABLE: "journal",
+            settings.SNAPSHOT_TABLE: "snapshot",
+            settings.AGGREGATE_TYPES: "order,user-account",
+            settings.JOURNAL_SHARDS: "8",
             **environment,
         },
         capture_output=True,
@@ -108,6 +112,8 @@ def test_the_collector_runs_again_once_everything_is_imported(function: str) -> 
         ("append", "DELETE", "/streams/$x"),
         ("replay", "GET", "/streams/$x"),
         ("feed", "GET", "/feed/x"),
+        ("append", "POST", "/aggregates/invoice/1/events"),
+        ("replay", "GET", "/aggregates/invoice/1"),
     ],
 )
 def test_a_handler_answers_the_gateways_events(function: str, method: str, path: str) -> None:
@@ -128,6 +134,16 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
     code = "import handler, json; print(json.dumps(handler.settings.partitions))"
     assert in_a_fresh_process("feed", code, **{settings.PARTITIONS: "7"}) == 7
+
+
+@pytest.mark.parametrize("function", ["append", "replay"])
+def test_aggregates_have_the_tables_and_shards_that_their_deployment_says(function: str) -> None:
+    code = """
+import handler, json
+site = handler.aggregates.site
+print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
+"""
+    assert in_a_fresh_process(function, code) == ["journal", "snapshot", 8]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -70,7 +70,7 @@ def test_errors_and_throttles_of_every_function_alarm(
     assert alarm["Threshold"] == 0
 
 
-@pytest.mark.parametrize("table", ["tips", "index"])
+@pytest.mark.parametrize("table", ["tips", "index", "journal", "snapshot"])
 @pytest.mark.parametrize("what", ["Read", "Write"])
 def test_lasting_throttles_of_every_table_alarm(
     alarms: dict[str, dict[str, Any]], table: str, what: str

@@ -27,7 +27,8 @@ class PayloadFormat:
 def _wrap(kind: str, data: bytes) -> bytes:
     try:
         json.loads(data)
-    except ValueError as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        # A Decimal whose exponent has no end is an ArithmeticError.
         raise InvalidInput("data", "must be UTF-8 JSON") from error
     # Spliced, not parsed and written again: the user's bytes stay as they are.
     return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
@@ -37,7 +38,7 @@ def _unwrap(payload: bytes) -> tuple[str | None, bytes]:
     try:
         fields = json.loads(payload)
         return fields["type"], json.dumps(fields["data"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, ArithmeticError, RecursionError, TypeError, KeyError) as error:
         raise CorruptData("a payload is not JSON of the form {type, data}") from error
 
 
