@@ -1,0 +1,132 @@
+"""Events copied to an archive before they are pruned, and read through to it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.layout.tables import TIPS
+from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.items import calf_key
+from epochal.model.events import Event, Recorded
+from epochal.plan.ops import Execute, Get
+from epochal.store.driver import Driver, Meter
+from epochal.store.results import Direction
+from epochal.store.streams import Streams
+from epochal.testing.faults import Fault, Faults
+from epochal.testing.memory import MemoryTables
+from tests.unit.layout.items import STREAM
+
+EVENTS = 20
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables({"live": TIPS, "archive": TIPS})
+
+
+def over(tables: MemoryTables, execute: Execute | None = None) -> Streams:
+    driver = Driver(execute=execute or tables.execute, meter=Meter(), sleep=lambda _: None)
+    archive = Streams(driver=driver, table="archive")
+    return Streams(driver=driver, table="live", archive=archive, calving=Fixed(max_events=3, mode="two-step"))
+
+
+@pytest.fixture
+def live(tables: MemoryTables) -> Streams:
+    """A stream of which each event's body is its index."""
+    streams = over(tables)
+    for index in range(EVENTS):
+        streams.append(STREAM, [Event(type="E", data=b"%d" % index)])
+    return streams
+
+
+def bodies(events: Iterable[Recorded]) -> list[int]:
+    return [int(event.data) for event in events]
+
+
+@pytest.mark.parametrize("pruned", [1, 3, 10, EVENTS])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_read_goes_through_to_the_archive_where_the_table_was_pruned(
+    live: Streams, pruned: int, direction: Direction
+) -> None:
+    before = list(live.read(STREAM, direction=direction))
+    assert live.copy_to_archive(STREAM, pruned) == pruned
+    live.prune(STREAM, pruned)
+
+    assert list(live.read(STREAM, direction=direction)) == before
+    for start in range(EVENTS):
+        for limit in (1, 4):
+            ahead = before[start:] if direction == "forward" else before[EVENTS - 1 - start :]
+            assert list(live.read(STREAM, start=start, limit=limit, direction=direction)) == ahead[:limit]
+            assert (
+                list(live.page(STREAM, start=start, limit=limit, direction=direction).events) == ahead[:limit]
+            )
+
+
+def test_pages_join_across_the_boundary(live: Streams) -> None:
+    live.copy_to_archive(STREAM, 10)
+    live.prune(STREAM, 10)
+    for direction in ("forward", "backward"):
+        found: list[int] = []
+        at: int | None = None
+        while True:
+            page = live.page(STREAM, start=at, limit=3, direction=direction)
+            found += bodies(page.events)
+            at = page.next
+            if at is None:
+                break
+        assert sorted(found) == list(range(EVENTS))
+
+
+def test_copying_again_copies_only_what_is_missing(live: Streams) -> None:
+    assert live.copy_to_archive(STREAM, 5) == 5
+    assert live.copy_to_archive(STREAM, 5) == 5
+    assert live.copy_to_archive(STREAM, 12) == 12
+    assert live.archive is not None
+    assert bodies(live.archive.read(STREAM)) == list(range(12))
+
+
+def test_copies_are_equal_to_the_byte_append_ids_included(live: Streams) -> None:
+    live.copy_to_archive(STREAM, EVENTS)
+
+    assert live.archive is not None
+    assert list(live.archive.read(STREAM)) == list(live.read(STREAM))
+
+
+@pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST, Fault.THROTTLED])
+def test_copying_is_done_once_whichever_request_goes_wrong(
+    tables: MemoryTables, live: Streams, fault: Fault
+) -> None:
+    for at in count():
+        copy = tables.copy()
+        faults = Faults(copy.execute, {at: fault})
+        streams = over(copy, faults.execute)
+
+        assert streams.copy_to_archive(STREAM, 17) == 17
+        assert streams.archive is not None
+        assert bodies(streams.archive.read(STREAM)) == list(range(17))
+        if faults.requests <= at:
+            break
+
+
+def test_what_was_pruned_unarchived_cannot_be_archived_and_says_so(live: Streams) -> None:
+    live.prune(STREAM, 5)
+
+    with pytest.raises(InvalidInput, match="events 0 to 4 were pruned unarchived"):
+        live.copy_to_archive(STREAM, 10)
+
+
+def test_copying_needs_an_archive(live: Streams) -> None:
+    with pytest.raises(InvalidInput, match="archive"):
+        replace(live, archive=None).copy_to_archive(STREAM, 5)
+
+
+def test_a_stream_that_does_not_exist_is_archived_as_nothing(tables: MemoryTables) -> None:
+    live = over(tables)
+
+    assert live.copy_to_archive("Nothing-1", 5) == 0
+    assert tables.execute(Get(table="archive", key=calf_key("Nothing-1", 0))).item is None
