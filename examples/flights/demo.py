@@ -3,9 +3,11 @@
     start the embedded AWS on a free port    everything it holds is gone when it stops
     deploy Epochal to it                     the real CDK command line, the stacks that go to AWS
     read the flights                         from the package that ships them
-    send them                                by several writers, over HTTP or through the library
+    send them                                by several writers, over HTTP
     wait for the index                       which DynamoDB Streams drive in the deployed indexer
     verify the whole feed                    from $AppendsEpoch-<partition>_0 on, against what was sent
+
+Through the library the second step is two tables instead, and this process is the indexer (`in_process`).
 
 Whatever it started is stopped at the end, also after an error, a Ctrl-C or a SIGTERM.
 """
@@ -24,20 +26,18 @@ from examples.flights import dataset
 from examples.flights.dataset import Day
 from examples.flights.display import Display
 from examples.flights.happenings import Batch, by_day, by_moment, in_order
+from examples.flights.in_process import INDEX_TABLE, TIPS_TABLE, in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.over_http import HttpStore
 from examples.flights.steps import Sending, Verdict, send, verify
 from examples.flights.stores import Store
-from examples.flights.through_library import LibraryStore
 
 
 def run(options: Options, display: Display) -> int:
     """All of it; the exit status says whether the feed is what was sent."""
     started = time.monotonic()
     places = here()
-    with embedded_aws(places, display) as server:
-        deployment = deployed(places, server, display)
-        store = store_of(deployment, options)
+    with embedded_aws(places, display) as server, opened(places, server, options, display) as store:
         days = read(options, display)
         sending = sent(store, days, options, display)
         verdict = verified(store, sending, display)
@@ -67,11 +67,24 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Depl
     return deployment
 
 
-def store_of(deployment: Deployment, options: Options) -> Store:
-    """The way to the store that was chosen."""
+@contextmanager
+def opened(places: Places, server: processes.Server, options: Options, display: Display) -> Iterator[Store]:
+    """A store on it, the way that was chosen."""
     if options.via == "http":
-        return HttpStore(deployment.api_url, key=KEY, secret=SECRET, region=deployment.endpoint.region)
-    return LibraryStore.of(deployment)
+        yield over_http(deployed(places, server, display))
+        return
+    endpoint = ministack.endpoint(server)
+    with display.step(
+        "making two tables", f"tables {TIPS_TABLE} and {INDEX_TABLE}; the indexer is in this process"
+    ):
+        make_tables(endpoint)
+    with in_process(endpoint) as store:
+        yield store
+
+
+def over_http(deployment: Deployment) -> HttpStore:
+    """The HTTP API of a deployment."""
+    return HttpStore(deployment.api_url, key=KEY, secret=SECRET, region=deployment.endpoint.region)
 
 
 def read(options: Options, display: Display) -> list[Day]:

@@ -27,6 +27,9 @@ from rich.text import Text
 
 from examples.flights.steps import Sending, Verdict
 
+QUIET_SECONDS = 30.0
+"""Between lines about a long step where there is no terminal."""
+
 
 class _Count(ProgressColumn):
     """How far a bar is, in figures; nothing for a title."""
@@ -55,15 +58,20 @@ class Bars:
 
 
 class Bar:
-    """A bar, called with how far it is."""
+    """A bar, called with how far it is. Without a terminal it says so now and then."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
+        self._said = time.monotonic()
 
     def __call__(self, done: int) -> None:
         """Move to `done`."""
         self._progress.update(self._task, completed=done)
+        if self._progress.disable and time.monotonic() - self._said > QUIET_SECONDS:
+            self._said = time.monotonic()
+            name = self._progress.tasks[self._task].description
+            self._progress.console.print(f"  {name} {done:,}")
 
 
 @dataclass(slots=True)

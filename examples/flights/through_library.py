@@ -23,7 +23,7 @@ from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Item, Page, Standing, Written
 
-PAGE: Final = 5_000
+PAGE: Final = 50_000
 """Items of a page, many at once: each stream among them is read once for all of its events in the page."""
 
 SECONDS: Final = 60.0

@@ -29,6 +29,7 @@ from examples.flights.display import Display
 from examples.flights.options import Options
 from examples.flights.steps import Sending, send, verify
 from examples.flights.stores import Store
+from examples.flights.through_library import LibraryStore
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,15 +57,16 @@ def own(places: Places) -> Iterator[Deployment]:
         yield demo.deployed(places, server, screen)
 
 
-@pytest.fixture(scope="module", params=["http", "library"])
+@pytest.fixture(scope="module", params=[demo.over_http, LibraryStore.of], ids=["http", "library"])
 def store(own: Deployment, request: pytest.FixtureRequest) -> Store:
-    return demo.store_of(own, Options(via=request.param))
+    found: Store = request.param(own)
+    return found
 
 
 @pytest.fixture(scope="module")
 def sending(own: Deployment) -> Sending:
     """The first 400 appends of the year, over HTTP."""
-    store = demo.store_of(own, Options())
+    store = demo.over_http(own)
     batches = islice(demo.grouping(Options())(days(1)), 400)
     return send(store, batches, sent=lambda _: None, arrived=lambda _: None)
 
@@ -87,7 +89,7 @@ def test_appends_over_http_report_what_they_cost_and_none_conflicts(sending: Sen
 
 
 def test_the_store_over_http_tells_where_an_aircraft_stands(own: Deployment, sending: Sending) -> None:
-    over_http, library = (demo.store_of(own, Options(via=way)) for way in ("http", "library"))
+    over_http, library = demo.over_http(own), LibraryStore.of(own)
     stream = next(name for name in sending.ledger.streams if name.startswith("Aircraft-"))
     one, other = over_http.load(stream), library.load(stream)
     assert one is not None

@@ -1,0 +1,114 @@
+"""A store for long runs: two tables on the embedded AWS, and the indexer in this process.
+
+In a deployment DynamoDB Streams carry each change of a Tip to the indexer's function. The embedded AWS keeps those
+records for a day, in memory, several for each event; a year of flights would fill it with gigabytes. So the tables have
+no streams here: what a record would tell is handed to the same indexer directly, a second's worth at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from queue import Empty, Queue
+from typing import Final
+
+from botocore.config import Config
+
+from epochal.dynamo.clients import CONNECTIONS
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.tables import create_table
+from epochal.feed.indexer import Indexer, Record
+from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tips.items import tip_key
+from epochal.local.endpoint import Endpoint
+from epochal.model.events import Unfold
+from epochal.plan.values import number, sequence, text
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from examples.flights.happenings import Batch
+from examples.flights.stores import Conflict, Written
+from examples.flights.through_library import LibraryStore
+
+TIPS_TABLE: Final = "flights-tips"
+INDEX_TABLE: Final = "flights-index"
+
+WINDOW_SECONDS: Final = 1.0
+BATCH: Final = 1_000
+"""As the deployed indexer's event source mapping collects records."""
+
+QUEUED: Final = 20_000
+"""Records that may wait; a writer that is further ahead waits too."""
+
+
+class InProcessStore(LibraryStore):
+    """A store through the library that hands what it appends to an indexer. Made by `in_process`."""
+
+    def __init__(self, streams: Streams, index_table: str, records: Queue[Record]) -> None:
+        super().__init__(streams, index_table)
+        self._records = records
+
+    def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
+        """Append, and tell the indexer."""
+        answer = super().append(batch, snapshot, token)
+        if isinstance(answer, Written):
+            self._records.put(_record(batch, answer.version))
+        return answer
+
+
+def make_tables(endpoint: Endpoint) -> None:
+    """Create the two tables."""
+    for name, spec in ((TIPS_TABLE, TIPS), (INDEX_TABLE, INDEX)):
+        create_table(endpoint.client("dynamodb"), name, replace(spec, stream=False))
+
+
+@contextmanager
+def in_process(endpoint: Endpoint) -> Iterator[InProcessStore]:
+    """The store, with its indexer running for as long as the block does."""
+    client = endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
+    driver = Driver(execute=interpreter(client), meter=Meter())
+    indexer = Indexer(driver=driver, source_table=TIPS_TABLE, index_table=INDEX_TABLE)
+    indexer.register()
+    records: Queue[Record] = Queue(QUEUED)
+    over = threading.Event()
+    thread = threading.Thread(target=_index, args=(indexer, records, over), daemon=True)
+    thread.start()
+    try:
+        yield InProcessStore(Streams(driver=driver, table=TIPS_TABLE), INDEX_TABLE, records)
+    finally:
+        over.set()
+        thread.join()
+
+
+def _record(batch: Batch, version: int) -> Record:
+    """What the stream of `tips` would say of this append: the Tip's new image, as far as an indexer reads it."""
+    types = [text(event.type) for event in batch.events]
+    image = {
+        **tip_key(batch.stream),
+        "n": number(version),
+        "a": number(len(types)),
+        "c": sequence(types),
+    }
+    return Record(sequence_number=f"{batch.stream}@{version}", image=image)
+
+
+def _index(indexer: Indexer, records: Queue[Record], over: threading.Event) -> None:
+    while not over.is_set():
+        waiting = _collected(records)
+        while waiting and not over.is_set():
+            failed = set(indexer.index(waiting).failed)
+            waiting = [record for record in waiting if record.sequence_number in failed]
+
+
+def _collected(records: Queue[Record]) -> list[Record]:
+    """Records of a window, or as many as a batch holds."""
+    batch: list[Record] = []
+    end = time.monotonic() + WINDOW_SECONDS
+    while len(batch) < BATCH and (left := end - time.monotonic()) > 0:
+        try:
+            batch.append(records.get(timeout=left))
+        except Empty:
+            break
+    return batch
