@@ -26,6 +26,7 @@ from epochal.local.places import Places
 from examples.flights import demo
 from examples.flights.dataset import days
 from examples.flights.display import Display
+from examples.flights.in_process import in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.steps import Sending, send, verify
 from examples.flights.stores import Store
@@ -112,6 +113,17 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
         assert f"{lost['p']} #{lost['i']}: is missing" in screen.text
     finally:
         own.endpoint.client("dynamodb").put_item(TableName=own.index_table, Item=original)
+
+
+def test_a_long_run_needs_two_tables_and_indexes_itself(own: Deployment) -> None:
+    make_tables(own.endpoint)
+    with in_process(own.endpoint) as store:
+        batches = islice(demo.grouping(Options(via="library"))(days(2)), 700, 900)
+        sending = send(store, batches, sent=lambda _: None, arrived=lambda _: None)
+        verdict = verify(store, sending.ledger, seen=lambda _: None)
+    assert sending.tally.appends == 200
+    assert (verdict.seen, verdict.first) == (sending.ledger.events, ())
+    assert sending.ledger.events > 400
 
 
 @pytest.mark.slow
