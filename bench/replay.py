@@ -133,7 +133,7 @@ def _in_order(found: dict[str, Any], long: Long) -> bool:
     return bool(found["ordered"] and found["checksum"] == long.checksum())
 
 
-STREAMS = (Long(), Long(kind="json", calf=3))
+STREAMS = (Long(), Long(events=30_000, kind="json", calf=3))
 
 
 def _run(*arguments: str) -> str:

@@ -90,13 +90,14 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
         return (yield from _holding(table, cursor))
     reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
     spans: list[Span] = []
+    at = cursor.at
     for span in map(read_span, reply.items):
-        if span.base > cursor.at:
+        if span.base > at:
             break
-        if span.next > cursor.at:
-            spans.append(span.since(cursor.at))
-            cursor = replace(cursor, at=span.next)
-    return Pages(spans=tuple(spans), cursor=cursor if spans else replace(cursor, located=False))
+        if span.next > at:
+            spans.append(span.since(at))
+            at = span.next
+    return Pages(spans=tuple(spans), cursor=replace(cursor, at=at, located=bool(spans)))
 
 
 def _holding(table: str, cursor: Cursor) -> Steps[Pages]:
