@@ -252,3 +252,18 @@ def test_unfolds_that_overflow_the_tip_calve_its_events(place: Place) -> None:
     assert state.unfolds[0].data == unfold.data
     assert replace(state.token, size=outcome.token.size) == outcome.token
     assert [event.index for event in store.read(name)] == [0, 1]
+
+
+@pytest.mark.ddbl
+def test_ten_thousand_events_and_megabytes_of_items_replay_completely_both_ways(on_ddbl: Place) -> None:
+    store, name = over(on_ddbl), on_ddbl.partition
+    for first in range(0, 10_500, 500):
+        store.append(name, numbered(first, 500, size=200))
+
+    forward = list(store.read(name))
+
+    assert [(event.index, event.type) for event in forward] == [
+        (index, f"E{index}") for index in range(10_500)
+    ]
+    assert sum(len(event.data) for event in forward) > 2 * 1024 * 1024
+    assert list(store.read(name, direction="backward")) == forward[::-1]

@@ -108,6 +108,7 @@ class Streams:
 
         The Tip is read first: what is appended later is not part of the read.
         """
+        _check_range(start, limit)
         return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
 
     def page(
@@ -126,10 +127,7 @@ class Streams:
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        if limit < 1:
-            raise InvalidInput("limit", "must be at least 1")
-        if start is not None and start < 0:
-            raise InvalidInput("from", "must not be negative")
+        _check_range(start, limit)
         return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
@@ -221,6 +219,13 @@ class Streams:
             low_water=tip.low_water,
             deleted=tip.deleted,
         )
+
+
+def _check_range(start: int | None, limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
+    if start is not None and start < 0:
+        raise InvalidInput("from", "must not be negative")
 
 
 def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:

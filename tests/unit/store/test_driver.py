@@ -1,0 +1,210 @@
+"""G13: throttling and outages are waited out or reported, and reported as what they may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from epochal.errors import Unavailable
+from epochal.plan.failures import Failure, Lost, NotApplied
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Done,
+    Found,
+    Get,
+    Op,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Steps,
+    Transact,
+    Update,
+)
+from epochal.plan.units import Units
+from epochal.plan.values import number, text
+from epochal.store.driver import Driver, Meter, Patience
+
+KEY = {"p": text("a"), "i": number(0)}
+GET = Get(table="t", key=KEY)
+PUT = Put(table="t", item=KEY)
+READS: list[Op] = [GET, BatchGet(table="t", keys=(KEY,)), Query(table="t", partition=("p", text("a")))]
+WRITES: list[Op] = [
+    PUT,
+    Update(table="t", key=KEY, sets=()),
+    Delete(table="t", key=KEY),
+    Transact(writes=(PUT,)),
+]
+REFUSED = Refusal(items=(None,), units=Units(write=1))
+
+
+class Clock:
+    """Time that only sleeping spends."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sleeps: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+
+def driver(answers: Iterable[Reply | Failure], clock: Clock, **options: object) -> Driver:
+    """A driver whose interpreter gives these answers, one a request."""
+    left = iter(answers)
+
+    def execute(_: Op) -> Reply:
+        answer = next(left)
+        if isinstance(answer, Failure):
+            raise answer
+        return answer
+
+    whole = Driver(execute=execute, meter=Meter(), clock=clock, sleep=clock.sleep, luck=lambda: 1.0)
+    return replace(whole, **options)
+
+
+def ask(*ops: Op) -> Steps[list[Reply]]:
+    replies = []
+    for op in ops:
+        reply = yield op
+        replies.append(reply)
+    return replies
+
+
+def forever(failure: Callable[[], Failure]) -> Iterable[Failure]:
+    while True:
+        yield failure()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_replies_go_to_the_steps_that_asked_and_their_outcome_comes_back(clock: Clock) -> None:
+    answers = [Found(item=KEY), Done()]
+
+    assert driver(answers, clock).run(ask(GET, PUT)) == answers
+    assert clock.sleeps == []
+
+
+def test_a_failure_is_tried_again_until_it_is_none(clock: Clock) -> None:
+    answers = [NotApplied("throttled"), Lost("timed out"), NotApplied("throttled"), Done()]
+
+    assert driver(answers, clock).run(ask(PUT)) == [Done()]
+    assert len(clock.sleeps) == 3
+
+
+def test_waits_double_up_to_the_longest_and_luck_spreads_them_from_zero(clock: Clock) -> None:
+    patience = Patience(first=0.05, longest=2.0)
+
+    assert [patience.wait(tries, 1.0) for tries in range(1, 9)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert patience.wait(3, 0.5) == pytest.approx(0.1)
+    assert patience.wait(3, 0.0) == 0.0
+    assert patience.wait(10_000, 1.0) == 2.0
+
+
+def test_by_default_waits_are_spread_at_random() -> None:
+    whole = Driver(execute=lambda _: Done(), meter=Meter())
+
+    assert len({whole.luck() for _ in range(20)}) > 10
+    assert all(0 <= whole.luck() <= 1 for _ in range(100))
+
+
+def test_after_the_time_allowed_it_gives_up_and_names_the_cause(clock: Clock) -> None:
+    began = clock.now
+
+    with pytest.raises(Unavailable, match="throttled") as gave_up:
+        driver(forever(lambda: NotApplied("throttled")), clock, patience=Patience(seconds=25)).run(ask(PUT))
+
+    assert gave_up.value.cause == "throttled"
+    assert not gave_up.value.maybe_applied
+    assert clock.now - began < 25
+
+
+@pytest.mark.parametrize("op", WRITES, ids=lambda op: type(op).__name__)
+def test_giving_up_on_a_write_whose_answer_was_lost_says_that_it_may_have_been_applied(
+    clock: Clock, op: Op
+) -> None:
+    answers = [Lost("timed out"), *[NotApplied("throttled")] * 99]
+
+    with pytest.raises(Unavailable) as gave_up:
+        driver(answers, clock).run(ask(op))
+
+    assert gave_up.value.maybe_applied
+
+
+@pytest.mark.parametrize("op", READS, ids=lambda op: type(op).__name__)
+def test_giving_up_on_a_read_applied_nothing(clock: Clock, op: Op) -> None:
+    with pytest.raises(Unavailable) as gave_up:
+        driver(forever(lambda: Lost("timed out")), clock).run(ask(op))
+
+    assert not gave_up.value.maybe_applied
+
+
+def test_a_lost_write_stays_in_doubt_while_what_would_settle_it_cannot_be_read(clock: Clock) -> None:
+    answers = [Lost("timed out"), REFUSED, *[NotApplied("throttled")] * 99]
+
+    with pytest.raises(Unavailable) as gave_up:
+        driver(answers, clock).run(ask(PUT, GET))
+
+    assert gave_up.value.maybe_applied
+
+
+def test_a_refusal_is_ambiguous_only_after_an_answer_was_lost(clock: Clock) -> None:
+    plain = driver([NotApplied("throttled"), REFUSED], clock).run(ask(PUT))
+    doubtful = driver([Lost("timed out"), NotApplied("throttled"), REFUSED], clock).run(ask(PUT))
+    retried_by_boto = driver([replace(REFUSED, ambiguous=True)], clock).run(ask(PUT))
+
+    assert [reply.ambiguous for reply in plain if isinstance(reply, Refusal)] == [False]
+    assert [reply.ambiguous for reply in doubtful if isinstance(reply, Refusal)] == [True]
+    assert [reply.ambiguous for reply in retried_by_boto if isinstance(reply, Refusal)] == [True]
+
+
+def test_doubt_about_one_request_is_none_about_the_next(clock: Clock) -> None:
+    replies = driver([Lost("timed out"), Done(), REFUSED], clock).run(ask(PUT, PUT))
+
+    assert replies == [Done(), REFUSED]
+
+
+def test_every_request_is_counted_and_its_units_added_up(clock: Clock) -> None:
+    whole = driver(
+        [NotApplied("x"), Found(item=None, units=Units(read=0.5)), Done(units=Units(write=3))], clock
+    )
+
+    whole.run(ask(GET, PUT))
+
+    assert (whole.meter.requests, whole.meter.units) == (3, Units(read=0.5, write=3))
+
+
+def test_a_deadline_ends_what_never_fails_but_never_finishes_either(clock: Clock) -> None:
+    def busy(_: Op) -> Reply:
+        clock.now += 1
+        return REFUSED
+
+    def endless() -> Steps[None]:
+        while True:
+            yield PUT
+
+    whole = Driver(execute=busy, meter=Meter(), clock=clock, sleep=clock.sleep).within(10)
+
+    with pytest.raises(Unavailable, match="time allowed"):
+        whole.run(endless())
+    assert whole.meter.requests == 11
+
+
+def test_a_deadline_is_one_for_all_that_is_run_within_it(clock: Clock) -> None:
+    whole = driver(forever(lambda: NotApplied("throttled")), clock).within(5)
+    began = clock.now
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            whole.run(ask(GET))
+
+    assert clock.now - began < 5
