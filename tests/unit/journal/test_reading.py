@@ -74,6 +74,14 @@ SHARED = World()
 filled(SHARED, 130)
 
 
+def test_a_limited_read_of_a_long_aggregate_reads_no_more_than_it_returns() -> None:
+    world = World()
+    filled(world, 1000)
+    before = world.meter.units.read
+    assert len(world.store().events_after(ALICE, limit=150)) == 150
+    assert world.meter.units.read - before <= 151
+
+
 def test_an_aggregate_whose_value_begins_anothers_is_kept_apart() -> None:
     world = World()
     filled(world, 150)

@@ -57,6 +57,7 @@ def walk(
 ) -> Iterator[RecordedAggregateEvent]:
     """Events `first` to `last`, which must be there, read as they are taken."""
     for start in range(first, last + 1, BATCH_KEYS):
-        stretch = Stretch(aggregate=aggregate, first=start, last=min(last, start + BATCH_KEYS - 1))
+        end = min(last, start + BATCH_KEYS - 1)
+        stretch = Stretch(aggregate=aggregate, first=start, last=end, total=last)
         for event in store.driver.run(events(store.site, stretch, "table")):
             yield store.recorded(aggregate, event)

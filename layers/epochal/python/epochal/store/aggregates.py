@@ -224,7 +224,8 @@ class AggregateStore:
 
     def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
         aggregate = snapshot.aggregate
-        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=snapshot.lock.seq_nr)
+        last = snapshot.lock.seq_nr
+        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
         found = yield from events(self.site, stretch, self.via)
         return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 
@@ -233,10 +234,10 @@ class AggregateStore:
     ) -> Steps[list[RecordedAggregateEvent]]:
         head = yield from read(self.site, aggregate)
         base = yield from base_of(self.site, head, aggregate)
-        last = base.first - 1 if limit is None else min(base.first - 1, seq_nr + limit)
-        found = yield from events(
-            self.site, Stretch(aggregate=aggregate, first=seq_nr + 1, last=last), self.via
-        )
+        total = base.first - 1
+        last = total if limit is None else min(total, seq_nr + limit)
+        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
+        found = yield from events(self.site, stretch, self.via)
         return [self.recorded(aggregate, each) for each in found]
 
     def _folded(self, head: Head, data: bytes) -> int:

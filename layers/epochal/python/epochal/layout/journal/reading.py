@@ -32,11 +32,12 @@ SORTED_AT_MOST: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Events `first` to `last` of an aggregate, both included."""
+    """Events `first` to `last` of an aggregate, both included, of the `total` that it has."""
 
     aggregate: AggregateId
     first: int
     last: int
+    total: int
 
     @property
     def count(self) -> int:
@@ -52,7 +53,7 @@ def events(site: Site, stretch: Stretch, via: Via) -> Steps[list[StoredEvent]]:
     """All of a stretch, in order. Raises `CorruptData` where an event is missing."""
     if via == "index":
         found = yield from _by_index(site, stretch)
-    elif BATCH_KEYS < stretch.count <= SORTED_AT_MOST and stretch.count * 2 > stretch.last:
+    elif BATCH_KEYS < stretch.count <= SORTED_AT_MOST and stretch.count * 2 > stretch.total:
         found = yield from _by_range(site, stretch)
     else:
         found = {}
