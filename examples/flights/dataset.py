@@ -70,6 +70,9 @@ class Day:
     names: tuple[str, ...]
     rows: bytes
 
+    def __len__(self) -> int:
+        return self.rows.count(b"\n")
+
     def flights(self) -> Iterator[Flight]:
         """Parse the rows one by one."""
         for row in self.rows.decode().splitlines():

@@ -25,7 +25,7 @@ from epochal.local.places import Places, here
 from examples.flights import dataset
 from examples.flights.dataset import Day
 from examples.flights.display import Display
-from examples.flights.happenings import Batch, by_day, by_moment, in_order
+from examples.flights.happenings import Batch, by_day, by_moment, events_of, in_order
 from examples.flights.in_process import INDEX_TABLE, TIPS_TABLE, in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.over_http import HttpStore
@@ -92,14 +92,14 @@ def read(options: Options, display: Display) -> list[Day]:
     display.title("Real flights")
     with display.step("reading flights", "flights are read") as bars:
         days = dataset.days(options.days, bars.bar("flights", None))
-    display.say(f"{_flights(days):,} flights, {days[0].date} to {days[-1].date}")
+    display.say(f"{sum(map(len, days)):,} flights, {days[0].date} to {days[-1].date}")
     return days
 
 
 def sent(store: Store, days: list[Day], options: Options, display: Display) -> Sending:
     """Everything written, and everything indexed."""
     display.title(f"Writing, {'over HTTP' if options.via == 'http' else 'through the library'}")
-    total = 3 * _flights(days)  # a little too many: a cancelled flight has two events
+    total = sum(map(events_of, days))
     with display.step("writing", "every event is written and indexed") as bars:
         return send(
             store,
@@ -127,7 +127,3 @@ def concluded(sending: Sending, verdict: Verdict, display: Display) -> int:
     display.summary(sending, verdict)
     display.verdict(verdict)
     return 1 if verdict.differences else 0
-
-
-def _flights(days: list[Day]) -> int:
-    return sum(day.rows.count(b"\n") for day in days)

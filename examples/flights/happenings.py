@@ -78,6 +78,13 @@ def happenings(flight: Flight, zones: Mapping[str, Zone]) -> Iterator[Happening]
     yield _happening(flight, ARRIVED, there.of(came), _CAME)
 
 
+def events_of(day: Day) -> int:
+    """How many events a day's flights have: three each, or two where they were cancelled."""
+    departure = day.names.index("dep_time")
+    cancelled = sum(row.split(",")[departure] == "NA" for row in day.rows.decode().splitlines())
+    return 3 * len(day) - cancelled
+
+
 def in_order(days: Iterable[Day], zones: Mapping[str, Zone]) -> Iterator[Happening]:
     """Everything that happened, in the order of time; what happens at one moment, by stream.
 

@@ -53,7 +53,7 @@ def test_days_come_in_calendar_order_though_the_file_has_october_after_january()
 
 
 def test_a_year_has_every_flight() -> None:
-    assert sum(day.rows.count(b"\n") for day in days(365)) == FLIGHTS == 336_776
+    assert sum(map(len, days(365))) == FLIGHTS == 336_776
 
 
 def test_reading_tells_how_far_it_is() -> None:

@@ -56,7 +56,7 @@ def append(
 
     DATA, --meta, --events and an unfold's JSON are JSON text, @file, or - for standard input.
     """
-    if (type is None) == (source is None) and not (unfolds and type is None):
+    if (type is not None and source is not None) or (type is source is None and not unfolds):
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
     if source is None:
         events = [] if type is None else [_event(type, data, meta, timestamp)]
