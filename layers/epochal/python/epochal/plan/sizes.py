@@ -14,6 +14,8 @@ from epochal.plan.values import AttributeValue, Item
 
 CONTAINER: Final = 3
 ELEMENT: Final = 1
+NUMBER: Final = 21
+"""No number takes more: one that fills it does without the byte for its minus sign."""
 
 
 def item_size(item: Item) -> int:
@@ -45,7 +47,7 @@ def number_size(digits: str) -> int:
     # A byte holds two digits, aligned to the decimal point: an odd power of ten takes half a byte more.
     power = shift + len(significant) - len(stripped)
     pairs = (len(stripped) + (power % 2) + 1) // 2
-    return 1 + pairs + negative
+    return min(1 + pairs + negative, NUMBER)
 
 
 def _utf8(content: str) -> int:
