@@ -10,7 +10,7 @@ import pytest
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import NO_STREAM, AtVersion, Token, parse_token
+from epochal.model.versions import NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
 from epochal.store.driver import Driver, Meter
 from epochal.store.results import Pruned
 from epochal.store.streams import Streams
@@ -164,9 +164,19 @@ def test_unfolds_alone_may_begin_a_stream_whose_first_event_still_gets_index_0(
     only = appended(streams.append(name, [], unfolds=[Unfold(type="S")], expected=NO_STREAM))
     assert (only.first, only.version) == (0, 0)
 
-    first = appended(streams.append(name, numbered(0), expected=NO_STREAM))
+    first = appended(streams.append(name, numbered(0), expected=AtVersion(version=0)))
 
     assert (first.first, first.version) == (0, 1)
+
+
+def test_a_stream_of_unfolds_alone_exists_so_that_two_who_begin_it_do_not_both_succeed(
+    streams: Streams, name: str
+) -> None:
+    assert isinstance(streams.append(name, [], unfolds=[Unfold(type="S")], expected=STREAM_EXISTS), Conflict)
+    appended(streams.append(name, [], unfolds=[Unfold(type="S")], expected=NO_STREAM))
+
+    assert isinstance(streams.append(name, [], unfolds=[Unfold(type="T")], expected=NO_STREAM), Conflict)
+    appended(streams.append(name, [], unfolds=[Unfold(type="T")], expected=STREAM_EXISTS))
 
 
 def test_a_written_unfold_makes_an_older_token_a_conflict_but_not_an_older_version(

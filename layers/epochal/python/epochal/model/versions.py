@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(
 
 
 class Expected(Enum):
-    """Expectations that need no number."""
+    """Expectations that need no number. A stream exists once anything was written to it, if only unfolds."""
 
     ANY = "any"
     NO_STREAM = "no_stream"

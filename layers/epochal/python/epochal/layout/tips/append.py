@@ -84,8 +84,6 @@ def append_on(
 ) -> Steps[Result]:
     """Append on exactly the Tip that is known, or where there is none: any other is a rejection, and comes back.
 
-    Stricter than `append` on NO_STREAM, which a Tip without events satisfies whatever its unfolds.
-
     Args:
         repeatable: unfolds alone may be written again where nobody can tell whether they were.
     """
@@ -118,9 +116,9 @@ def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
         case Expected.ANY:
             return True
         case Expected.NO_STREAM:
-            return version == 0
+            return tip is None
         case Expected.STREAM_EXISTS:
-            return version > 0
+            return tip is not None
         case AtVersion(version=wanted):
             return version == wanted
         case Token(version=wanted, etag=etag):
