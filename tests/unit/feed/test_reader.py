@@ -124,6 +124,12 @@ def test_a_checkpoint_taken_before_the_epoch_closed_goes_on_in_the_next() -> Non
     assert everything(feeds, before) == [("A-1", 1), ("A-1", 2)]
 
 
+def test_a_page_moves_on_to_the_next_epoch_though_nothing_has_come_there() -> None:
+    feeds = indexed(["A-1"], ["A-1"], entries=2)
+    page = feeds.reader().page(0, start=Checkpoint.of(0, 2))
+    assert (page.items, page.next, page.at_tail) == ((), Checkpoint.of(1, 0), True)
+
+
 def test_a_partition_that_does_not_exist_is_empty_and_at_its_tail() -> None:
     page = indexed(["A-1"]).reader().page(7)
     assert (page.items, page.next, page.at_tail) == ((), BEGINNING, True)
@@ -302,6 +308,13 @@ def test_events_beyond_the_bytes_allowed_are_marked_as_omitted_and_none_is_missi
     assert [item.index for item in page.items] == [0, 1, 2, 3, 4, 5]
     assert [item.event is not None for item in page.items] == [True] * 3 + [False] * 3
     assert [item.omitted for item in page.items] == [False] * 3 + [True] * 3
+
+
+def test_an_event_that_was_pruned_is_not_called_omitted_though_the_page_is_full() -> None:
+    feeds = indexed(["A-1:2", "B-1:2"])
+    feeds.streams.prune("B-1", 1)
+    items = feeds.reader(feeds.streams).page(0, data=True, max_bytes=1).items
+    assert [item.omitted for item in items] == [True, True, False, True]
 
 
 def test_events_are_found_in_calves_too() -> None:

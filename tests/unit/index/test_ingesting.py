@@ -156,8 +156,9 @@ def test_an_epoch_closes_by_streams() -> None:
     assert partition.state.active.next == {}
 
 
-def test_what_is_held_equals_what_a_new_process_reads() -> None:
-    feeds, partition = Feeds(limits=EpochLimits(bytes=3_000, entries=7)), Partition(number=0)
+@pytest.mark.parametrize("entries", [7, 45], ids=["several epochs", "an epoch with calves"])
+def test_what_is_held_equals_what_a_new_process_reads(entries: int) -> None:
+    feeds, partition = Feeds(limits=EpochLimits(entries=entries)), Partition(number=0)
     rng = random.Random(5)
     following = dict.fromkeys("ABCDE", 0)
     for _ in range(60):
