@@ -30,6 +30,9 @@ def main() -> int:
     except KeyboardInterrupt:
         display.fail("stopped")
         return INTERRUPTED_STATUS
+    except SystemExit:  # a SIGTERM, made into this so that what runs is stopped first
+        display.fail("stopped")
+        raise
 
 
 if __name__ == "__main__":
