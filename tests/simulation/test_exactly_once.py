@@ -262,6 +262,23 @@ def test_a_throttled_request_leaves_no_doubt(append: Append) -> None:
         assert not isinstance(outcome, Undetermined)
 
 
+UNKEYED = APPENDS | {f"unfolds, {name}": append for name, append in UNFOLDS_ONLY.items()}
+
+
+@pytest.mark.parametrize("append", UNKEYED.values(), ids=UNKEYED)
+def test_where_nobody_else_has_written_a_lost_answer_costs_one_request_more(append: Append) -> None:
+    """The refusal of the retry brings our own write: nothing has to be looked up."""
+    case = Case.of(append)
+    world = case.start.copy()
+    faults = Faults(world.tables.execute, {case.requests - 1: Fault.UNANSWERED})
+
+    outcome = append.perform(world.store("ours", faults.execute), case.expected)
+
+    assert isinstance(outcome, Appended)
+    assert (outcome.token.etag, outcome.replayed) == (case.etag, False)
+    assert faults.requests == case.requests + 1
+
+
 class RetryingClient:
     """An interpreter that tries again by itself and only says that it did, as boto does where its retries are on."""
 

@@ -150,10 +150,11 @@ def test_giving_up_on_a_read_applied_nothing(clock: Clock, op: Op) -> None:
 
 
 def test_a_lost_write_stays_in_doubt_while_what_would_settle_it_cannot_be_read(clock: Clock) -> None:
-    answers = [Lost("timed out"), REFUSED, *[NotApplied("throttled")] * 99]
+    found = Found(item=None)
+    answers = [Lost("timed out"), REFUSED, found, found, *[NotApplied("throttled")] * 99]
 
     with pytest.raises(Unavailable) as gave_up:
-        driver(answers, clock).run(ask(PUT, GET))
+        driver(answers, clock).run(ask(PUT, GET, GET, GET))
 
     assert gave_up.value.maybe_applied
 
