@@ -58,7 +58,9 @@ def test_the_indexer_reads_the_stream_of_tips_from_its_beginning(
 ) -> None:
     exports = synthesise()["store"].to_json()["Outputs"].values()
     (exported,) = [
-        each for each in exports if each.get("Value", {}).get("Fn::GetAtt", ["", ""])[1] == "StreamArn"
+        each
+        for each in exports
+        if isinstance(each["Value"], dict) and each["Value"].get("Fn::GetAtt", ["", ""])[1] == "StreamArn"
     ]
     assert exported["Value"]["Fn::GetAtt"][0].startswith("Tips")
     assert mapping["EventSourceArn"] == {"Fn::ImportValue": exported["Export"]["Name"]}
