@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,11 @@ MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("d
 
 
 def pytest_configure() -> None:
-    """Hide the user's own AWS settings, whatever a module under test creates while it is imported."""
+    """Hide the user's own AWS settings, whatever a module under test creates while it is imported.
+
+    A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(
