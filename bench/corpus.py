@@ -32,24 +32,34 @@ class Workload:
     Attributes:
         size: bytes of a body before compression.
         jitter: how far sizes stray from it, evenly: 0.3 is ±30 %.
+        long_tail: sizes are distributed exponentially about it instead: many small, few large.
         unfold: bytes of the unfold that each append replaces; 0 for none.
     """
 
     size: int
     jitter: float = 0.0
+    long_tail: bool = False
     unfold: int = 0
     kind: Kind = "direct"
     length: int = 1000
     seed: int = 1
 
+    @property
+    def shape(self) -> str:
+        """How sizes are distributed, and the kind of bodies."""
+        return f"{self.kind}, long tail" if self.long_tail else f"{self.kind} ±{self.jitter:.0%}"
+
     def appends(self) -> Iterator[tuple[list[Event], list[Unfold] | None]]:
         """Arguments of the stream's appends, in order."""
-        rng = random.Random(f"{self.seed}/{self.kind}/{self.size}/{self.jitter}/{self.unfold}")
+        rng = random.Random(f"{self.seed}/{self.shape}/{self.size}/{self.unfold}")
         for _ in range(self.length):
-            size = round(self.size * rng.uniform(1 - self.jitter, 1 + self.jitter))
-            event = Event(type="Happened", data=body(rng, size, self.kind))
+            event = Event(type="Happened", data=body(rng, self._size(rng), self.kind))
             unfolds = [Unfold(type="State", data=body(rng, self.unfold, self.kind))] if self.unfold else None
             yield [event], unfolds
+
+    def _size(self, rng: random.Random) -> int:
+        strays = rng.expovariate(1) if self.long_tail else rng.uniform(1 - self.jitter, 1 + self.jitter)
+        return max(1, round(self.size * strays))
 
 
 def body(rng: random.Random, size: int, kind: Kind = "direct") -> bytes:
