@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
@@ -53,7 +53,7 @@ class Local:
         """Put items as they are."""
         rest = iter(items)
         while some := list(islice(rest, 25)):
-            puts = [{"PutRequest": {"Item": item}} for item in some]
+            puts: Any = [{"PutRequest": {"Item": item}} for item in some]
             left = self.client.batch_write_item(RequestItems={self.table: puts})["UnprocessedItems"]
             assert not left, "DynamoDB Local processes every item"
 

@@ -23,6 +23,7 @@ from epochal.layout.tips.writes import create, put_calf, restart
 from epochal.plan.capacity import write_units
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Update
 from epochal.plan.sizes import attribute_size
 from epochal.plan.values import Item
 
@@ -149,7 +150,7 @@ def prices_of(batches: Sequence[Batch]) -> Prices:
     )
 
 
-def _applied(update, item: Item) -> Item:
+def _applied(update: Update, item: Item) -> Item:
     left = after(update, item)
     assert left is not None
     return left

@@ -29,6 +29,7 @@ def library(client: Any, table: str, stream: str) -> dict[str, Any]:
     for event in streams.read(stream):
         ordered = ordered and event.index == events
         events += 1
+        assert isinstance(event.data, bytes)
         checksum = zlib.crc32(event.data, checksum)
     meter = streams.driver.meter
     return {
