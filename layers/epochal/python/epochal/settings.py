@@ -22,6 +22,15 @@ BUCKET = "EPOCHAL_BUCKET"
 PARTITIONS = "EPOCHAL_PARTITIONS"
 AGGREGATE_TYPES = "EPOCHAL_AGGREGATE_TYPES"
 JOURNAL_SHARDS = "EPOCHAL_JOURNAL_SHARDS"
+EVENTS_TABLE = "EPOCHAL_EVENTS_TABLE"
+TAGS_TABLE = "EPOCHAL_TAGS_TABLE"
+PROJECTION_STATES_TABLE = "EPOCHAL_PROJECTION_STATES_TABLE"
+STATES_PREFIX = "EPOCHAL_STATES_PREFIX"
+SERVICE = "EPOCHAL_SERVICE"
+TYPE_HEADS = "EPOCHAL_TYPE_HEADS"
+WRITE_SHARDS = "EPOCHAL_WRITE_SHARDS"
+JOURNAL_PARTITIONS = "EPOCHAL_JOURNAL_PARTITIONS"
+DCB_PARTITIONS = "EPOCHAL_DCB_PARTITIONS"
 
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
@@ -32,6 +41,12 @@ share the tables."""
 
 MAX_SHARDS = 10_000
 """A shard is one value of a partition key: far more than this spread nothing any further."""
+
+MAX_WRITE_SHARDS = 1_000
+"""Whoever reads all events asks every shard."""
+
+PROJECTIONS = "projections"
+"""Prefix of projection states in the bucket."""
 
 REQUEST_SECONDS = 25.0
 """Every HTTP request, its retries included, ends within this (DESIGN §5.16): API Gateway gives up at 30."""
@@ -54,6 +69,15 @@ class Settings:
         aggregate_types: the types that are served, in the environment separated by commas.
         journal_shards: shards of each type's partition keys, 1 to 10,000. They belong to the tables: with another
             number nothing that is stored is found.
+        events_table: tagged events.
+        tags_table: heads and entries of their tags.
+        projection_states_table: states of projections.
+        states_prefix: where large ones lie in the bucket.
+        service: tenant of tagged events and projection states; empty for tables of one tenant.
+        type_heads: whether tagged events may be appended on conditions by type alone.
+        write_shards: shards of the index of all tagged events, 1 to 1,000; may be raised later, never lowered.
+        journal_partitions: partitions of the feed of the `journal` source, 1 to 10,000.
+        dcb_partitions: partitions of the feed of the `dcb` source, 1 to 10,000.
     """
 
     tips_table: str = ""
@@ -64,6 +88,15 @@ class Settings:
     snapshot_table: str = ""
     aggregate_types: tuple[str, ...] = ()
     journal_shards: int = SHARDS
+    events_table: str = ""
+    tags_table: str = ""
+    projection_states_table: str = ""
+    states_prefix: str = PROJECTIONS
+    service: str = ""
+    type_heads: bool = False
+    write_shards: int = 1
+    journal_partitions: int = 1
+    dcb_partitions: int = 1
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -77,6 +110,15 @@ class Settings:
             snapshot_table=environment.get(SNAPSHOT_TABLE, ""),
             aggregate_types=_names(environment, AGGREGATE_TYPES),
             journal_shards=_number(environment, JOURNAL_SHARDS, SHARDS, MAX_SHARDS),
+            events_table=environment.get(EVENTS_TABLE, ""),
+            tags_table=environment.get(TAGS_TABLE, ""),
+            projection_states_table=environment.get(PROJECTION_STATES_TABLE, ""),
+            states_prefix=environment.get(STATES_PREFIX, PROJECTIONS),
+            service=environment.get(SERVICE, ""),
+            type_heads=_flag(environment, TYPE_HEADS),
+            write_shards=_number(environment, WRITE_SHARDS, 1, MAX_WRITE_SHARDS),
+            journal_partitions=_number(environment, JOURNAL_PARTITIONS, 1, MAX_PARTITIONS),
+            dcb_partitions=_number(environment, DCB_PARTITIONS, 1, MAX_PARTITIONS),
         )
 
 
@@ -85,6 +127,13 @@ def _number(environment: Mapping[str, str], name: str, default: int, most: int) 
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
         raise InvalidInput(name, f"must be a whole number from 1 to {most:,}")
     return int(text)
+
+
+def _flag(environment: Mapping[str, str], name: str) -> bool:
+    text = environment.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInput(name, "must be true or false")
+    return text == "true"
 
 
 def _names(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import Condition, Rejected, Written, append
 from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Seen, Site, read, read_events
 from epochal.layout.dcb.writes import Batch
 from epochal.model.dcb import (
@@ -28,7 +29,16 @@ from epochal.model.dcb import (
     parse_event_id,
 )
 from epochal.model.times import from_unix_nanoseconds
+from epochal.settings import Settings
 from epochal.store.driver import Driver
+
+
+def tag_site_of(settings: Settings) -> Site:
+    """The tables of a deployment."""
+    keys = Keys(service=settings.service, shards=settings.write_shards)
+    return Site(
+        events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
