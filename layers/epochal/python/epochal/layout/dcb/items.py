@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.errors import InvalidInput
 from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, group_of, is_reserved
 from epochal.plan.values import Item, Key, number, read_list, read_number, read_text, sequence, text
 
@@ -29,12 +30,19 @@ class Keys:
     """How keys are made.
 
     Attributes:
-        service: tenant, put before partition keys; empty for none.
+        service: tenant, put before partition keys; empty for none. Without `#` and `|`, which separate it from
+            what follows: else one tenant's keys could be read as another's.
         shards: write shards of the index of all events; may be raised later.
     """
 
     service: str = ""
     shards: int = 1
+
+    def __post_init__(self) -> None:
+        if "#" in self.service or "|" in self.service:
+            raise InvalidInput("service", "must not contain # or |")
+        if self.shards < 1:
+            raise InvalidInput("shards", "must be at least 1")
 
     def event(self, event_id: str) -> Key:
         """Primary key of an event."""

@@ -1,0 +1,42 @@
+"""What a tag's head tells the feed: the events that its latest append added.
+
+A stream of the feed is a tag, named by what follows `TAG#`; an event of several tags stands in the stream of each.
+
+    tags of users, and the reserved tag of events without any      fed: every event is in at least one of them
+    heads by type and of everything                                not fed: each of their events would stand twice
+    heads of another tenant                                        not fed: its tags may have the same names
+
+Entries share the table with the heads; the original library's tables hold nothing else, and feed nothing.
+"""
+
+from __future__ import annotations
+
+from epochal.errors import CorruptData
+from epochal.layout.dcb.items import Keys, is_head
+from epochal.model.dcb import UNTAGGED, is_reserved
+from epochal.model.spans import Span
+from epochal.plan.values import Item, read_list, read_number
+
+
+def appended(item: Item, service: str = "") -> Span | None:
+    """The span that a head's latest append added; None for entries, for heads by type, for other tenants.
+
+    Args:
+        item: of the tags table.
+        service: the tenant whose feed it is; empty for tables of one tenant.
+
+    Raises:
+        CorruptData: the item is a head of ours, but its counters do not fit each other.
+    """
+    before = Keys(service=service).tag(UNTAGGED)
+    partition = item["pk"]["S"]
+    if not is_head(item) or not partition.startswith(before):
+        return None
+    tag = partition.removeprefix(before)
+    if is_reserved(tag) and tag != UNTAGGED:
+        return None
+    following, latest = read_number(item, "n"), read_number(item, "a")
+    types = tuple(kind["S"] for kind in read_list(item, "c"))
+    if following is None or latest != len(types) or not 0 < latest <= following:
+        raise CorruptData(f"{partition}: a head whose n, a and c do not fit each other")
+    return Span(tag, following - latest, types)
