@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
-from epochal.layout.dcb.items import read_event, read_head
-from epochal.layout.dcb.reading import Site, matches, read, read_heads
-from epochal.layout.dcb.writes import Batch, Planned, plan, tags_of
+from epochal.layout.dcb.items import read_head
+from epochal.layout.dcb.reading import Site, matches, read, read_events, read_heads
+from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.plan.ops import Done, Refusal, Steps
 
@@ -34,7 +34,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Committed. `position` is the condition's, moved past this append."""
+    """Committed. `position` is the condition's, moved past this append; where an earlier call had made it (`replayed`),
+    it may still lie before it.
+    """
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
@@ -59,9 +61,11 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
     """
     position = Position()
     if condition is not None:
-        found = yield from _position(site, condition)
+        found = yield from _position(site, batch, condition)
         if isinstance(found, Rejected):
-            return found
+            # What is in the way may be ours, of a call whose answer was lost.
+            stored = yield from _stored(site, batch)
+            return Written(events=stored, position=found.position, replayed=True) if stored else found
         position = found
     heads = yield from _heads(site, batch, position)
     while True:
@@ -70,7 +74,9 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
         if isinstance(reply, Done):
             return Written(events=planned.events, position=_advanced(position, heads, planned))
         if any(reply.failed[: len(planned.events)]):
-            return Written(events=_replayed(reply, planned), position=position, replayed=True)
+            stored = yield from _stored(site, batch)
+            if stored:
+                return Written(events=stored, position=position, replayed=True)
         heads = heads | _came_back(reply, planned)
         if condition is not None:
             seen = {tag: heads[tag] for tag in position.seen}
@@ -80,22 +86,25 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
                 return Rejected(events=new, position=position)
 
 
-def _position(site: Site, condition: Condition) -> Steps[Position | Rejected]:
+def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | Rejected]:
     """Where the condition counts from; without a position, everything that matches is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
         tags = condition.fence.all_tags
         return replace(condition.after, seen={tag: condition.after.seen[tag] for tag in tags})
-    found = yield from read(site, condition.fence)
+    found = yield from read(site, condition.fence, also=_tags(site, batch))
     return Rejected(events=found.events, position=found.position) if found.events else found.position
 
 
 def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reached]]:
     """Heads of every tag concerned: as the position knows them, the others read."""
     known: dict[str, Reached] = {**position.heads, **position.seen}
-    wanted = {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
-    missing = sorted(wanted.difference(known))
+    missing = sorted(_tags(site, batch).difference(known))
     return known | (yield from read_heads(site, missing))
+
+
+def _tags(site: Site, batch: Batch) -> set[str]:
+    return {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
 
 
 def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
@@ -107,16 +116,19 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
     }
 
 
-def _replayed(reply: Refusal, planned: Planned) -> tuple[RecordedTaggedEvent, ...]:
-    """The stored events, where all of ours are there already and equal."""
-    items = reply.items[: len(planned.events)]
-    stored = [None if item is None else read_event(item) for item in items]
-    for event, found in zip(planned.events, stored, strict=True):
-        if found is None:
+def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+    """Our events as they are stored, if they are there already and equal; none of them, nothing.
+
+    Read, not taken from a refusal: a transaction that meets another one tells only a part of what stood in its way.
+    """
+    found = yield from read_events(site, [event.id or "" for event in batch.events])
+    for event in batch.events if found else ():
+        stored = found.get(event.id or "")
+        if stored is None:
             raise InvalidInput("events", f"some of the ids exist and {event.id} does not")
-        if replace(found, sortable_id=event.sortable_id, timestamp=event.timestamp) != event:
+        if recorded(event, stored.sortable_id, stored.timestamp) != stored:
             raise InvalidInput("events", f"the id {event.id} exists with other contents")
-    return tuple(found for found in stored if found is not None)
+    return tuple(found[event.id or ""] for event in batch.events if found)
 
 
 def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:

@@ -6,7 +6,7 @@ returns and the position it returns are of one moment, tag by tag (DESIGN §5.12
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from epochal.errors import CorruptData
@@ -36,9 +36,13 @@ class Seen:
     position: Position
 
 
-def read(site: Site, fenced: Fence, after: Position | None = None) -> Steps[Seen]:
-    """The events that match a query, or those of them that are new since `after`."""
-    named = {tag for item in fenced.query.items for tag in item.tags}
+def read(site: Site, fenced: Fence, after: Position | None = None, also: Collection[str] = ()) -> Steps[Seen]:
+    """The events that match a query, or those of them that are new since `after`.
+
+    Args:
+        also: further tags whose heads are read on the way, in the same request.
+    """
+    named = {tag for item in fenced.query.items for tag in item.tags}.union(also)
     heads = yield from read_heads(site, [*fenced.all_tags, *sorted(named.difference(fenced.all_tags))])
     seen = {tag: heads[tag] for tag in fenced.all_tags}
     others = {tag: reached for tag, reached in heads.items() if tag not in seen}

@@ -15,6 +15,7 @@ from epochal.model.dcb import (
     UNTAGGED,
     Reached,
     RecordedTaggedEvent,
+    SortableId,
     TaggedEvent,
     later_than,
     sortable_id,
@@ -65,6 +66,21 @@ def tags_of(event: TaggedEvent, *, type_heads: bool) -> tuple[str, ...]:
     return (*own, type_tag(event.type), EVERYTHING) if type_heads else own
 
 
+def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> RecordedTaggedEvent:
+    """An event as it is stored under a sortable id."""
+    return RecordedTaggedEvent(
+        id=event.id or "",
+        sortable_id=chosen,
+        type=event.type,
+        data=event.data,
+        tags=tuple(sorted(set(event.tags))),
+        timestamp=timestamp,
+        causation_id=event.causation_id,
+        correlation_id=event.correlation_id,
+        executed_user=event.executed_user,
+    )
+
+
 def plan(site: Site, batch: Batch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
     """The transaction that appends on exactly these heads; `fences` must not have moved either."""
     events = tuple(_recorded(site, batch, heads))
@@ -97,17 +113,7 @@ def _recorded(site: Site, batch: Batch, heads: Mapping[str, Reached]) -> Iterato
         floor = max(last, *(heads[tag].last for tag in tags))
         chosen = later_than(sortable_id(batch.now, random), floor)
         last = chosen
-        yield RecordedTaggedEvent(
-            id=event.id or "",
-            sortable_id=chosen,
-            type=event.type,
-            data=event.data,
-            tags=tuple(sorted(set(event.tags))),
-            timestamp=format_ticks(batch.now),
-            causation_id=event.causation_id,
-            correlation_id=event.correlation_id,
-            executed_user=event.executed_user,
-        )
+        yield recorded(event, chosen, format_ticks(batch.now))
 
 
 def _entries(
