@@ -27,7 +27,7 @@ from botocore.exceptions import (
 from epochal.errors import MissingTable, Refused
 from epochal.plan.capacity import write_units
 from epochal.plan.failures import Failure, Lost, NotApplied
-from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Transact
+from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Scan, Transact
 from epochal.plan.sizes import item_size
 from epochal.plan.units import Units
 from epochal.plan.values import Item
@@ -131,7 +131,7 @@ def _table(op: Op) -> str:
     match op:
         case Transact(writes=writes):
             return ", ".join(sorted({write.table for write in writes}))
-        case Get(table=table) | BatchGet(table=table) | Query(table=table):
+        case Get(table=table) | BatchGet(table=table) | Query(table=table) | Scan(table=table):
             return table
         case _:
             return op.table

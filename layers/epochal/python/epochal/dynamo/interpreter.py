@@ -25,6 +25,7 @@ from epochal.plan.ops import (
     Put,
     Query,
     Reply,
+    Scan,
     Transact,
     TransactionWrite,
     Update,
@@ -66,10 +67,9 @@ def _perform(client: Any, op: Op) -> Reply:
             )
             return Found(item=answer.get("Item"), units=_read(answer))
         case Query():
-            answer = client.query(**_query(op))
-            return Items(
-                items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=_read(answer)
-            )
+            return _page(client.query(**_query(op)))
+        case Scan():
+            return _page(client.scan(**_scan(op)))
         case BatchGet():
             return _batch_get(client, op)
         case Transact():
@@ -101,16 +101,33 @@ def _query(op: Query) -> dict[str, Any]:
         bounds = f"{expressions.value(low)} AND {expressions.value(high)}"
         keys += f" AND {expressions.name(sort)} BETWEEN {bounds}"
     return {
-        "TableName": op.table,
         "KeyConditionExpression": keys,
-        "ConsistentRead": op.consistent,
         "ScanIndexForward": op.forward,
+        **_paging(op),
+        **expressions.parameters(),
+    }
+
+
+def _scan(op: Scan) -> dict[str, Any]:
+    segment, total = op.segment
+    expressions = Expressions()
+    where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
+    return {"Segment": segment, "TotalSegments": total, **where, **_paging(op), **expressions.parameters()}
+
+
+def _paging(op: Query | Scan) -> dict[str, Any]:
+    return {
+        "TableName": op.table,
+        "ConsistentRead": op.consistent,
         **({"IndexName": op.index} if op.index is not None else {}),
         **({"Limit": op.limit} if op.limit is not None else {}),
         **({"ExclusiveStartKey": op.after} if op.after is not None else {}),
-        **expressions.parameters(),
         **_MEASURED,
     }
+
+
+def _page(answer: dict[str, Any]) -> Items:
+    return Items(items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=_read(answer))
 
 
 def _batch_get(client: Any, op: BatchGet) -> Items:

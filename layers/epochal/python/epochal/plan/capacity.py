@@ -1,9 +1,10 @@
 """What a plan costs, in DynamoDB's capacity units, before it is sent.
 
-    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a
-    write
-    read    1 unit per 4 KB strongly consistent, half eventually; a query rounds the sum of its items up, not
-    each in a transaction both count twice; each index of a table is written besides
+    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a write
+    read    1 unit per 4 KB strongly consistent, half eventually; a query or a scan rounds the sum of its items up,
+            not each
+
+In a transaction both count twice; each index of a table is written besides.
 
 Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is
 stored, so `units` takes a function that tells the item under a key.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from epochal.plan.effects import after, holds
-from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Transact, TransactionWrite
+from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Scan, Transact, TransactionWrite
 from epochal.plan.sizes import item_size
 from epochal.plan.units import Units
 from epochal.plan.values import Item, Key
@@ -43,7 +44,7 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
     Args:
         op: what would be sent.
         stored: what is there now.
-        results: for a Query, the items it would return, since only they tell what it reads.
+        results: for a Query or a Scan, the items it would read, since only they tell.
     """
     match op:
         case Get(table=table, key=key, consistent=consistent):
@@ -52,7 +53,7 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
             return Units(
                 read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys)
             )
-        case Query(consistent=consistent):
+        case Query(consistent=consistent) | Scan(consistent=consistent):
             return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
         case Transact(writes=writes):
             return Units(write=sum(2 * _written(write, stored) for write in writes))

@@ -63,6 +63,29 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """A page of a whole table or index, or of one segment of it; at most 1 MB, in an order of the store's own.
+
+    It pays for everything it passes over: for rebuilding, auditing and exporting, never on a request's way.
+
+    Attributes:
+        segment: which of how many segments, from (0, 1): several may be scanned at the same time.
+        where: leaves out items on which it does not hold, after they have been read and paid for.
+        index: a secondary index, which must be read without consistency.
+        limit: items at most, counted before `where`.
+        after: the last key of the page before, of the same segment.
+    """
+
+    table: str
+    segment: tuple[int, int] = (0, 1)
+    where: Condition | None = None
+    index: str | None = None
+    consistent: bool = True
+    limit: int | None = None
+    after: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """Write a whole item, if `condition` holds on what is there."""
 
@@ -128,7 +151,7 @@ class Transact:
     token: str | None = None
 
 
-Op = Get | BatchGet | Query | Put | Update | Delete | Check | Transact
+Op = Get | BatchGet | Query | Scan | Put | Update | Delete | Check | Transact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +164,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Reply to Query and BatchGet. `last` is the key to go on after; None at the end."""
+    """Reply to Query, Scan and BatchGet. `last` is the key to go on after; None at the end."""
 
     items: tuple[Item, ...]
     last: Key | None = None

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 from epochal.errors import MissingTable
 from epochal.plan import limits
@@ -31,6 +32,7 @@ from epochal.plan.ops import (
     Query,
     Refusal,
     Reply,
+    Scan,
     Transact,
     TransactionWrite,
 )
@@ -98,13 +100,12 @@ class MemoryTables:
         """
         limits.check(op)
         with self._lock:
-            if isinstance(op, Query):
-                found = self._query(op)
-                return replace(found, units=units(op, self._stored, found.items))
+            if isinstance(op, Query | Scan):
+                return self._page(op)
             cost = units(op, self._stored)
             return replace(self._perform(op), units=cost)
 
-    def _perform(self, op: Op) -> Reply:
+    def _perform(self, op: Get | BatchGet | Transact | TransactionWrite) -> Reply:
         match op:
             case Get(table=table, key=key):
                 return Found(item=self._stored(table, key))
@@ -113,8 +114,6 @@ class MemoryTables:
                 return Items(items=tuple(item for item in found if item is not None))
             case Transact():
                 return self._transact(op)
-            case Query():
-                return self._query(op)
             case _:
                 return self._write((op,))
 
@@ -146,19 +145,20 @@ class MemoryTables:
     def _stored(self, table: str, key: Key) -> Item | None:
         return self._table(table).get(key)
 
-    def _query(self, query: Query) -> Items:
-        stored = self._table(query.table)
-        names = (
-            stored.spec.keys if query.index is None else _index_of(stored.spec, query).key_names(stored.spec)
-        )
+    def _page(self, op: Query | Scan) -> Items:
+        """What a query or a scan reads up to its limit or 1 MB, and of that what it asks for."""
+        stored = self._table(op.table)
         taken: list[Item] = []
-        total = 0
-        for item in _rows(stored, query) if query.index is None else _indexed_rows(stored, query):
+        total, last = 0, None
+        for item in _rows(stored, op):
             total += item_size(item)
             taken.append(item)
-            if len(taken) == query.limit or total >= limits.PAGE_BYTES:
-                return Items(items=tuple(taken), last={name: item[name] for name in names})
-        return Items(items=tuple(taken))
+            if len(taken) == op.limit or total >= limits.PAGE_BYTES:
+                last = {name: item[name] for name in _names(stored.spec, op.index)}
+                break
+        where = op.where if isinstance(op, Scan) else None
+        found = tuple(item for item in taken if holds(where, item))
+        return Items(items=found, last=last, units=units(op, self._stored, taken))
 
     def _transact(self, op: Transact) -> Reply:
         if op.token is not None and self._tokens.get(op.token) == op:
@@ -195,7 +195,40 @@ def _key(write: TransactionWrite) -> Key:
     return write.item if isinstance(write, Put) else write.key
 
 
-def _rows(stored: _Table, query: Query) -> Iterator[Item]:
+def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
+    """Names of the attributes that place an item in a table or an index."""
+    return spec.keys if index is None else _index_of(spec, index).key_names(spec)
+
+
+def _rows(stored: _Table, op: Query | Scan) -> Iterator[Item]:
+    if isinstance(op, Scan):
+        return _scanned_rows(stored, op)
+    return _own_rows(stored, op) if op.index is None else _indexed_rows(stored, op, op.index)
+
+
+def _scanned_rows(stored: _Table, scan: Scan) -> Iterator[Item]:
+    """Items in the order of a hash of their partition keys, which also makes the segments, then of their keys."""
+    names = _names(stored.spec, scan.index)
+    segment, total = scan.segment
+
+    def place(keys: Item) -> tuple[Any, ...]:
+        partition = comparable(keys[names[0]])
+        return crc32(repr(partition).encode()), partition, *(comparable(keys[name]) for name in names[1:])
+
+    rows = [
+        item
+        for items in stored.partitions.values()
+        for item in items.values()
+        if all(name in item for name in names) and place(item)[0] % total == segment
+    ]
+    if scan.after is not None:
+        last = place(scan.after)
+        rows = [item for item in rows if place(item) > last]
+    rows.sort(key=place)
+    return _projected(stored.spec, scan.index, rows)
+
+
+def _own_rows(stored: _Table, query: Query) -> Iterator[Item]:
     partition = comparable(query.partition[1])
     items = stored.partitions.get(partition, {})
     return (items[sort] for sort in _between(stored.spec, stored.order.get(partition, []), query))
@@ -217,10 +250,9 @@ def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
     return keys if query.forward else keys[::-1]
 
 
-def _indexed_rows(stored: _Table, query: Query) -> Iterator[Item]:
+def _indexed_rows(stored: _Table, query: Query, index: str) -> Iterator[Item]:
     """An index is small in tests, so it is made anew for each query: items that have its keys, in its order."""
-    spec = _index_of(stored.spec, query)
-    names = spec.key_names(stored.spec)
+    names = _names(stored.spec, index)
     rows = [
         item
         for items in stored.partitions.values()
@@ -235,8 +267,16 @@ def _indexed_rows(stored: _Table, query: Query) -> Iterator[Item]:
     if query.after is not None:
         places = [{name: item[name] for name in names} for item in rows]
         rows = rows[places.index(dict(query.after)) + 1 :]
-    return ({name: item[name] for name in names} if spec.keys_only else item for item in rows)
+    return _projected(stored.spec, index, rows)
 
 
-def _index_of(spec: TableSpec, query: Query) -> IndexSpec:
-    return next(index for index in spec.indexes if index.name == query.index)
+def _projected(spec: TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
+    """Items as a table or an index holds them."""
+    if index is None or not _index_of(spec, index).keys_only:
+        return iter(rows)
+    names = _names(spec, index)
+    return ({name: item[name] for name in names} for item in rows)
+
+
+def _index_of(spec: TableSpec, name: str) -> IndexSpec:
+    return next(index for index in spec.indexes if index.name == name)
