@@ -5,8 +5,8 @@ wants otherwise stands in `cdk.json` under `context.stages`, field by field (doc
 
     "stages": {"prod": {"partitions": 4, "alarm_topic": "arn:aws:sns:..."}}
 
-A value that breaks its field's rule is refused before anything is synthesised, with the field's name and the
-rule.
+A value that breaks its field's rule (`fields.py`) is refused before anything is synthesised, with the field's
+name and the rule.
 """
 
 from __future__ import annotations
@@ -17,14 +17,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.errors import InvalidInput
-from epochal.http.routes import ROUTES
-from epochal.model.aggregates import AggregateTypes
-from epochal.settings import MAX_SHARDS, SHARDS
-from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
+from epochal.settings import PROJECTIONS, SHARDS
+from stacks.fields import RULES
 
-FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer")
-SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -51,15 +46,21 @@ class Stage:
         jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
         jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
             a scope that is not here stands for itself, so that leaving one out opens nothing.
-        partitions: partitions of the feed. Fixed at the first deployment; another number is a rebuild.
+        partitions, journal_partitions, dcb_partitions: partitions of the feed, of streams, of aggregates and of
+            tags. Fixed at the first deployment; another number is a rebuild.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
         aggregate_types: types of aggregates that the API serves; with none it refuses them all.
         journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
             number it is not found.
-        existing_tips, existing_index, existing_snapshot: stream ARN of a retained table that is used, but not
-            managed.
-        existing_journal: ARN of such a table; it has no stream.
-        existing_bucket: name of a retained bucket of bodies, likewise.
+        type_heads: tagged events may be appended on conditions by type alone, at the price of heads that every
+            append moves. Fixed once something is stored: what was appended without is not found by type.
+        write_shards: shards of the index of all tagged events. May be raised later, never lowered.
+        service: tenant of tagged events and projection states, where tables are shared; empty for tables of
+            one tenant. Fixed once something is stored, like `journal_shards`.
+        existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
+            used, but not managed.
+        existing_journal, existing_events, existing_projection_states: ARN of such a table; it has no stream.
+        existing_bucket: name of a retained bucket of bodies and states, likewise.
         tls_only: buckets refuse plain HTTP. Not for setting: only the embedded AWS goes without.
     """
 
@@ -85,19 +86,34 @@ class Stage:
     jwt_audience: tuple[str, ...] = ()
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     partitions: int = 1
+    journal_partitions: int = 1
+    dcb_partitions: int = 1
     alarm_topic: str = ""
     aggregate_types: tuple[str, ...] = ()
     journal_shards: int = SHARDS
+    type_heads: bool = False
+    write_shards: int = 1
+    service: str = ""
     existing_tips: str = ""
     existing_index: str = ""
     existing_journal: str = ""
     existing_snapshot: str = ""
+    existing_events: str = ""
+    existing_tags: str = ""
+    existing_projection_states: str = ""
     existing_bucket: str = ""
     tls_only: bool = True
 
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
         return f"{self.prefix}-{self.name}-{kind}"
+
+    @property
+    def states_prefix(self) -> str:
+        """Where large projection states lie in the bucket. Tenants that share one lie apart: states that none of
+        a tenant's items names are removed as orphans.
+        """
+        return f"{PROJECTIONS}-{self.service}" if self.service else PROJECTIONS
 
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
@@ -118,63 +134,6 @@ STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
         ),
     }
 )
-
-_ARN: Final = r"arn:aws[a-z-]*"
-_PLACE: Final = r"[a-z0-9-]+:\d{12}"
-_KEY: Final = a_text(rf"({_ARN}:kms:{_PLACE}:key/\S+)?", "the ARN of a KMS key")
-_TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic")
-_STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
-_TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
-_WORD: Final = a_text(r"\S+", "text without spaces")
-_LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
-
-
-def _aggregate_types(value: object) -> tuple[str, ...]:
-    """Types that the library takes together: no two whose ids could be equal."""
-    types: tuple[str, ...] = a_list(_WORD)(value)
-    try:
-        AggregateTypes(types)
-    except InvalidInput as error:
-        raise ValueError(f"must be types of aggregates: {error.rule}") from None
-    return types
-
-
-RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
-        "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
-        "tags": a_map(a_text(r".{1,256}", "text of 1 to 256 characters")),
-        "retain": a_flag,
-        "deletion_protection": a_flag,
-        "recovery_days": a_number(0, 35),
-        "billing": one_of("on-demand", "provisioned"),
-        "min_read_units": a_number(1, 40_000),
-        "min_write_units": a_number(1, 40_000),
-        "max_read_units": a_number(0, 1_000_000),
-        "max_write_units": a_number(0, 1_000_000),
-        "log_days": _LOG_DAYS,
-        "log_level": one_of("DEBUG", "INFO", "WARNING", "ERROR"),
-        "access_logs": a_flag,
-        "requests_per_second": a_number(1, 100_000),
-        "burst": a_number(1, 50_000),
-        "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
-        "kms_key": _KEY,
-        "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
-        "jwt_audience": a_list(_WORD),
-        # An empty list would let any token through.
-        "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
-        "partitions": a_number(1, 10_000),
-        "alarm_topic": _TOPIC,
-        "aggregate_types": _aggregate_types,
-        "journal_shards": a_number(1, MAX_SHARDS),
-        "existing_tips": _STREAM,
-        "existing_index": _STREAM,
-        "existing_journal": _TABLE,
-        "existing_snapshot": _STREAM,
-        "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
-    }
-)
-"""What each field may hold; `name` and `tls_only` are not for setting."""
 
 
 class BadSetting(ValueError):

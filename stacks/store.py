@@ -1,4 +1,4 @@
-"""What must outlive everything else: tables and the bucket of large bodies.
+"""What must outlive everything else: tables, and the bucket of large bodies and projection states.
 
 Its own stack, because it is the only one that holds data: the others can be deleted and deployed again, and
 this one refuses to go in production. Names are explicit, so that a table that outlived its stack is found
@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.plan.tables import TableSpec
 from stacks.parts.buckets import private_bucket
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
@@ -24,37 +26,68 @@ BODIES: Final = "bodies/"
 
 
 class StoreStack(Stack):
-    """Tables `tips`, `index`, `journal` and `snapshot`, and the bucket."""
+    """The tables of every layout, the index, and the bucket."""
 
     def __init__(self, scope: Construct, id_: str, *, stage: Stage, **stack: Any) -> None:
         super().__init__(scope, id_, **stack)
         self.key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
-        self.tips: Final = keyed_table(
-            self, "Tips", spec=TIPS, stage=stage, key=self.key, existing=stage.existing_tips
-        )
-        self.index: Final = keyed_table(
-            self, "Index", spec=INDEX, stage=stage, key=self.key, existing=stage.existing_index
-        )
-        self.journal: Final = keyed_table(
-            self, "Journal", spec=JOURNAL, stage=stage, key=self.key, existing=stage.existing_journal
-        )
-        self.snapshot: Final = keyed_table(
-            self, "Snapshot", spec=SNAPSHOT, stage=stage, key=self.key, existing=stage.existing_snapshot
-        )
+        self.tables: Final = {spec.kind: self._table(spec, stage) for spec in ALL}
+        self.tips: Final = self.tables[TIPS.kind]
+        self.index: Final = self.tables[INDEX.kind]
+        self.journal: Final = self.tables[JOURNAL.kind]
+        self.snapshot: Final = self.tables[SNAPSHOT.kind]
+        self.events: Final = self.tables[EVENTS.kind]
+        # Not `tags`: a stack has some of its own.
+        self.event_tags: Final = self.tables[TAGS.kind]
+        self.projection_states: Final = self.tables[PROJECTION_STATES.kind]
         self.bucket: Final = self._bucket(stage)
-        CfnOutput(self, "TipsTable", value=self.tips.table_name, description="Table of streams")
-        CfnOutput(self, "IndexTable", value=self.index.table_name, description="Table of the feed")
-        CfnOutput(self, "JournalTable", value=self.journal.table_name, description="Events of aggregates")
-        CfnOutput(self, "SnapshotTable", value=self.snapshot.table_name, description="Heads of aggregates")
-        CfnOutput(
-            self, "JournalShards", value=str(stage.journal_shards), description="Shards of aggregates' keys"
+        self._tell(stage)
+
+    def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
+        words = spec.kind.split("-")
+        return keyed_table(
+            self,
+            "".join(word.capitalize() for word in words),
+            spec=spec,
+            stage=stage,
+            key=self.key,
+            existing=getattr(stage, f"existing_{'_'.join(words)}"),
         )
-        CfnOutput(self, "BucketName", value=self.bucket.bucket_name, description="Bucket of large bodies")
 
     def _bucket(self, stage: Stage) -> s3.IBucket:
-        """Bodies never expire: an event may refer to one for ever, and equal bodies share an object."""
+        """Nothing in it expires: an event may refer to a body for ever, a state is live until it is replaced.
+
+        The library deletes states that nothing names any more; bodies stay, since equal ones share an object.
+        """
         if stage.existing_bucket:
             return s3.Bucket.from_bucket_attributes(
                 self, "Bodies", bucket_name=stage.existing_bucket, encryption_key=self.key
             )
         return private_bucket(self, "Bodies", kind="bodies", stage=stage, key=self.key, rules=[])
+
+    def _tell(self, stage: Stage) -> None:
+        """The outputs: what a client past the API must know to find what is stored."""
+        told = {
+            "TipsTable": (self.tips.table_name, "Table of streams"),
+            "IndexTable": (self.index.table_name, "Table of the feed"),
+            "JournalTable": (self.journal.table_name, "Events of aggregates"),
+            "SnapshotTable": (self.snapshot.table_name, "Heads of aggregates"),
+            "JournalShards": (str(stage.journal_shards), "Shards of aggregates' keys"),
+            "EventsTable": (self.events.table_name, "Tagged events"),
+            "TagsTable": (self.event_tags.table_name, "Heads and entries of tags"),
+            "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),
+            "TypeHeads": (flag(stage.type_heads), "Whether there are conditions by type alone"),
+            "ProjectionStatesTable": (self.projection_states.table_name, "States of projections"),
+            "StatesPrefix": (stage.states_prefix, "Where large states lie in the bucket"),
+            "BucketName": (self.bucket.bucket_name, "Bucket of large bodies and states"),
+        }
+        if stage.service:
+            # An output may not be empty.
+            told["Service"] = (stage.service, "Tenant of tagged events and projection states")
+        for name, (value, description) in told.items():
+            CfnOutput(self, name, value=value, description=description)
+
+
+def flag(value: bool) -> str:
+    """A flag as environments and outputs have it."""
+    return "true" if value else "false"

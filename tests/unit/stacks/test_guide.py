@@ -8,7 +8,8 @@ import re
 import pytest
 
 from epochal.http.routes import ROUTES, Route
-from stacks.stages import RULES, STAGES, stage_from
+from stacks.fields import RULES
+from stacks.stages import STAGES, stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
@@ -33,9 +34,15 @@ def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
         name = alarm["Properties"]["AlarmName"].removeprefix("epochal-prod-")
         general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
         general = re.sub(
-            r"^(tips|index|journal|snapshot)-reads-throttled$", "<table>-reads-throttled", general
+            r"^(tips|index|journal|snapshot|events|tags|projection-states)-reads-throttled$",
+            "<table>-reads-throttled",
+            general,
         )
-        general = re.sub(r"^(tips|index|journal|snapshot)-(writes-throttled)$", r"-\2", general)
+        general = re.sub(
+            r"^(tips|index|journal|snapshot|events|tags|projection-states)-(writes-throttled)$",
+            r"-\2",
+            general,
+        )
         assert f"`{general}`" in GUIDE, name
 
 

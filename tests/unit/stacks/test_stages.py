@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stacks.stages import RULES, STAGES, BadSetting, Stage, stage_from
+from stacks.fields import RULES
+from stacks.stages import STAGES, BadSetting, Stage, stage_from
 from stacks.targets import Target, fitted, target_from
 from tests.unit.stacks.templates import Synthesise
 
@@ -116,6 +117,22 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("aggregate_types", ["user", "user-account"]),
         ("journal_shards", 0),
         ("journal_shards", 10_001),
+        ("journal_partitions", 0),
+        ("journal_partitions", 10_001),
+        ("dcb_partitions", 0),
+        ("dcb_partitions", 10_001),
+        ("type_heads", "true"),
+        ("type_heads", 1),
+        ("write_shards", 0),
+        ("write_shards", 1_001),
+        ("service", "Shop"),
+        ("service", "a#b"),
+        ("service", "a|b"),
+        ("service", "a" * 65),
+        ("service", None),
+        ("existing_events", STREAM),
+        ("existing_tags", STREAM.partition("/stream/")[0]),
+        ("existing_projection_states", "epochal-prod-projection-states"),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:
@@ -173,6 +190,14 @@ def test_the_longest_names_fit_a_bucket() -> None:
     """63 characters, with a prefix of 18 and the longest of the regions' names."""
     stage = stage_from("staging", {"staging": {"prefix": "a" * 18}})
     assert len(f"{stage.named('failures')}-123456789012-ap-southeast-2") <= 63
+
+
+def test_tenants_that_share_a_bucket_keep_their_states_apart() -> None:
+    """Otherwise one would remove the other's as orphans: neither prefix may begin the other's."""
+    stages = [stage_from("prod", {"prod": {"service": service}}) for service in ("", "a", "a-b")]
+    prefixes = [f"{stage.states_prefix}/" for stage in stages]
+    for mine in prefixes:
+        assert [other for other in prefixes if other.startswith(mine)] == [mine]
 
 
 @pytest.mark.parametrize("name", STAGES)

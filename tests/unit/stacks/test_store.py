@@ -9,12 +9,12 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.layout.tables import ALL
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
 from stacks.store import BODIES
-from tests.unit.stacks.templates import Synthesise
+from tests.unit.stacks.templates import Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 BUCKET = "AWS::S3::Bucket"
@@ -22,11 +22,11 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 
 
-@pytest.mark.parametrize("spec", [TIPS, INDEX, JOURNAL, SNAPSHOT], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
-    table = synthesise().named("store", TABLE, spec.kind.capitalize())["Properties"]
+    table = table_of(synthesise(), spec)
     kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     assert table["KeySchema"] == [
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
@@ -35,7 +35,12 @@ def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     keyed = [*spec.indexes, spec]
     assert kinds == {key.name: key.type for each in keyed for key in (each.partition, each.sort) if key}
     found = table.get("GlobalSecondaryIndexes", [])
-    assert {each["IndexName"] for each in found} == {index.name for index in spec.indexes}
+    assert {each["IndexName"]: _keys(each) for each in found} == {
+        index.name: (index.partition.name, index.sort.name if index.sort else None) for index in spec.indexes
+    }
+    assert {each["IndexName"]: each["Projection"]["ProjectionType"] for each in found} == {
+        index.name: "KEYS_ONLY" if index.keys_only else "ALL" for index in spec.indexes
+    }
     assert table.get("StreamSpecification") == ({"StreamViewType": "NEW_IMAGE"} if spec.stream else None)
     ttl = {"AttributeName": spec.ttl, "Enabled": True} if spec.ttl else None
     assert table.get("TimeToLiveSpecification") == ttl
@@ -63,17 +68,13 @@ def test_secondary_indexes_project_keys_or_everything() -> None:
 @pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
 def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: str) -> None:
     tables = synthesise(stage).of_type("store", TABLE).values()
-    assert {table["Properties"]["TableName"] for table in tables} == {
-        f"epochal-{stage}-tips",
-        f"epochal-{stage}-index",
-        f"epochal-{stage}-journal",
-        f"epochal-{stage}-snapshot",
-    }
+    names = {f"epochal-{stage}-{spec.kind}" for spec in ALL}
+    assert {table["Properties"]["TableName"] for table in tables} == names
 
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
     tables = synthesise("prod").of_type("store", TABLE).values()
-    assert len(tables) == 4
+    assert len(tables) == len(ALL)
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
@@ -145,7 +146,7 @@ def test_buckets_refuse_requests_without_tls(synthesise: Synthesise, kind: str) 
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_bodies_never_expire_but_what_replaced_or_broke_off_does(synthesise: Synthesise) -> None:
+def test_bodies_and_states_never_expire_but_what_replaced_or_broke_off_does(synthesise: Synthesise) -> None:
     rules = synthesise().named("store", BUCKET, "Bodies")["Properties"]["LifecycleConfiguration"]["Rules"]
     assert not any("ExpirationInDays" in rule or "Transitions" in rule for rule in rules)
     assert any("NoncurrentVersionExpiration" in rule for rule in rules)
@@ -168,6 +169,9 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
         existing_index=STREAM.replace("kept", "kept-index"),
         existing_journal=STREAM.partition("/stream/")[0].replace("kept", "kept-journal"),
         existing_snapshot=STREAM.replace("kept", "kept-snapshot"),
+        existing_events=STREAM.partition("/stream/")[0].replace("kept", "kept-events"),
+        existing_tags=STREAM.replace("kept", "kept-tags"),
+        existing_projection_states=STREAM.partition("/stream/")[0].replace("kept", "kept-states"),
         existing_bucket="kept-bodies",
     )
     assert stage["store"].to_json().get("Resources", {}) == {}
@@ -193,19 +197,47 @@ def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, st
         "Index4A79713B",
         "JournalAE8C44B2",
         "Snapshot86FBE57A",
+        "EventsD32975C2",
+        "Tags32675B89",
+        "ProjectionStates9CC80B4A",
     }
     assert set(deployment.of_type("store", BUCKET)) == {"Bodies3FF2AA63"}
 
 
 def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
-    assert {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable", "BucketName"} <= set(store)
-    assert store["JournalShards"]["Value"] == "64"
+    tables = {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable"}
+    assert {*tables, "EventsTable", "TagsTable", "ProjectionStatesTable", "BucketName"} <= set(store)
+    facts = {"JournalShards": "64", "WriteShards": "1", "TypeHeads": "false", "StatesPrefix": "projections"}
+    assert {name: store[name]["Value"] for name in facts} == facts
+    assert "Service" not in store
     assert {"ApiUrl", "ApiId"} <= set(api)
+
+
+def test_outputs_name_the_tenant_where_there_is_one(synthesise: Synthesise) -> None:
+    outputs = synthesise(service="shop", type_heads=True)["store"].to_json()["Outputs"]
+    facts = {"Service": "shop", "TypeHeads": "true", "StatesPrefix": "projections-shop"}
+    assert {name: outputs[name]["Value"] for name in facts} == facts
 
 
 def test_bodies_are_where_the_library_keeps_them() -> None:
     assert BODIES == PREFIX
+
+
+def table_of(deployment: Deployment, spec: TableSpec) -> dict[str, Any]:
+    """The table of a specification, as deployed."""
+    (found,) = [
+        each["Properties"]
+        for each in deployment.of_type("store", TABLE).values()
+        if each["Properties"]["TableName"].endswith(f"-dev-{spec.kind}")
+    ]
+    properties: dict[str, Any] = found
+    return properties
+
+
+def _keys(index: dict[str, Any]) -> tuple[str, str | None]:
+    names = [key["AttributeName"] for key in index["KeySchema"]]
+    return names[0], names[1] if len(names) > 1 else None
 
 
 def _encryption(properties: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""What each setting of a stage may hold: the rules by field.
+
+A name or a number that the library checks as well is checked here by the library's own rule or limit, so that
+what is deployed also runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.http.routes import ROUTES
+from epochal.model.aggregates import AggregateTypes
+from epochal.settings import MAX_PARTITIONS, MAX_SHARDS, MAX_WRITE_SHARDS
+from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
+
+FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer")
+SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
+
+_ARN: Final = r"arn:aws[a-z-]*"
+_PLACE: Final = r"[a-z0-9-]+:\d{12}"
+_KEY: Final = a_text(rf"({_ARN}:kms:{_PLACE}:key/\S+)?", "the ARN of a KMS key")
+_TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic")
+_STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
+_TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
+_WORD: Final = a_text(r"\S+", "text without spaces")
+_LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
+
+
+def _aggregate_types(value: object) -> tuple[str, ...]:
+    """Types that the library takes together: no two whose ids could be equal."""
+    types: tuple[str, ...] = a_list(_WORD)(value)
+    try:
+        AggregateTypes(types)
+    except InvalidInput as error:
+        raise ValueError(f"must be types of aggregates: {error.rule}") from None
+    return types
+
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
+        "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
+        "tags": a_map(a_text(r".{1,256}", "text of 1 to 256 characters")),
+        "retain": a_flag,
+        "deletion_protection": a_flag,
+        "recovery_days": a_number(0, 35),
+        "billing": one_of("on-demand", "provisioned"),
+        "min_read_units": a_number(1, 40_000),
+        "min_write_units": a_number(1, 40_000),
+        "max_read_units": a_number(0, 1_000_000),
+        "max_write_units": a_number(0, 1_000_000),
+        "log_days": _LOG_DAYS,
+        "log_level": one_of("DEBUG", "INFO", "WARNING", "ERROR"),
+        "access_logs": a_flag,
+        "requests_per_second": a_number(1, 100_000),
+        "burst": a_number(1, 50_000),
+        "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
+        "kms_key": _KEY,
+        "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
+        "jwt_audience": a_list(_WORD),
+        # An empty list would let any token through.
+        "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
+        "partitions": a_number(1, MAX_PARTITIONS),
+        "journal_partitions": a_number(1, MAX_PARTITIONS),
+        "dcb_partitions": a_number(1, MAX_PARTITIONS),
+        "alarm_topic": _TOPIC,
+        "aggregate_types": _aggregate_types,
+        "journal_shards": a_number(1, MAX_SHARDS),
+        "type_heads": a_flag,
+        "write_shards": a_number(1, MAX_WRITE_SHARDS),
+        # As Sekiban has it; `#` and `|` would end it early within keys.
+        "service": a_text(r"([a-z0-9-]{1,64})?", "at most 64 lower-case letters, digits and hyphens"),
+        "existing_tips": _STREAM,
+        "existing_index": _STREAM,
+        "existing_journal": _TABLE,
+        "existing_snapshot": _STREAM,
+        "existing_events": _TABLE,
+        "existing_tags": _STREAM,
+        "existing_projection_states": _TABLE,
+        "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
+    }
+)
+"""What each field may hold; `name` and `tls_only` are not for setting."""
