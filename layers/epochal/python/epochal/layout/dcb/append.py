@@ -59,13 +59,20 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
         of
             another query.
     """
+    answer = yield from _append(site, batch, condition)
+    if isinstance(answer, Written) or _ids(batch).isdisjoint(event.id for event in answer.events):
+        return answer
+    # What is in the way is ours, of a call whose answer was lost.
+    stored = yield from _stored(site, batch)
+    return Written(events=stored, position=_beginning(condition), replayed=True)
+
+
+def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Written | Rejected]:
     position = Position()
     if condition is not None:
         found = yield from _position(site, batch, condition)
         if isinstance(found, Rejected):
-            # What is in the way may be ours, of a call whose answer was lost.
-            stored = yield from _stored(site, batch)
-            return Written(events=stored, position=found.position, replayed=True) if stored else found
+            return found
         position = found
     heads = yield from _heads(site, batch, position)
     while True:
@@ -80,10 +87,17 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
         heads = heads | _came_back(reply, planned)
         if condition is not None:
             seen = {tag: heads[tag] for tag in position.seen}
-            new = yield from matches(site, condition.fence, position.seen, seen)
+            new = yield from matches(site, condition.fence, position.seen, seen, _ids(batch))
             position = replace(position, seen=seen)
             if new:
                 return Rejected(events=new, position=position)
+
+
+def _beginning(condition: Condition | None) -> Position:
+    """Where the condition counts from, as its caller knows: nothing beyond may pass for seen."""
+    if condition is None:
+        return Position()
+    return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags})
 
 
 def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | Rejected]:
@@ -92,7 +106,7 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
         check_covered(condition.after, condition.fence)
         tags = condition.fence.all_tags
         return replace(condition.after, seen={tag: condition.after.seen[tag] for tag in tags})
-    found = yield from read(site, condition.fence, also=_tags(site, batch))
+    found = yield from read(site, condition.fence, tags=_tags(site, batch), ids=_ids(batch))
     return Rejected(events=found.events, position=found.position) if found.events else found.position
 
 
@@ -101,6 +115,10 @@ def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reac
     known: dict[str, Reached] = {**position.heads, **position.seen}
     missing = sorted(_tags(site, batch).difference(known))
     return known | (yield from read_heads(site, missing))
+
+
+def _ids(batch: Batch) -> set[str]:
+    return {event.id or "" for event in batch.events}
 
 
 def _tags(site: Site, batch: Batch) -> set[str]:
@@ -119,7 +137,7 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
 def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """Our events as they are stored, if they are there already and equal; none of them, nothing.
 
-    Read, not taken from a refusal: a transaction that meets another one tells only a part of what stood in its way.
+    Read, not taken from a refusal: of a transaction that met another one it tells only a part.
     """
     found = yield from read_events(site, [event.id or "" for event in batch.events])
     for event in batch.events if found else ():

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochal.errors import CorruptData
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.items import Keys, read_event, read_head
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, type_tag
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import BatchGet, Query, Steps
-from epochal.plan.values import Item, Key, text
+from epochal.plan.values import Item, Key, read_number, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,39 +36,67 @@ class Seen:
     position: Position
 
 
-def read(site: Site, fenced: Fence, after: Position | None = None, also: Collection[str] = ()) -> Steps[Seen]:
+def read(
+    site: Site,
+    fenced: Fence,
+    after: Position | None = None,
+    *,
+    tags: Collection[str] = (),
+    ids: Collection[str] = (),
+) -> Steps[Seen]:
     """The events that match a query, or those of them that are new since `after`.
 
     Args:
-        also: further tags whose heads are read on the way, in the same request.
+        tags: further tags whose heads are read in the same request.
+        ids: as for `matches`.
     """
-    named = {tag for item in fenced.query.items for tag in item.tags}.union(also)
+    named = {tag for item in fenced.query.items for tag in item.tags}.union(tags)
     heads = yield from read_heads(site, [*fenced.all_tags, *sorted(named.difference(fenced.all_tags))])
     seen = {tag: heads[tag] for tag in fenced.all_tags}
     others = {tag: reached for tag, reached in heads.items() if tag not in seen}
     before = {} if after is None else after.seen
-    events = yield from matches(site, fenced, before, seen)
+    events = yield from matches(site, fenced, before, seen, ids)
     return Seen(events=events, position=Position(seen=seen, heads=others))
 
 
 def matches(
-    site: Site, fenced: Fence, before: Mapping[str, Reached], until: Mapping[str, Reached]
+    site: Site,
+    fenced: Fence,
+    before: Mapping[str, Reached],
+    until: Mapping[str, Reached],
+    ids: Collection[str] = (),
 ) -> Steps[tuple[RecordedTaggedEvent, ...]]:
-    """Matching events that lie beyond `before` through every item that they match, up to `until`.
+    """Matching events that lie beyond `before`, and up to `until` through any item that they match.
 
-    Beyond one item's fence an event may be new, and yet have been seen through another's.
+    Args:
+        ids: if there may be any match, also return the events of these ids, whatever they match.
     """
-    fresh: dict[str, set[str]] = {}
+    wanted: set[str] = set()
     for tag in fenced.all_tags:
-        types = _types_fenced_by(fenced, tag)
+        types = types_fenced_by(fenced, tag)
         entries = yield from _entries(site, tag, before.get(tag, Reached()), until[tag])
-        fresh[tag] = {
+        wanted |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
         }
-    wanted = sorted(set().union(*fresh.values()))
-    found = yield from read_events(site, wanted)
-    new = [event for event in found.values() if _is_new(event, fenced, fresh)]
+    found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
+    new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before)]
     return tuple(sorted(new, key=lambda event: (event.sortable_id, event.id)))
+
+
+def is_new(event: RecordedTaggedEvent, fenced: Fence, before: Mapping[str, Reached]) -> bool:
+    """Whether an event matches, and lies beyond `before` through every item that it matches.
+
+    Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
+    at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.
+    """
+    carried = {*event.tags, type_tag(event.type), EVERYTHING}
+    fences = [
+        carried.intersection(tags)
+        for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
+        if item.matches(event.type, event.tags)
+    ]
+    seen = {tag for tag, reached in before.items() if event.sortable_id <= reached.last}
+    return bool(fences) and not any(tags & seen for tags in fences)
 
 
 def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
@@ -97,7 +125,7 @@ def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[lis
         reply = yield Query(
             table=site.tags,
             partition=("pk", text(site.keys.tag(tag))),
-            sort=("sk", text(_just_after(before)), text(_just_after(until))),
+            sort=("sk", text(just_after(before)), text(just_after(until))),
             after=last,
         )
         # Entries of the original library have no index, and are no part of what heads count.
@@ -106,28 +134,46 @@ def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[lis
         if last is None:
             break
     if len(found) != until.count - before.count:
-        raise CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
+        raise (yield from hole(site, tag, until, [before]))
     return found
 
 
-def _just_after(reached: Reached) -> str:
+def just_after(reached: Reached) -> str:
     """A sort key behind the last entry reached: event ids have no character as high as ~."""
     return f"{reached.last}#~" if reached.last else "0"
 
 
-def _types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
+def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
     """Types that the items fenced by a tag ask for; none where one of them asks for any."""
     types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
     return frozenset().union(*types) if all(types) else frozenset()
 
 
-def _is_new(event: RecordedTaggedEvent, fenced: Fence, fresh: Mapping[str, set[str]]) -> bool:
-    matched = [
-        tags
-        for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
-        if item.matches(event.type, event.tags)
-    ]
-    return bool(matched) and all(any(event.id in fresh[tag] for tag in tags) for tags in matched)
+def hole(
+    site: Site, tag: str, until: Reached, given: Sequence[Reached], field: str = "after"
+) -> Steps[Exception]:
+    """Why a tag has not as many entries as it should up to `until`.
+
+    An end that came from outside (`given`) and that the tag never reached is of another store, or was altered.
+    Otherwise the table is broken.
+    """
+    for end in given:
+        if not (yield from _was_reached(site, tag, end)):
+            rule = f"does not fit what is stored of {tag!r}: it is of another store, or altered"
+            return InvalidInput(field, rule)
+    return CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
+
+
+def _was_reached(site: Site, tag: str, reached: Reached) -> Steps[bool]:
+    if not reached.count:
+        return True
+    reply = yield Query(
+        table=site.tags,
+        partition=("pk", text(site.keys.tag(tag))),
+        sort=("sk", text(reached.last), text(just_after(reached))),
+        limit=1,
+    )
+    return [read_number(item, "tagIndex") for item in reply.items] == [reached.count - 1]
 
 
 def _batches(keys: Sequence[Key]) -> Iterable[tuple[Key, ...]]:
