@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from bench.report import Report
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
+from epochal.index.sources import tips_source
 from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
 from epochal.plan.units import NONE, Units
 from epochal.plan.values import Item
@@ -49,7 +50,9 @@ class Load:
             stream = rng.randrange(self.streams)
             versions[stream] += 1
             kind = TYPES[number % len(TYPES)]
-            batch.append(Record(sequence_number=str(number), image=_head(stream, versions[stream], kind)))
+            batch.append(
+                Record(table="tips", sequence_number=str(number), image=_head(stream, versions[stream], kind))
+            )
             if len(batch) == self.batch or number == RECORDS - 1:
                 yield batch
                 batch = []
@@ -108,7 +111,7 @@ def measure(load: Load) -> Measured:
         return tables.execute(op)
 
     driver = Driver(execute=execute, meter=meter)
-    indexer = Indexer(driver=driver, source_table="tips", index_table="index")
+    indexer = Indexer(driver=driver, index_table="index", sources=(tips_source("tips"),))
     indexer.register()
     batches = list(load.batches())
     began = time.perf_counter()

@@ -21,6 +21,7 @@ from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
 from epochal.feed.indexer import Indexer, Record
+from epochal.index.sources import tips_source
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.items import tip_key
 from epochal.local.endpoint import Endpoint
@@ -69,7 +70,7 @@ def in_process(endpoint: Endpoint) -> Iterator[InProcessStore]:
     """The store, with its indexer running for as long as the block does."""
     client = endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
     driver = Driver(execute=interpreter(client), meter=Meter())
-    indexer = Indexer(driver=driver, source_table=TIPS_TABLE, index_table=INDEX_TABLE)
+    indexer = Indexer(driver=driver, index_table=INDEX_TABLE, sources=(tips_source(TIPS_TABLE),))
     indexer.register()
     records: Queue[Record] = Queue(QUEUED)
     over = threading.Event()
@@ -91,7 +92,7 @@ def _record(batch: Batch, version: int) -> Record:
         "a": number(len(types)),
         "c": sequence(types),
     }
-    return Record(sequence_number=f"{batch.stream}@{version}", image=image)
+    return Record(table=TIPS_TABLE, sequence_number=f"{batch.stream}@{version}", image=image)
 
 
 def _index(indexer: Indexer, records: Queue[Record], over: threading.Event) -> None:

@@ -12,6 +12,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.feed.indexer import Indexer, Report
+from epochal.feed.sources import sources_of
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 
@@ -20,16 +21,15 @@ metrics = Metrics(namespace="Epochal", service="indexer")
 settings = Settings.from_environment(os.environ)
 indexer = Indexer(
     driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()),
-    source_table=settings.tips_table,
     index_table=settings.index_table,
-    partitions=settings.partitions,
+    sources=sources_of(settings),
 )
 indexer.register()
 
 
 @metrics.log_metrics
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """A batch of the tips table's stream; answers with the records to be delivered again."""
+    """A batch of a stream of heads; answers with the records to be delivered again."""
     report = indexer.index(read_records(event["Records"]))
     _tell(report)
     return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from epochal.feed.indexer import Indexer, Record
+from epochal.index.sources import tips_source
 from epochal.layout.tables import INDEX, TIPS
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
@@ -27,14 +28,18 @@ class World:
     def __post_init__(self) -> None:
         streams = memory_streams(self.tables)
         self.store = LibraryStore(streams, INDEX.kind)
-        self._indexer = Indexer(driver=streams.driver, source_table=TIPS.kind, index_table=INDEX.kind)
+        self._indexer = Indexer(
+            driver=streams.driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind),)
+        )
         self._indexer.register()
 
     def index(self) -> None:
         """Take what has changed since the last time."""
         changes = self.tables.changes(TIPS.kind)
         fresh = enumerate(changes[self._indexed :], self._indexed)
-        report = self._indexer.index([Record(sequence_number=f"{n:021}", image=image) for n, image in fresh])
+        report = self._indexer.index(
+            [Record(table=TIPS.kind, sequence_number=f"{n:021}", image=image) for n, image in fresh]
+        )
         assert not report.failed
         self._indexed = len(changes)
 

@@ -14,7 +14,7 @@ import pytest
 
 from epochal.index import ingesting, loading, series
 from epochal.index.epochs import Gap, decide
-from epochal.index.healing import heal_tips
+from epochal.index.healing import Heal, Healed, heal_tips
 from epochal.index.ingesting import Indexing, Partition
 from epochal.index.loading import Loaded
 from epochal.index.marks import write_marks
@@ -192,10 +192,10 @@ def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
 
 @mutant("lost|a gap")
 def healing_reads_nothing(patch: Patch) -> None:
-    def heal(_table: str) -> Callable[[Gap], Steps[list[Span]]]:
-        def unread(_gap: Gap) -> Steps[list[Span]]:
+    def heal(_table: str) -> Heal:
+        def unread(_gap: Gap) -> Steps[Healed]:
             yield from ()
-            return []
+            return Healed()
 
         return unread
 
@@ -204,8 +204,8 @@ def healing_reads_nothing(patch: Patch) -> None:
 
 @mutant("backwards")
 def healing_reads_one_event_too_many(patch: Patch) -> None:
-    def heal(table: str) -> Callable[[Gap], Steps[list[Span]]]:
-        return lambda gap: heal_tips(table)(replace(gap, end=gap.end + 1))
+    def heal(table: str) -> Heal:
+        return lambda gap: heal_tips(table)(replace(gap, end=(gap.end or 0) + 1))
 
     patch.setattr(index_world, "heal_tips", heal)
 

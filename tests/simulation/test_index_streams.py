@@ -17,6 +17,7 @@ from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import partition_of
+from epochal.index.sources import tips_source
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.model.events import Event, Unfold
@@ -79,9 +80,8 @@ class Source:
 
         return Indexer(
             driver=Driver(execute=execute, meter=Meter(), patience=Patience(first=0.001, longest=0.005)),
-            source_table=self.tips,
             index_table=self.index,
-            partitions=PARTITIONS,
+            sources=(tips_source(self.tips, PARTITIONS),),
             limits=EpochLimits(entries=12, streams=8),
         )
 

@@ -19,6 +19,7 @@ from epochal.feed.reader import FeedReader
 from epochal.http import aggregating, feeding, reading, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
+from epochal.index.sources import tips_source
 from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
@@ -146,11 +147,11 @@ class Api:
         changes = self.tables.changes(TIPS.kind)
         driver = replace(self.driver, execute=self.tables.execute)
         indexer = Indexer(
-            driver=driver, source_table=TIPS.kind, index_table=INDEX.kind, partitions=self.partitions
+            driver=driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind, self.partitions),)
         )
         indexer.register()
         indexer.index(
-            Record(sequence_number=str(number), image=image)
+            Record(table=TIPS.kind, sequence_number=str(number), image=image)
             for number, image in enumerate(changes[self.indexed :], self.indexed)
         )
         self.indexed = len(changes)

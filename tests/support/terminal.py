@@ -12,6 +12,7 @@ from epochal.cli.target import Store, TableSize
 from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
+from epochal.index.sources import tips_source
 from epochal.layout.tables import INDEX, TIPS
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -58,13 +59,12 @@ class Terminal:
         changes = self.tables.changes(TIPS.kind)
         indexer = Indexer(
             driver=self.streams.driver,
-            source_table=TIPS.kind,
             index_table=INDEX.kind,
-            partitions=self.partitions,
+            sources=(tips_source(TIPS.kind, self.partitions),),
         )
         indexer.register()
         fresh = enumerate(changes[self.indexed :], self.indexed)
         assert not indexer.index(
-            [Record(sequence_number=f"{n:021}", image=image) for n, image in fresh]
+            [Record(table=TIPS.kind, sequence_number=f"{n:021}", image=image) for n, image in fresh]
         ).failed
         self.indexed = len(changes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.index.sources import tips_source
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
@@ -74,9 +75,8 @@ class Feeds:
         """A new process: it holds nothing yet."""
         return Indexer(
             driver=self.driver,
-            source_table="tips",
             index_table="index",
-            partitions=self.partitions,
+            sources=(tips_source("tips", self.partitions),),
             limits=self.limits,
         )
 
@@ -118,7 +118,7 @@ class Feeds:
 
 def record(number: int, image: Item) -> Record:
     """A stream record; sequence numbers sort as text, as AWS's do."""
-    return Record(sequence_number=f"{number:021d}", image=image)
+    return Record(table="tips", sequence_number=f"{number:021d}", image=image)
 
 
 def head(stream: str, following: int, *types: str) -> Item:

@@ -10,7 +10,9 @@ from epochal.errors import InvalidInput
 
 
 def event(kind: str = "MODIFY", number: str = "111", /, **image: Any) -> dict[str, Any]:
-    return {"eventName": kind, "dynamodb": {"SequenceNumber": number, "Keys": {}, "NewImage": image}}
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/tips/stream/2026-01-01T00:00:00.000"
+    change = {"SequenceNumber": number, "Keys": {}, "NewImage": image}
+    return {"eventName": kind, "eventSourceARN": arn, "dynamodb": change}
 
 
 def test_binaries_of_an_event_are_decoded_wherever_they_are() -> None:

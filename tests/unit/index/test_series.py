@@ -24,8 +24,8 @@ def test_an_index_that_is_new_has_no_partitions_and_no_epochs() -> None:
 
 def test_the_number_of_partitions_is_recorded_once_and_kept_whoever_asks_for_another() -> None:
     feeds = Feeds()
-    assert feeds.driver.run(register("index", "tips", 4, ids(1))) == 4
-    assert feeds.driver.run(register("index", "tips", 8, ids(2))) == 4
+    assert feeds.driver.run(register("index", {"tips": 4}, ids(1)))["tips"] == 4
+    assert feeds.driver.run(register("index", {"tips": 8}, ids(2)))["tips"] == 4
     assert feeds.driver.run(read_series("index")) == Series(partitions={"tips": 4})
 
 
@@ -36,10 +36,10 @@ def test_of_two_that_register_at_once_the_second_learns_what_the_first_recorded(
 
     def overtake_the_first_write(op: Op) -> None:
         if not is_read(op) and not found:
-            found.append(faster.driver.run(register("index", "tips", 4, ids(2))))
+            found.append(faster.driver.run(register("index", {"tips": 4}, ids(2)))["tips"])
 
     feeds.fault = overtake_the_first_write
-    found.append(feeds.driver.run(register("index", "tips", 8, ids(1))))
+    found.append(feeds.driver.run(register("index", {"tips": 8}, ids(1)))["tips"])
     assert found == [4, 4]
     assert feeds.driver.run(read_series("index")) == Series(partitions={"tips": 4})
 
@@ -63,7 +63,7 @@ def test_starting_an_epoch_that_is_on_record_writes_nothing() -> None:
 def test_registering_and_starting_do_not_lose_each_other() -> None:
     feeds = Feeds()
     feeds.driver.run(start_epoch("index", 0, 3, ids(1)))
-    feeds.driver.run(register("index", "tips", 2, ids(2)))
+    feeds.driver.run(register("index", {"tips": 2}, ids(2)))["tips"]
     feeds.driver.run(start_epoch("index", 1, 1, ids(3)))
     assert feeds.driver.run(read_series("index")) == Series(active={0: 3, 1: 1}, partitions={"tips": 2})
 
@@ -90,7 +90,7 @@ def test_a_start_whose_response_is_lost_is_recorded_once() -> None:
 
 def test_the_snapshot_has_the_bytes_that_formats_gives() -> None:
     feeds = Feeds()
-    feeds.driver.run(register("index", "tips", 4, ids(1)))
+    feeds.driver.run(register("index", {"tips": 4}, ids(1)))["tips"]
     feeds.driver.run(start_epoch("index", 3, 7, ids(2)))
     tip = feeds.tip("$AppendsIndex-0")
     assert tip is not None
@@ -105,7 +105,7 @@ def test_the_snapshot_has_the_bytes_that_formats_gives() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"active":[]}', b'{"active":{"x":1}}', b"\xff"])
 def test_a_snapshot_that_is_none_is_corruption(body: bytes) -> None:
     feeds = Feeds()
-    feeds.driver.run(register("index", "tips", 4, ids(1)))
+    feeds.driver.run(register("index", {"tips": 4}, ids(1)))["tips"]
     tip = feeds.tip("$AppendsIndex-0")
     assert tip is not None
     unfold = {"M": {"i": {"N": "0"}, "c": {"S": "Snapshotted"}, "d": {"B": body}}}

@@ -24,7 +24,14 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
         if "NewImage" not in change:
             raise InvalidInput("StreamViewType", "must be one that carries new images")
         image = {name: _value(value) for name, value in change["NewImage"].items()}
-        yield Record(sequence_number=change["SequenceNumber"], image=image)
+        yield Record(
+            table=table_of(record["eventSourceARN"]), sequence_number=change["SequenceNumber"], image=image
+        )
+
+
+def table_of(arn: str) -> str:
+    """The table whose stream an event source's ARN names: `arn:...:table/<name>/stream/<label>`."""
+    return arn.partition(":table/")[2].partition("/")[0]
 
 
 def _value(value: dict[str, Any]) -> AttributeValue:

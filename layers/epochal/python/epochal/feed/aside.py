@@ -1,6 +1,7 @@
 """Records that can never be indexed: kept once, with what is wrong with them, so that their neighbours go on.
 
-They are events of a stream of the index. A record that is delivered again has the same append id and is found.
+They are events of a stream of the index, one for each source. A record that is delivered again has the same append
+id and is found.
 This outlives the code: FORMATS §4.
 """
 
@@ -8,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, encode
 from epochal.index.entries import MAX_ENTRY_BYTES
-from epochal.index.names import BASES, poison_stream
+from epochal.index.names import poison_stream
 from epochal.index.series import Ids
 from epochal.layout.tips.batch import Written, batch_of
 from epochal.layout.tips.calving import ByCost
@@ -27,28 +29,42 @@ from epochal.plan.values import Item
 SET_ASIDE: Final = "SetAside"
 
 
-def set_aside(table: str, sequence_number: str, image: Item, cause: Exception, ids: Ids) -> Steps[bool]:
-    """Keep a record and its cause. False: it had been set aside before."""
-    stream = poison_stream(BASES["tips"])
+KEYS: Final = ("p", "i", "pkey", "skey", "pk", "sk")
+"""Key attributes of heads, in any layout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """A record that cannot be indexed, and why."""
+
+    sequence_number: str
+    image: Item
+    cause: Exception
+
+
+def set_aside(table: str, base: int, poison: Poison, ids: Ids) -> Steps[bool]:
+    """Keep a record of the source whose first partition is `base`. False: it had been set aside before."""
+    stream = poison_stream(base)
     batch = batch_of(
         stream,
-        [StoredEvent(type=SET_ASIDE, data=_body(image, cause), timestamp=ids.timestamp)],
+        [StoredEvent(type=SET_ASIDE, data=_body(poison), timestamp=ids.timestamp)],
         etag=ids.etag,
-        append_id=hashlib.sha256(sequence_number.encode()).digest()[:16],
+        append_id=hashlib.sha256(poison.sequence_number.encode()).digest()[:16],
         keyed=True,
     )
-    key = KeyRecord.of(stream, sequence_number, unix_seconds(parse_time(ids.timestamp)))
+    key = KeyRecord.of(stream, poison.sequence_number, unix_seconds(parse_time(ids.timestamp)))
     result = yield from append_once(table, batch, ANY, ByCost(), key)
     return isinstance(result, Written) and not result.replayed
 
 
-def _body(image: Item, cause: Exception) -> Encoded:
+def _body(poison: Poison) -> Encoded:
     """The image, or of one that an entry has no room for its keys: evidence must not become poison itself."""
+    cause, image = poison.cause, poison.image
     fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}
     body = _encoded(fields)
     if len(body.data) <= MAX_ENTRY_BYTES:
         return body
-    keys = {name: value for name, value in image.items() if name in ("p", "i")}
+    keys = {name: value for name, value in image.items() if name in KEYS}
     return _encoded({**fields, "image": keys, "omitted": item_size(image)})
 
 

@@ -1,4 +1,4 @@
-"""The indexer: batches of stream records in, one append per partition out.
+"""The indexer: batches of stream records in, one append per partition out. It serves all sources of the feed.
 
 It answers with the records that must come again: all of a partition that could not be written. What comes
 twice is dropped by the index. A record that can never be indexed is set aside with its cause, in a stream of
@@ -11,26 +11,29 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.feed.aside import set_aside
-from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.healing import heal_tips
+from epochal.feed.aside import Poison, set_aside
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Stirred
 from epochal.index.ingesting import Indexing, Ingested, Partition
-from epochal.index.names import MAX_KEY_BYTES, mark_name, partition_of
+from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import Ids, register
-from epochal.layout.tips.heads import appended
-from epochal.model.spans import Span
+from epochal.index.sources import Source
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.values import Item
-from epochal.settings import PARTITIONS
+from epochal.settings import DCB_PARTITIONS, JOURNAL_PARTITIONS, PARTITIONS
 from epochal.store.driver import Driver
+
+_NAMES: Final = {"tips": PARTITIONS, "journal": JOURNAL_PARTITIONS, "dcb": DCB_PARTITIONS}
+"""What tells a deployment how many partitions a source has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One change of an item: its new image, and its place in the table's stream."""
+    """One change of an item of `table`: its new image, and its place in the table's stream."""
 
+    table: str
     sequence_number: str
     image: Item
 
@@ -74,91 +77,98 @@ class _Outcome:
         )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """What a batch of records tells of one partition of `source`."""
+
+    source: Source
+    changes: list[tuple[Record, Change]] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
-    """Indexes one source into the epochs of its partitions. Keeps what it has read of them between batches.
+    """Indexes sources into the epochs of their partitions. Keeps what it has read of them between batches.
 
     Attributes:
-        driver: runs requests on both tables.
-        source_table: a table of the `tips` layout, where gaps are healed from.
+        driver: runs requests on the index and on the sources' tables.
         index_table: where epochs, marks and the series are.
-        partitions: how many the source has; recorded on first use, and any other number is refused
-            afterwards.
+        sources: those whose records come here.
         limits: when an epoch closes.
     """
 
     driver: Driver
-    source_table: str
     index_table: str
-    partitions: int = 1
+    sources: tuple[Source, ...]
     limits: EpochLimits = STANDARD
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
     _held: dict[int, Partition] = field(default_factory=dict)
 
     def register(self) -> None:
-        """Put the number of partitions on record, once for each process.
+        """Put the sources' numbers of partitions on record, once for each process.
 
         Raises:
             InvalidInput: the index has another number on record; changing it means a rebuild.
         """
-        recorded = self.driver.run(register(self.index_table, "tips", self.partitions, self._ids()))
-        if recorded != self.partitions:
-            raise InvalidInput(
-                PARTITIONS, f"the index has {recorded} on record; another number needs a rebuild"
-            )
+        counts = {source.name: source.partitions for source in self.sources}
+        recorded = self.driver.run(register(self.index_table, counts, self._ids()))
+        for name, count in counts.items():
+            if recorded[name] != count:
+                rule = f"the index has {recorded[name]} on record; another number needs a rebuild"
+                raise InvalidInput(_NAMES[name], rule)
 
     def index(self, records: Iterable[Record]) -> Report:
-        """Index a batch, in the order of its records."""
+        """Index a batch, in the order of its records.
+
+        Raises:
+            InvalidInput: a record is of a table that is no source's.
+        """
         outcome = _Outcome()
-        batches: dict[int, list[tuple[Record, Span]]] = {}
+        batches: dict[int, _Batch] = {}
         for record in records:
+            source = self._source(record.table)
             try:
-                placed = self._place(record.image)
+                change = source.appended(record.image)
+                if change is None or change.stream.startswith("$"):
+                    continue
+                number = _partition(source, change.stream)
             except (CorruptData, KeyError, TypeError, ValueError) as cause:
-                self._set_aside(record, cause, outcome)
-                continue
-            if placed is not None:
-                partition, span = placed
-                batches.setdefault(partition, []).append((record, span))
+                self._set_aside(source, record, cause, outcome)
+            else:
+                batches.setdefault(number, _Batch(source=source)).changes.append((record, change))
         for number, batch in batches.items():
             self._index_partition(number, batch, outcome)
         return outcome.report()
 
-    def _place(self, image: Item) -> tuple[int, Span] | None:
-        """What an image adds to the feed, and in which partition; None where it adds nothing."""
-        span = appended(image)
-        if span is None or span.stream.startswith("$"):
-            return None
-        number = partition_of(span.stream, self.partitions)
-        if len(mark_name(number, span.stream).encode()) > MAX_KEY_BYTES:
-            raise CorruptData("the name of the stream is so long that it could have no mark")
-        return number, span
+    def _source(self, table: str) -> Source:
+        for source in self.sources:
+            if source.table == table:
+                return source
+        raise InvalidInput("table", f"{table!r} is the table of no source of this indexer")
 
-    def _index_partition(self, number: int, batch: list[tuple[Record, Span]], outcome: _Outcome) -> None:
+    def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
         try:
-            ingested = self._ingest(number, [span for _, span in batch])
+            ingested = self._ingest(number, batch)
         except EpochalError as error:
-            outcome.fail((record for record, _ in batch), error)
+            outcome.fail((record for record, _ in batch.changes), error)
             return
         outcome.by_partition[number] = ingested
-        for record, span in batch:
-            unhealed = ingested.unhealed.get(span.stream)
-            if unhealed is not None and span.next > unhealed.index:
-                self._set_aside(record, unhealed.cause, outcome)
+        for record, change in batch.changes:
+            unhealed = ingested.unhealed.get(change.stream)
+            if unhealed is not None and (isinstance(change, Stirred) or change.next > unhealed.index):
+                self._set_aside(batch.source, record, unhealed.cause, outcome)
 
-    def _ingest(self, number: int, spans: list[Span]) -> Ingested:
-        indexing = Indexing(
-            table=self.index_table, heal=heal_tips(self.source_table), ids=self._ids, limits=self.limits
-        )
+    def _ingest(self, number: int, batch: _Batch) -> Ingested:
+        indexing = Indexing(table=self.index_table, heal=batch.source.heal, ids=self._ids, limits=self.limits)
         # What is held counts only while every step of it was carried out: after an error it is read anew.
         partition = self._held.pop(number, None) or Partition(number=number)
-        ingested = self.driver.run(indexing.ingest(partition, spans))
+        ingested = self.driver.run(indexing.ingest(partition, [change for _, change in batch.changes]))
         self._held[number] = partition
         return ingested
 
-    def _set_aside(self, record: Record, cause: Exception, outcome: _Outcome) -> None:
-        steps = set_aside(self.index_table, record.sequence_number, record.image, cause, self._ids())
+    def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
+        poison = Poison(sequence_number=record.sequence_number, image=record.image, cause=cause)
+        steps = set_aside(self.index_table, source.base, poison, self._ids())
         try:
             outcome.set_aside += self.driver.run(steps)
         except EpochalError as error:
@@ -167,3 +177,10 @@ class Indexer:
     def _ids(self) -> Ids:
         timestamp = format_ticks(from_unix_nanoseconds(self.now()))
         return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
+
+
+def _partition(source: Source, stream: str) -> int:
+    number = source.partition_of(stream)
+    if len(mark_name(number, stream).encode()) > MAX_KEY_BYTES:
+        raise CorruptData("the name of the stream is so long that it could have no mark")
+    return number

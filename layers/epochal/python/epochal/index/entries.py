@@ -120,7 +120,8 @@ def _write_span(span: Span) -> dict[str, Any]:
 def _read_span(fields: dict[str, Any]) -> Span:
     stream, index, types = fields["p"], fields["i"], fields["c"]
     # `type`, because JSON's true is an int to Python. A span without events would take its stream backwards.
+    # An empty name is one: the reserved tag of events without tags.
     sound = isinstance(stream, str) and type(index) is int and isinstance(types, list)
-    if not (sound and stream and index >= 0 and types and all(isinstance(kind, str) for kind in types)):
+    if not (sound and index >= 0 and types and all(isinstance(kind, str) for kind in types)):
         raise ValueError(f"no span: {fields!r}")
     return Span(stream, index, tuple(types))

@@ -93,15 +93,26 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stirred:
+    """Something was appended to a stream, and its head does not tell what: the store must be asked."""
+
+    stream: str
+
+
+Change = Span | Stirred
+"""What a stream record tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Events `index` to `end - 1` of a stream that the index lacks."""
+    """Events `index` to `end - 1` of a stream that the index lacks; without an `end`, all that there are."""
 
     stream: str
     index: int
-    end: int
+    end: int | None
 
 
-def unknown_streams(spans: Iterable[Span], active: Epoch, previous: Epoch | None) -> list[str]:
+def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
     """Streams of a batch that neither epoch knows: their marks must be read."""
     seen = dict.fromkeys(span.stream for span in spans)
     return [
@@ -111,12 +122,22 @@ def unknown_streams(spans: Iterable[Span], active: Epoch, previous: Epoch | None
     ]
 
 
-def decide(spans: Iterable[Span], next_of: Callable[[str], int]) -> list[Span | Gap]:
-    """What of a batch is new, in order, with the gaps before it. Pure, so that it may be decided again."""
+def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
+    """What of a batch is new, in order, with the gaps before it. Pure, so that it may be decided again.
+
+    All that there is of a stream includes what later records of the batch tell: they were appended before.
+    """
     reached: dict[str, int] = {}
+    asked: set[str] = set()
     decided: list[Span | Gap] = []
     for span in spans:
+        if span.stream in asked:
+            continue
         following = reached[span.stream] if span.stream in reached else next_of(span.stream)
+        if isinstance(span, Stirred):
+            decided.append(Gap(stream=span.stream, index=following, end=None))
+            asked.add(span.stream)
+            continue
         if span.next <= following:
             continue
         if span.index > following:

@@ -6,6 +6,7 @@ changed.
     write         one append to the active epoch, on its etag
     refused       another invocation was here: take in what it wrote, decide again
     unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
+    large gaps    are healed and written piece by piece, each decided upon what the one before it left
     full          marks for what is about to be forgotten, then `Closed` in the same append as the last entry
 
 Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is
@@ -22,7 +23,8 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.entries import closing_entry, merged, split, write_entry
-from epochal.index.epochs import STANDARD, Epoch, EpochLimits, Gap, decide, unknown_streams
+from epochal.index.epochs import STANDARD, Change, Epoch, EpochLimits, Gap, decide, unknown_streams
+from epochal.index.healing import PIECE, Heal, Healed
 from epochal.index.loading import Loaded, load, load_next, refresh
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
@@ -36,10 +38,6 @@ from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 500
 """Marks written for one entry at most; closing waits for the rest. They are spread over the epoch's life."""
-
-Heal = Callable[[Gap], Steps[list[Span]]]
-"""Reads from the source the events of a gap; those pruned meanwhile are missing from the answer. Raises
-`CorruptData` where events are missing that were not pruned, or cannot be read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,12 +109,17 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _New:
-    """What of a batch the index lacks."""
+    """What of a batch the index lacks.
+
+    Attributes:
+        whole: it is all that the batch tells, not only as much as may be healed at once.
+    """
 
     spans: list[Span]
     healed: int
     pruned: int
     unhealed: dict[str, Unhealed]
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,19 +131,24 @@ class Indexing:
     ids: Callable[[], Ids]
     limits: EpochLimits = STANDARD
 
-    def ingest(self, partition: Partition, spans: Sequence[Span]) -> Steps[Ingested]:
-        """Index a batch of spans, in the order of their appends. When this returns, all of it is indexed but
+    def ingest(self, partition: Partition, changes: Sequence[Change]) -> Steps[Ingested]:
+        """Index a batch of changes, in the order of their appends. When this returns, all of it is indexed but
         for streams that are `unhealed`.
         """
         yield from self._open(partition)
         events, healed, pruned = 0, 0, 0
+        least_healed = least_pruned = 0
         while True:
-            new = yield from self._resolve(partition.number, partition.state, spans)
+            new = yield from self._resolve(partition.number, partition.state, changes)
             # Deciding again finds the gaps of before, or what is left of them: they are not counted twice.
-            healed, pruned = max(healed, new.healed), max(pruned, new.pruned)
+            least_healed, least_pruned = max(least_healed, new.healed), max(least_pruned, new.pruned)
             written = yield from self._write_all(partition, new.spans)
             events += written
-            if written == sum(len(span.types) for span in new.spans):
+            if written < sum(len(span.types) for span in new.spans):
+                continue
+            healed, pruned = healed + least_healed, pruned + least_pruned
+            least_healed = least_pruned = 0
+            if new.whole:
                 return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
 
     def _open(self, partition: Partition) -> Steps[None]:
@@ -150,27 +158,29 @@ class Indexing:
             epoch = series.active.get(partition.number, 0)
             partition.hold((yield from load(self.table, partition.number, epoch)))
 
-    def _resolve(self, partition: int, loaded: Loaded, spans: Sequence[Span]) -> Steps[_New]:
+    def _resolve(self, partition: int, loaded: Loaded, changes: Sequence[Change]) -> Steps[_New]:
         """What the index lacks of a batch, gaps healed. Marks are read after the epochs, and never kept."""
-        unknown = unknown_streams(spans, loaded.active, loaded.previous)
+        unknown = unknown_streams(changes, loaded.active, loaded.previous)
         marks = yield from read_marks(self.table, partition, unknown)
         found: list[Span] = []
-        healed = pruned = 0
+        healed = pruned = size = 0
         unhealed: dict[str, Unhealed] = {}
-        for step in decide(spans, lambda stream: _next_of(stream, loaded, marks)):
+        for step in decide(changes, lambda stream: _next_of(stream, loaded, marks)):
             if step.stream in unhealed:
                 continue
             if isinstance(step, Span):
                 found.append(step)
                 continue
             try:
-                missing = yield from self.heal(step)
+                piece = yield from self.heal(step)
             except CorruptData as cause:
                 unhealed[step.stream] = Unhealed(index=step.index, cause=cause)
                 continue
-            count = sum(len(span.types) for span in missing)
-            healed, pruned = healed + count, pruned + step.end - step.index - count
-            found += missing
+            healed, pruned = healed + piece.events, pruned + _pruned(step, piece)
+            found += piece.spans
+            size += piece.size
+            if not piece.whole or size >= PIECE:
+                return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed, whole=False)
         return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed)
 
     def _write_all(self, partition: Partition, spans: list[Span]) -> Steps[int]:
@@ -209,6 +219,14 @@ class Indexing:
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
             partition.hold((yield from load_next(self.table, partition.number, active)))
         return True
+
+
+def _pruned(gap: Gap, piece: Healed) -> int:
+    """Events of a piece that the store no longer has: they count to where it ends."""
+    reached = piece.spans[-1].next if piece.spans else gap.index
+    if piece.whole and gap.end is not None:
+        reached = gap.end
+    return reached - gap.index - piece.events
 
 
 def _next_of(stream: str, loaded: Loaded, marks: dict[str, int]) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from epochal.index.entries import Entry, read_entry
 from epochal.index.epochs import Epoch
 from epochal.index.names import epoch_stream
+from epochal.index.series import read_series
 from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, event_bytes, read_event
 from epochal.layout.tips.reading import advance, stand
@@ -47,8 +48,13 @@ def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) 
 
 
 def load_next(table: str, partition: int, closed: Epoch) -> Steps[Loaded]:
-    """The state after an epoch that has closed."""
+    """The state after an epoch that has closed. Whoever has slept long asks how far the others have got."""
     previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
+    if active.closed:
+        reached = (yield from read_series(table)).active.get(partition, 0)
+        if reached > active.number + 1:
+            previous = yield from _load_epoch(table, partition, reached - 1)
+            active = yield from _load_epoch(table, partition, reached)
     while active.closed:
         previous, active = active, (yield from _load_epoch(table, partition, active.number + 1))
     return Loaded(active=active, previous=previous)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,16 +65,16 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
     return (yield from _change(table, change, (started,), ids))
 
 
-def register(table: str, source: str, partitions: int, ids: Ids) -> Steps[int]:
-    """The number of partitions on record for a source; on first use it is recorded as `partitions`."""
+def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[str, int]]:
+    """The number of partitions on record for each source; one met for the first time is recorded as given."""
     series = yield from read_series(table)
-    if source not in series.partitions:
-        series = yield from _change(table, lambda now: _registered(now, source, partitions), (), ids)
-    return series.partitions[source]
+    if not partitions.keys() <= series.partitions.keys():
+        series = yield from _change(table, lambda now: _registered(now, partitions), (), ids)
+    return series.partitions
 
 
-def _registered(series: Series, source: str, partitions: int) -> Series:
-    return Series(active=series.active, partitions={source: partitions, **series.partitions})
+def _registered(series: Series, partitions: Mapping[str, int]) -> Series:
+    return Series(active=series.active, partitions={**partitions, **series.partitions})
 
 
 def _change(

@@ -1,7 +1,7 @@
 """What a head tells the feed: the events that its latest append added.
 
 Numbers begin at 1 and indices at 0. A head that another library wrote last tells nothing but that something
-happened: the gap is then healed from the journal.
+happened: what there is must be looked up in the journal.
 """
 
 from __future__ import annotations
@@ -18,9 +18,19 @@ def appended(item: Item) -> Span | None:
     Raises:
         CorruptData: the item looks like a head of ours, but its counters do not fit each other.
     """
-    if not is_head(item) or read_number(item, "head_version") != read_number(item, "version"):
+    if not is_head(item) or _is_foreign(item):
         return None
     last, types = read_number(item, "last_seq_nr"), head_types(item)
     if last is None or not 0 < len(types) <= last:
         raise CorruptData(f"{item['aid']['S']}: a head whose last_seq_nr and last_event_types do not fit")
     return Span(item["aid"]["S"], last - len(types), types)
+
+
+def stirred(item: Item) -> str | None:
+    """The id of an aggregate whose head another library wrote last; None for kept copies and heads of ours."""
+    aggregate: str = item["aid"]["S"]
+    return aggregate if is_head(item) and _is_foreign(item) else None
+
+
+def _is_foreign(head: Item) -> bool:
+    return read_number(head, "head_version") != read_number(head, "version")

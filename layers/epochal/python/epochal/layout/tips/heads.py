@@ -1,6 +1,6 @@
 """What a Tip tells the feed: the events that its latest write appended.
 
-Calves carry no `a`, which is how they are told apart; a prune writes `a` 0. Equinox's own trim leaves `a` as
+Calves carry no `a`, and lie elsewhere; a prune writes `a` 0. Equinox's own trim leaves `a` as
 it was and shortens `c`, so no more types are believed than there are.
 """
 
@@ -18,12 +18,13 @@ def appended(item: Item) -> Span | None:
     Raises:
         CorruptData: the item looks like a Tip but its counters are missing or negative.
     """
-    if not is_tip(item) or "a" not in item:
+    if not is_tip(item):
         return None
-    latest, following = read_number(item, "a") or 0, read_number(item, "n")
+    latest, following = read_number(item, "a"), read_number(item, "n")
     types = [kind["S"] for kind in read_list(item, "c")]
-    latest = min(latest, len(types))
-    if following is None or latest < 0 or following < latest:
+    if latest is not None:
+        latest = min(latest, len(types))
+    if latest is None or following is None or not 0 <= latest <= following:
         raise CorruptData(f"{item['p']['S']}: a Tip whose n and a do not fit each other")
     if latest == 0:
         return None

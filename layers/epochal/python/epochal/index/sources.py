@@ -1,0 +1,91 @@
+"""The sources of the feed: for each layout the table of its heads, what an image of it tells, how gaps are healed.
+
+    tips        streams by name        the Tips
+    journal     aggregates             the snapshots with number 0; one that another library wrote tells nothing but
+                                       that something happened
+    dcb         tags                   their heads; an event stands in the stream of each of its tags
+
+Names that begin with `$` are the system's, and are no part of the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from epochal.index.epochs import Change, Stirred
+from epochal.index.healing import Heal, heal_dcb, heal_journal, heal_tips
+from epochal.index.names import BASES, partition_of
+from epochal.layout.dcb import heads as dcb_heads
+from epochal.layout.dcb.reading import Site as TagSite
+from epochal.layout.journal import heads as journal_heads
+from epochal.layout.journal.writes import Site as JournalSite
+from epochal.layout.tips import heads as tips_heads
+from epochal.plan.values import Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One layout's part of the feed.
+
+    Attributes:
+        name: of `names.BASES`.
+        table: where its heads are; its stream carries their new images.
+        partitions: how many it has; recorded on first use, and any other number is refused afterwards.
+        appended: what an image tells; None for one that is no append. Raises `CorruptData`, or what comes of reading
+            an item of another shape.
+        heal: reads events that stream records have not told.
+    """
+
+    name: str
+    table: str
+    partitions: int
+    appended: Callable[[Item], Change | None]
+    heal: Heal
+
+    @property
+    def base(self) -> int:
+        """Its first partition."""
+        return BASES[self.name]
+
+    def partition_of(self, stream: str) -> int:
+        """The partition of a stream."""
+        return partition_of(stream, self.partitions, self.name)
+
+
+def tips_source(table: str, partitions: int = 1) -> Source:
+    """Streams by name."""
+    return Source(
+        name="tips",
+        table=table,
+        partitions=partitions,
+        appended=tips_heads.appended,
+        heal=heal_tips(table),
+    )
+
+
+def journal_source(site: JournalSite, partitions: int = 1, types: Collection[str] = ()) -> Source:
+    """Aggregates; `types` are those registered, and save a request for each gap."""
+    return Source(
+        name="journal",
+        table=site.snapshot,
+        partitions=partitions,
+        appended=_appended_to_aggregate,
+        heal=heal_journal(site, types),
+    )
+
+
+def dcb_source(site: TagSite, partitions: int = 1) -> Source:
+    """Tags of the site's tenant."""
+    return Source(
+        name="dcb",
+        table=site.tags,
+        partitions=partitions,
+        appended=lambda item: dcb_heads.appended(item, site.keys.service),
+        heal=heal_dcb(site),
+    )
+
+
+def _appended_to_aggregate(item: Item) -> Change | None:
+    aggregate = journal_heads.stirred(item)
+    return journal_heads.appended(item) if aggregate is None else Stirred(stream=aggregate)
