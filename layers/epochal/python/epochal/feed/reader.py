@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from epochal.errors import InvalidInput
 from epochal.feed.hydrating import bare_items, hydrated
-from epochal.feed.results import FeedPage, PartitionTail
+from epochal.feed.results import FeedPage, PartitionTail, SpanPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import BASES
 from epochal.index.walking import Stretch, Walk, step, tails
@@ -95,12 +95,37 @@ class FeedReader:
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
         """
+        source = self._source() if data else None
+        page = self.spans(
+            partition,
+            start=start,
+            limit=limit,
+            predicate=_filter(categories, predicate),
+            seconds=seconds,
+            wait=wait,
+        )
+        spans = list(page.spans)
+        items = bare_items(spans) if source is None else hydrated(spans, source, max_bytes)
+        return FeedPage(items=tuple(items), next=page.next, at_tail=page.at_tail)
+
+    def spans(
+        self,
+        partition: int,
+        *,
+        start: Checkpoint = BEGINNING,
+        limit: int = 1000,
+        predicate: Predicate = lambda _span: True,
+        seconds: float = 10.0,
+        wait: float = 0.0,
+    ) -> SpanPage:
+        """Spans from `start` on: at least `limit` events where there are as many, and all of the entry that
+        reaches it. The arguments are those of `page`.
+        """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
-        source = self._source() if data else None
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         walk = Walk(partition=partition, at=start)
-        page = _Page(wanted=_filter(categories, predicate), limit=limit, at=start)
+        page = _Page(wanted=predicate, limit=limit, at=start)
         while True:
             stretch = self.driver.run(step(self.table, walk, limit - page.count))
             walk = stretch.walk
@@ -109,9 +134,8 @@ class FeedReader:
             if stretch.at_tail and not page.spans and now < patience:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
             elif stretch.at_tail or page.full or now >= ends:
-                items = bare_items(page.spans) if source is None else hydrated(page.spans, source, max_bytes)
                 at_tail = stretch.at_tail and page.at == walk.at
-                return FeedPage(items=tuple(items), next=page.at, at_tail=at_tail)
+                return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
 
     def read(
         self,
