@@ -16,8 +16,10 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import Condition, Rejected, Written, append
 from epochal.layout.dcb.conditions import fence
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Seen, Site, read, read_events
+from epochal.layout.dcb.items import Keys, read_event
+from epochal.layout.dcb.listing import events_by_id
+from epochal.layout.dcb.paging import Page, Rest, Takes, read_page
+from epochal.layout.dcb.reading import Seen, Site, read
 from epochal.layout.dcb.writes import Batch
 from epochal.model.dcb import (
     Position,
@@ -29,6 +31,8 @@ from epochal.model.dcb import (
     parse_event_id,
 )
 from epochal.model.times import from_unix_nanoseconds
+from epochal.plan.ops import BatchGet, Items, Scan, Steps
+from epochal.plan.ops import Query as PlannedQuery
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -41,18 +45,29 @@ def tag_site_of(settings: Settings) -> Site:
     )
 
 
+def one(op: BatchGet | PlannedQuery | Scan) -> Steps[Items]:
+    """Steps that are a single request for items."""
+    reply: Items = yield op
+    return reply
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvents:
     """Tagged events in their tables.
 
     Attributes:
         site: the tables, how keys are made, and whether type heads are on.
+        consistent: whether single events, and listings by tag, are read strongly consistent; else they cost half, and
+            may miss what was written a moment ago. Queries, and positions, always are (decision 72).
+        reads_at_once: requests for events that a listing by tag has under way.
         now: nanoseconds since 1970.
         fresh: random bytes.
     """
 
     driver: Driver
     site: Site
+    consistent: bool = True
+    reads_at_once: int = 1
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
@@ -62,6 +77,7 @@ class TaggedEvents:
         *,
         fail_if: Query | None = None,
         after: Position | None = None,
+        takes: Takes | None = None,
     ) -> Written | Rejected:
         """Append events, unless an event that matches `fail_if` lies beyond `after`.
 
@@ -69,6 +85,7 @@ class TaggedEvents:
             events: with their entries and heads at most 100 items and 4 MB.
             fail_if: None appends in any case.
             after: the position that a read of the same query returned; None means from the beginning.
+            takes: how many of the events in the way a conflict brings; None is all.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
@@ -80,7 +97,7 @@ class TaggedEvents:
         condition = None
         if fail_if is not None:
             fenced = fence(fail_if, type_heads=self.site.type_heads)
-            condition = Condition(fence=fenced, after=after)
+            condition = Condition(fence=fenced, after=after, takes=takes)
         return self.driver.run(append(self.site, self._batch(events), condition))
 
     def read(self, query: Query, *, after: Position | None = None) -> Seen:
@@ -88,10 +105,35 @@ class TaggedEvents:
         fenced = fence(query, type_heads=self.site.type_heads)
         return self.driver.run(read(self.site, fenced, after))
 
+    def page(
+        self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
+    ) -> Page:
+        """A bounded part of what `read` returns; all pages together are one read.
+
+        Args:
+            rest: of the page before, which had the same query and `after`.
+            takes: whether there is room for one more event; the first must be taken.
+        """
+        fenced = fence(query, type_heads=self.site.type_heads)
+        return self.driver.run(read_page(self.site, fenced, after, rest, takes))
+
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event; None where there is none, or it has expired."""
         wanted = parse_event_id(event_id)
-        return self.driver.run(read_events(self.site, [wanted])).get(wanted)
+        return self.events([wanted]).get(wanted)
+
+    def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """Events by id, at most 100; those that have expired, or never were, are missing.
+
+        What a cheaper read does not find may have been written just now: it is asked for again.
+        """
+        found = self._found(ids, consistent=self.consistent)
+        missing = [event_id for event_id in ids if event_id not in found]
+        return found if self.consistent or not missing else found | self._found(missing, consistent=True)
+
+    def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
+        op = events_by_id(self.site, ids, consistent=consistent)
+        return {event.id: event for event in map(read_event, self.driver.run(one(op)).items)}
 
     def _batch(self, events: Sequence[TaggedEvent]) -> Batch:
         if not events:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
-from epochal.layout.dcb.reading import Site, matches, read, read_events, read_heads
+from epochal.layout.dcb.paging import Takes, first_matches
+from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, stand
 from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.plan.ops import Done, Refusal, Steps
@@ -26,10 +27,15 @@ from epochal.plan.ops import Done, Refusal, Steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Fail if an event matches that `after` has not seen; without a position, if any matches at all."""
+    """Fail if an event matches that `after` has not seen; without a position, if any matches at all.
+
+    Attributes:
+        takes: how many of the events in the way are wanted; None is all, however many there are.
+    """
 
     fence: Fence
     after: Position | None = None
+    takes: Takes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +51,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """Not committed: these events match and are new."""
+    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others."""
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
+    more: bool = False
 
 
 def append(site: Site, batch: Batch, condition: Condition | None = None) -> Steps[Written | Rejected]:
@@ -60,20 +67,23 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
             another query.
     """
     answer = yield from _append(site, batch, condition)
-    if isinstance(answer, Written) or _ids(batch).isdisjoint(event.id for event in answer.events):
+    if isinstance(answer, Written):
         return answer
-    # What is in the way is ours, of a call whose answer was lost.
+    # What is in the way may be ours, of a call whose answer was lost.
+    bounded = condition is not None and condition.takes is not None
+    if not bounded and _ids(batch).isdisjoint(event.id for event in answer.events):
+        return answer
     stored = yield from _stored(site, batch)
-    return Written(events=stored, position=_beginning(condition), replayed=True)
+    return Written(events=stored, position=_beginning(condition), replayed=True) if stored else answer
 
 
 def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Written | Rejected]:
     position = Position()
     if condition is not None:
-        found = yield from _position(site, batch, condition)
-        if isinstance(found, Rejected):
-            return found
-        position = found
+        begun = yield from _position(site, batch, condition)
+        if isinstance(begun, Rejected):
+            return begun
+        position = begun
     heads = yield from _heads(site, batch, position)
     while True:
         planned = plan(site, batch, heads, tuple(position.seen))
@@ -87,10 +97,10 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Writ
         heads = heads | _came_back(reply, planned)
         if condition is not None:
             seen = {tag: heads[tag] for tag in position.seen}
-            new = yield from matches(site, condition.fence, position.seen, seen, _ids(batch))
+            found = yield from _in_the_way(site, batch, condition, position, seen)
+            if found.events:
+                return found
             position = replace(position, seen=seen)
-            if new:
-                return Rejected(events=new, position=position)
 
 
 def _beginning(condition: Condition | None) -> Position:
@@ -106,8 +116,20 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
         check_covered(condition.after, condition.fence)
         tags = condition.fence.all_tags
         return replace(condition.after, seen={tag: condition.after.seen[tag] for tag in tags})
-    found = yield from read(site, condition.fence, tags=_tags(site, batch), ids=_ids(batch))
-    return Rejected(events=found.events, position=found.position) if found.events else found.position
+    position = yield from stand(site, condition.fence, _tags(site, batch))
+    found = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
+    return found if found.events else position
+
+
+def _in_the_way(
+    site: Site, batch: Batch, condition: Condition, position: Position, until: Mapping[str, Reached]
+) -> Steps[Rejected]:
+    """What matches between a position and how far heads have got, as much of it as is wanted."""
+    if condition.takes is None:
+        new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
+        return Rejected(events=new, position=replace(position, seen=until))
+    part = yield from first_matches(site, condition.fence, position.seen, until, condition.takes)
+    return Rejected(events=part.events, position=replace(position, seen=part.reached), more=not part.done)
 
 
 def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reached]]:

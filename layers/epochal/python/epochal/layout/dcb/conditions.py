@@ -46,20 +46,23 @@ def write_position(position: Position) -> str:
 
 
 def read_position(written: str, field: str = "after") -> Position:
-    """Read `write_position` back; raises `InvalidInput` naming `field`."""
+    """Read `write_position` back, and nothing else; raises `InvalidInput` naming `field`."""
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         body = json.loads(raw)
-        return Position(seen=_reached(body["s"]), heads=_reached(body["h"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise InvalidInput(field, "must be a position that a read or an append returned") from None
+        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]))
+        if write_position(position) == written:
+            return position
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise InvalidInput(field, "must be a position that a read or an append returned")
 
 
-def check_covered(position: Position, fenced: Fence) -> None:
+def check_covered(position: Position, fenced: Fence, field: str = "after") -> None:
     """Refuse a position of a read that did not look at what the condition fences."""
     missing = [tag for tag in fenced.all_tags if tag not in position.seen]
     if missing:
-        raise InvalidInput("after", f"is of a read that did not ask for {missing[0]!r}")
+        raise InvalidInput(field, f"is of a read that did not ask for {missing[0]!r}")
 
 
 def _fencing(item: QueryItem, *, type_heads: bool) -> tuple[str, ...]:
@@ -79,7 +82,7 @@ def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
 def _reached(body: Mapping[str, list[object]]) -> dict[str, Reached]:
     found: dict[str, Reached] = {}
     for tag, (count, last) in body.items():
-        if not isinstance(count, int) or count < 0 or not isinstance(last, str):
+        if type(count) is not int or count < 0 or not isinstance(last, str):
             raise ValueError("not a position")
         found[tag] = Reached(count, parse_sortable_id(last) if count else "")
     return found

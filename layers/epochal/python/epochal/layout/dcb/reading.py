@@ -50,13 +50,22 @@ def read(
         tags: further tags whose heads are read in the same request.
         ids: as for `matches`.
     """
-    named = {tag for item in fenced.query.items for tag in item.tags}.union(tags)
-    heads = yield from read_heads(site, [*fenced.all_tags, *sorted(named.difference(fenced.all_tags))])
-    seen = {tag: heads[tag] for tag in fenced.all_tags}
-    others = {tag: reached for tag, reached in heads.items() if tag not in seen}
+    position = yield from stand(site, fenced, tags)
     before = {} if after is None else after.seen
-    events = yield from matches(site, fenced, before, seen, ids)
-    return Seen(events=events, position=Position(seen=seen, heads=others))
+    events = yield from matches(site, fenced, before, position.seen, ids)
+    return Seen(events=events, position=position)
+
+
+def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
+    """The position of a read that begins now.
+
+    The heads of the query's other tags, and of `tags`, come along: they save an append a request.
+    """
+    others = {tag for item in fenced.query.items for tag in item.tags}.union(tags).difference(fenced.all_tags)
+    heads = yield from read_heads(site, [*fenced.all_tags, *sorted(others)])
+    return Position(
+        seen={tag: heads[tag] for tag in fenced.all_tags}, heads={tag: heads[tag] for tag in others}
+    )
 
 
 def matches(
@@ -79,24 +88,30 @@ def matches(
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
         }
     found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
-    new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before)]
+    new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before, until)]
     return tuple(sorted(new, key=lambda event: (event.sortable_id, event.id)))
 
 
-def is_new(event: RecordedTaggedEvent, fenced: Fence, before: Mapping[str, Reached]) -> bool:
-    """Whether an event matches, and lies beyond `before` through every item that it matches.
+def is_new(
+    event: RecordedTaggedEvent, fenced: Fence, before: Mapping[str, Reached], until: Mapping[str, Reached]
+) -> bool:
+    """Whether an event matches, and lies beyond `before` through every item that it matches, but not beyond `until`.
 
     Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
     at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.
     """
     carried = {*event.tags, type_tag(event.type), EVERYTHING}
-    fences = [
-        carried.intersection(tags)
+    fences = {
+        tag
         for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
         if item.matches(event.type, event.tags)
-    ]
-    seen = {tag for tag, reached in before.items() if event.sortable_id <= reached.last}
-    return bool(fences) and not any(tags & seen for tags in fences)
+        for tag in carried.intersection(tags)
+    }
+    return fences.isdisjoint(_reached(event, before)) and not fences.isdisjoint(_reached(event, until))
+
+
+def _reached(event: RecordedTaggedEvent, position: Mapping[str, Reached]) -> set[str]:
+    return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}
 
 
 def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
@@ -121,7 +136,8 @@ def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[lis
     """A tag's entries from index `before.count` to `until.count`, exclusive."""
     found: list[Item] = []
     last: Key | None = None
-    while before.count < until.count:
+    # A position that was altered may end beyond what it begins.
+    while before.count < until.count and before.last <= until.last:
         reply = yield Query(
             table=site.tags,
             partition=("pk", text(site.keys.tag(tag))),

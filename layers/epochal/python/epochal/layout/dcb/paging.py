@@ -1,0 +1,232 @@
+"""What a query matches, a bounded part at a time.
+
+Every part is of one read: the heads were read once, and each part goes from where the last one ended towards them.
+All parts together are that read, in its order, and the position to append after is that of its heads.
+
+A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
+earliest such cut: beyond it, tags could not be put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
+from epochal.layout.dcb.reading import (
+    Site,
+    hole,
+    is_new,
+    just_after,
+    read_events,
+    stand,
+    types_fenced_by,
+)
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Query, Steps
+from epochal.plan.values import Item, Key, read_number, text
+
+ENTRIES: Final = 1000
+"""Entries of a tag that a part reads, and events that it looks at: some 250 KB, and at most ten requests."""
+
+PART_BYTES: Final = 4 * 1024 * 1024
+"""Events are read in batches, until they come to this, whether they match or not."""
+
+REST: Final = "from"
+"""The field in which a page says where the next one goes on."""
+
+Takes = Callable[[RecordedTaggedEvent], bool]
+"""Whether there is room for one more event. Asked of each in order, the first of which must be taken."""
+
+Reach = Mapping[str, Reached]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Where the next part goes on: how far the tags have been read, and the position of the read.
+
+    Of the text form nothing is trusted: what does not fit what is stored is refused as input.
+    """
+
+    at: Reach
+    position: Position
+
+    def text(self) -> str:
+        """An opaque text, safe in URLs."""
+        return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some events, in order of their sortable ids.
+
+    Attributes:
+        reached: how far the tags have been read, with these events.
+        done: whether that is as far as was asked for.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    reached: Reach
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some events of a read. It may have none, and still have moved on.
+
+    Attributes:
+        position: to append after, once nothing is left; None before.
+        rest: where the next page goes on; None at the end.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position | None
+    rest: Rest | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Entries of one tag from where it was read to; `whole` if they go as far as they should."""
+
+    entries: tuple[Item, ...]
+    whole: bool
+
+
+def parse_rest(written: str, field: str = REST) -> Rest:
+    """Read `Rest.text` back; raises `InvalidInput` naming `field`."""
+    at, dot, position = written.partition(".")
+    if not dot:
+        raise InvalidInput(field, "must be what `next` of the page before says")
+    return Rest(at=read_position(at, field).seen, position=read_position(position, field))
+
+
+def read_page(
+    site: Site, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
+) -> Steps[Page]:
+    """A page of the events that match a query, or of those that are new since `after`.
+
+    Args:
+        rest: of the page before, whose query and `after` must have been the same; None begins a read.
+    """
+    before: Reach = {} if after is None else after.seen
+    if after is not None:
+        check_covered(after, fenced)
+    if rest is None:
+        position = yield from stand(site, fenced)
+        at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    else:
+        for each in (Position(seen=rest.at), rest.position):
+            check_covered(each, fenced, REST)
+        position, at = rest.position, rest.at
+    field = "after" if rest is None else REST
+    until = position.seen
+    part = yield from read_part(site, fenced, takes, before=before, at=at, until=until, field=field)
+    if part.done:
+        return Page(events=part.events, position=position, rest=None)
+    return Page(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
+
+
+def first_matches(site: Site, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
+    """The first part that has any event, or the end."""
+    at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    while True:
+        part = yield from read_part(site, fenced, takes, before=before, at=at, until=until)
+        if part.events or part.done:
+            return part
+        at = part.reached
+
+
+def read_part(
+    site: Site,
+    fenced: Fence,
+    takes: Takes,
+    *,
+    before: Reach,
+    at: Reach,
+    until: Reach,
+    field: str = "after",
+) -> Steps[Part]:
+    """What matches and is new since `before`, from `at` on and at most up to `until`.
+
+    Args:
+        field: what a refusal names; under `REST`, `until` came from outside too.
+    """
+    slices: dict[str, _Slice] = {}
+    for tag in fenced.all_tags:
+        slices[tag] = yield from _slice(site, tag, at[tag], until[tag], field)
+    keys, bound = _in_order(fenced, slices)
+    taken: list[RecordedTaggedEvent] = []
+    read = 0
+    for start in range(0, len(keys), BATCH_KEYS):
+        batch = keys[start : start + BATCH_KEYS]
+        found = yield from read_events(site, map(_event_id, batch))
+        for key in batch:
+            event = found.get(_event_id(key))
+            if event is None or not is_new(event, fenced, before, until):
+                continue
+            if not takes(event):
+                return _cut(slices, at, key, taken)
+            taken.append(event)
+        read += sum(len(event.data) for event in found.values())
+        if read >= PART_BYTES and start + len(batch) < len(keys):
+            return _cut(slices, at, keys[start + len(batch)], taken)
+    if bound is None:
+        return Part(events=tuple(taken), reached=until, done=True)
+    return _cut(slices, at, bound, taken)
+
+
+def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[_Slice]:
+    """A tag's next entries. Those of the original library have no index, and no head counts them."""
+    found: list[Item] = []
+    last: Key | None = None
+    while at.count < until.count and at.last <= until.last:
+        reply = yield Query(
+            table=site.tags,
+            partition=("pk", text(site.keys.tag(tag))),
+            sort=("sk", text(just_after(at)), text(just_after(until))),
+            limit=ENTRIES,
+            after=last,
+        )
+        found += [item for item in reply.items if "tagIndex" in item]
+        last = reply.last
+        if found or last is None:
+            break
+    end = until.count if last is None else at.count + len(found)
+    if at.count > end or [read_number(item, "tagIndex") for item in found] != list(range(at.count, end)):
+        given = [at, until] if field == REST else [at]
+        raise (yield from hole(site, tag, until, given, field))
+    return _Slice(tuple(found), last is None)
+
+
+def _in_order(fenced: Fence, slices: Mapping[str, _Slice]) -> tuple[list[str], str | None]:
+    """Keys of entries that may match, in order, and the key from which on they are not all known; None: all are."""
+    ends = [f"{_key(part.entries[-1])}~" for part in slices.values() if not part.whole]
+    bound = min(ends, default=None)
+    keys: set[str] = set()
+    for tag, part in slices.items():
+        types = types_fenced_by(fenced, tag)
+        keys.update(_key(item) for item in part.entries if not types or item["eventType"]["S"] in types)
+    ordered = sorted(key for key in keys if bound is None or key < bound)
+    return (ordered, bound) if len(ordered) <= ENTRIES else (ordered[:ENTRIES], ordered[ENTRIES])
+
+
+def _cut(slices: Mapping[str, _Slice], at: Reach, bound: str, taken: Sequence[RecordedTaggedEvent]) -> Part:
+    """What was taken, of a part that ends before the key `bound`."""
+    reached = dict(at)
+    for tag, part in slices.items():
+        passed = [item for item in part.entries if _key(item) < bound]
+        if passed:
+            reached[tag] = Reached(at[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
+    return Part(events=tuple(taken), reached=reached, done=False)
+
+
+def _key(entry: Item) -> str:
+    key: str = entry["sk"]["S"]
+    return key
+
+
+def _event_id(key: str) -> str:
+    return key.partition("#")[2]
