@@ -1,0 +1,185 @@
+"""What was asked of tagged events and what was answered, against what was committed, and when.
+
+The judge of G11 is the order of commits: an append with a condition must find every event that matches and was committed
+before it among those that its position stands for. What a position stands for is kept beside it here, as a set of ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.writes import tags_of
+from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent
+from tests.simulation.dcb_world import World
+
+Ids = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A position, and the matching events that whoever holds it has seen."""
+
+    query: Query
+    position: Position
+    seen: Ids
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One call of append. `outcome` is None where it died or gave up."""
+
+    events: tuple[TaggedEvent, ...]
+    query: Query | None = None
+    known: Known | None = None
+    outcome: Written | Rejected | None = None
+
+    @property
+    def ids(self) -> Ids:
+        return frozenset(event.id or "" for event in self.events)
+
+    @property
+    def seen(self) -> Ids:
+        return frozenset() if self.known is None else self.known.seen
+
+    def learned(self) -> Known:
+        """The position that came back."""
+        assert self.outcome is not None
+        assert self.query is not None
+        new = {event.id for event in self.outcome.events}
+        if isinstance(self.outcome, Written) and self.outcome.replayed:
+            new = set()
+        return Known(query=self.query, position=self.outcome.position, seen=self.seen | new)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A read, what it was told, and the events that had been acknowledged when it began."""
+
+    query: Query
+    after: Known | None
+    acknowledged: Ids
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+
+    def learned(self) -> Known:
+        before: Ids = frozenset() if self.after is None else self.after.seen
+        return Known(
+            query=self.query, position=self.position, seen=before | {event.id for event in self.events}
+        )
+
+
+@dataclass(slots=True)
+class History:
+    """All calls of one simulation, in the order in which they were made."""
+
+    world: World
+    attempts: list[Attempt] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+
+    def acknowledged(self) -> Ids:
+        """Events whose appends have been answered."""
+        written = (a for a in self.attempts if isinstance(a.outcome, Written))
+        return frozenset(event_id for attempt in written for event_id in attempt.ids)
+
+    def check(self) -> None:
+        """Every promise, on what is stored and on what was answered."""
+        check_tables(self.world)
+        self._check_atomicity()
+        stored = {event.id: event for event in self.world.events()}
+        for attempt in self.attempts:
+            self._check_condition(attempt, stored)
+            self._check_outcome(attempt, stored)
+        for read in self.reads:
+            self._check_read(read, stored)
+
+    def _check_atomicity(self) -> None:
+        committed = self.world.tables.committed
+        ids = [event_id for each in committed for event_id in each]
+        assert len(ids) == len(set(ids)), "an event was committed twice"
+        assert {frozenset(each) for each in committed} <= {a.ids for a in self.attempts}, "a part committed"
+
+    def _check_condition(self, attempt: Attempt, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+        if attempt.query is None or not attempt.ids & stored.keys():
+            return
+        before = takewhile(lambda event: event.id not in attempt.ids, stored.values())
+        unseen = [event for event in before if event.id not in attempt.seen]
+        in_the_way = [event for event in unseen if attempt.query.matches(event.type, event.tags)]
+        assert not in_the_way, f"a condition was violated: committed after {in_the_way}"
+
+    def _check_outcome(self, attempt: Attempt, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+        applied = attempt.ids & stored.keys()
+        match attempt.outcome:
+            case Written(events=events):
+                assert {event.id for event in events} == applied == attempt.ids, "written, yet not stored"
+                assert all(stored[event.id] == event for event in events), "written as something else"
+            case Rejected(events=events):
+                assert not applied, "rejected, yet committed"
+                assert events, "rejected without a reason"
+                for event in events:
+                    assert stored[event.id] == event
+                    assert attempt.query is not None
+                    assert attempt.query.matches(event.type, event.tags), "a false conflict: no match"
+                    assert event.id not in attempt.seen, "a false conflict: seen before"
+            case None:
+                pass
+
+    def _check_read(self, read: Read, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+        """A read has all that its position says it has seen, of that no more, and all that was acknowledged."""
+        matching = {each.id for each in stored.values() if read.query.matches(each.type, each.tags)}
+        assert {event.id for event in read.events} <= matching, "read what does not match"
+        known = read.learned().seen & matching
+        assert read.acknowledged & matching <= known, "an acknowledged event is missing"
+        ids = [event.sortable_id for event in read.events]
+        assert ids == sorted(ids)
+        assert len({event.id for event in read.events}) == len(ids), "read twice"
+        if read.after is not None:
+            assert not read.after.seen & {event.id for event in read.events}, "read again"
+            assert read.after.position <= read.position, "the position went backwards"
+        assert self._below(read.query, read.position, stored) == known, "position and events differ"
+
+    def _below(self, query: Query, position: Position, stored: Mapping[str, RecordedTaggedEvent]) -> set[str]:
+        """The matching events that a position stands for."""
+        fenced = fence(query, type_heads=self.world.type_heads)
+        places = self.world.places()
+        found: set[str] = set()
+        for item, tags in zip(query.items, fenced.tags, strict=True):
+            for tag in tags:
+                for event_id in places.get(tag, [])[: position.seen[tag].count]:
+                    event = stored[event_id]
+                    found |= {event_id} if item.matches(event.type, event.tags) else set()
+        return found
+
+
+def check_tables(world: World) -> None:
+    """Entries, heads and the heads' change records all tell what was committed, in that order."""
+    order = world.events()
+    expected: dict[str, list[RecordedTaggedEvent]] = {}
+    for event in order:
+        plain = TaggedEvent(type=event.type, data=event.data, tags=event.tags)
+        for tag in tags_of(plain, type_heads=world.type_heads):
+            expected.setdefault(tag, []).append(event)
+    assert len(order) == len(list(world.tables.items("events"))), "an event that no transaction wrote"
+    assert world.heads().keys() == expected.keys(), "a tag lacks its head"
+    for tag, events in expected.items():
+        check_tag(world, tag, events)
+    for tag, spans in world.spans().items():
+        told = [event_id for _, ids in spans for event_id in ids]
+        assert told == [event.id for event in expected[tag]], f"tag {tag}: the feed is told something else"
+        assert all(n == len(ids) for n, ids in spans), f"tag {tag}: a head counts wrongly"
+
+
+def check_tag(world: World, tag: str, events: Iterable[RecordedTaggedEvent]) -> None:
+    """Indices from 0 without a gap, ids that increase, and a head that stands at the end."""
+    events = list(events)
+    entries = [item for item in world.entries() if item["pk"]["S"] == f"TAG#{tag}"]
+    assert [int(item["tagIndex"]["N"]) for item in entries] == list(range(len(events))), f"tag {tag}: a gap"
+    ids = [item["sortableUniqueId"]["S"] for item in entries]
+    assert ids == sorted(set(ids)), f"tag {tag}: sortable ids do not increase"
+    assert [item["eventId"]["S"] for item in entries] == [event.id for event in events], f"tag {tag}: order"
+    assert ids == [event.sortable_id for event in events]
+    reached = world.heads()[tag].reached
+    assert (reached.count, reached.last) == (len(events), ids[-1]), f"tag {tag}: its head is elsewhere"

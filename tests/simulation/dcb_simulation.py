@@ -1,0 +1,183 @@
+"""One seed of tagged events: processes that append, with and without conditions, repeat appends, and read, while
+requests are throttled, lost, unanswered or late, clocks disagree, and processes die.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, field, replace
+
+from epochal.errors import Unavailable
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.plan.ops import Execute, Op, Refusal, Reply
+from epochal.store.driver import Patience
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.faults import Fault, Faults, Late
+from tests.simulation.dcb_history import Attempt, History, Known, Read
+from tests.simulation.dcb_world import World, piecemeal
+from tests.simulation.scheduler import Body, Process, mortal, run
+
+TAGS = ("a:1", "a:2", "b:1")
+TYPES = ("T", "U")
+SKEW = 10**12
+"""Nanoseconds that a clock may be wrong by, either way."""
+
+FAULTS = (
+    Fault.THROTTLED,
+    Fault.LOST,
+    Fault.UNANSWERED,
+    Fault.UNANSWERED,
+    Late(0),
+    Late(1),
+    Late(7),
+    Late(99),
+)
+HURRIED = Patience(seconds=0.0)
+
+
+@dataclass(slots=True)
+class Simulation:
+    """What one seed makes happen, and what came of it."""
+
+    seed: int
+    world: World = field(default_factory=World)
+    history: History = field(init=False)
+    known: list[Known] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world.type_heads = self.seed % 4 == 0
+        self.history = History(self.world)
+
+    def play(self) -> None:
+        luck = random.Random(self.seed)
+        faults = [self._faults(luck) for _ in range(luck.randint(2, 4))]
+        processes = {
+            f"process {number}": Process(f"process {number}", each.execute, self._body(luck, number))
+            for number, each in enumerate(faults)
+        }
+        run(processes, luck.choice)
+        for each in faults:
+            each.land()
+
+    def _faults(self, luck: random.Random) -> Faults:
+        rate = luck.choice((0.0, 0.1, 0.3))
+        schedule = {number: luck.choice(FAULTS) for number in range(80) if luck.random() < rate}
+        return Faults(self._weather(random.Random(luck.random()), rate), schedule)
+
+    def _weather(self, luck: random.Random, rate: float) -> Execute:
+        """Now and then ten minutes pass, or a refusal meets another transaction and tells only a part."""
+
+        def perform(op: Op) -> Reply:
+            if luck.random() < rate / 4:
+                self.world.tables.forget_tokens()
+            reply = self.world.tables.execute(op)
+            if isinstance(reply, Refusal) and luck.random() < rate:
+                return _partly(reply, luck)
+            return reply
+
+        return perform
+
+    def _body(self, luck: random.Random, number: int) -> Body:
+        """A process with dice of its own, so that what it does depends on nothing but the seed and what it sees."""
+        own = random.Random(luck.random())
+        dies_after = own.choice((None, None, None, own.randint(0, 12)))
+        skew, hurried = own.choice((0, SKEW, -SKEW)), own.random() < 0.3
+
+        def body(execute: Execute) -> None:
+            name = f"{self.seed} {number}"
+            store = self.world.store(name, mortal(piecemeal(execute), dies_after), skew)
+            if hurried:
+                store = replace(store, driver=replace(store.driver, patience=HURRIED))
+            for _ in range(own.randint(1, 5)):
+                self._act(own, store)
+
+        return body
+
+    def _act(self, luck: random.Random, store: TaggedEvents) -> None:
+        match luck.choice(("append", "decide", "decide", "decide", "early", "again", "read", "read")):
+            case "append":
+                self._append(store, Attempt(events=_events(luck)))
+            case "decide":
+                self._decide(luck, store)
+            case "early":
+                self._append(store, Attempt(events=_events(luck), query=self._query(luck)))
+            case "again" if self.history.attempts:
+                self._append(store, replace(luck.choice(self.history.attempts), outcome=None))
+            case _:
+                after = luck.choice([None, *self.known])
+                self._read(store, self._query(luck) if after is None else after.query, after)
+
+    def _decide(self, luck: random.Random, store: TaggedEvents) -> None:
+        """Read, or take what anyone knows already, and append on it; once more on what that has taught."""
+        known: Known | None = luck.choice(self.known) if self.known and luck.random() < 0.5 else None
+        known = known or self._read(store, self._query(luck), None)
+        for _ in range(luck.randint(1, 2)):
+            if known is not None:
+                attempt = Attempt(events=_events(luck), query=known.query, known=known)
+                known = self._append(store, attempt)
+
+    def _append(self, store: TaggedEvents, attempt: Attempt) -> Known | None:
+        self.history.attempts.append(attempt)
+        after = None if attempt.known is None else attempt.known.position
+        try:
+            attempt.outcome = store.append(attempt.events, fail_if=attempt.query, after=after)
+        except Unavailable:
+            return None
+        if attempt.query is None:
+            return None
+        return self._keep(attempt.learned())
+
+    def _read(self, store: TaggedEvents, query: Query, after: Known | None) -> Known | None:
+        acknowledged = self.history.acknowledged()
+        try:
+            seen = store.read(query, after=None if after is None else after.position)
+        except Unavailable:
+            return None
+        read = Read(
+            query=query, after=after, acknowledged=acknowledged, events=seen.events, position=seen.position
+        )
+        self.history.reads.append(read)
+        return self._keep(read.learned())
+
+    def _keep(self, known: Known) -> Known:
+        self.known = [*self.known[-5:], known]
+        return known
+
+    def _query(self, luck: random.Random) -> Query:
+        return Query(items=tuple(self._item(luck) for _ in range(luck.choice((1, 1, 2, 2, 3)))))
+
+    def _item(self, luck: random.Random) -> QueryItem:
+        tags = luck.sample(TAGS, luck.choice((0, 1, 2) if self.world.type_heads else (1, 1, 2)))
+        return QueryItem(types=frozenset(luck.sample(TYPES, luck.choice((0, 1, 1, 2)))), tags=frozenset(tags))
+
+
+def _events(luck: random.Random) -> tuple[TaggedEvent, ...]:
+    return tuple(
+        TaggedEvent(
+            type=luck.choice(TYPES),
+            data="{}",
+            tags=tuple(luck.sample(TAGS, luck.choice((0, 1, 1, 2, 2, 3)))),
+            id=str(uuid.UUID(int=luck.getrandbits(128), version=4)),
+        )
+        for _ in range(luck.choice((1, 1, 2, 3)))
+    )
+
+
+def _partly(reply: Refusal, luck: random.Random) -> Refusal:
+    """A refusal with some of its reasons missing, but not all."""
+    certain = luck.choice([number for number, failed in enumerate(reply.failed) if failed])
+    told = [number == certain or (bad and luck.random() < 0.5) for number, bad in enumerate(reply.failed)]
+    items = tuple(item if keep else None for item, keep in zip(reply.items, told, strict=True))
+    return replace(reply, items=items, failed=tuple(told))
+
+
+def replay(seed: int) -> Simulation:
+    """Play a seed and check what came of it; a failure names it."""
+    simulation = Simulation(seed)
+    try:
+        simulation.play()
+        simulation.history.check()
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {error!r}") from error
+    return simulation

@@ -1,0 +1,127 @@
+"""Tables of tagged events in memory with several writers, and an auditor who saw every transaction commit.
+
+Reads are taken apart: a batch of keys is read key by key, a query entry by entry, with others' requests in between. That
+is what DynamoDB promises of them, and no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from epochal.layout.dcb.items import Head, Keys, is_head, read_event, read_head
+from epochal.layout.dcb.reading import Site
+from epochal.layout.tables import EVENTS, TAGS
+from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Reply, Transact
+from epochal.plan.ops import Query as Pages
+from epochal.plan.values import Item
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.memory import MemoryTables
+from tests.simulation.world import NOON, Calm
+
+
+class Tables(MemoryTables):
+    """Knows when each event was committed, and forgets its idempotency tokens when told."""
+
+    def __init__(self) -> None:
+        super().__init__({"events": EVENTS, "tags": TAGS})
+        self.committed: list[tuple[str, ...]] = []
+
+    def execute(self, op: Op) -> Reply:
+        with self._lock:
+            known = isinstance(op, Transact) and op.token in self._tokens
+            reply = super().execute(op)
+            if isinstance(op, Transact) and isinstance(reply, Done) and not known:
+                written = (write.item for write in op.writes if write.table == "events")
+                self.committed.append(tuple(item["eventId"]["S"] for item in written))
+            return reply
+
+    def forget_tokens(self) -> None:
+        """Ten minutes pass."""
+        self._tokens.clear()
+
+
+@dataclass(slots=True)
+class World:
+    """Two tables, and stores over them that differ in who writes and in what their clocks say."""
+
+    type_heads: bool = False
+    tables: Tables = field(default_factory=Tables)
+
+    def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
+        """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
+        calm, numbers = Calm(), count()
+        driver = Driver(
+            execute=execute or self.tables.execute,
+            meter=Meter(),
+            patience=Patience(seconds=1_000.0),
+            clock=calm,
+            sleep=calm.sleep,
+            luck=lambda: 0.5,
+        )
+
+        def fresh(size: int) -> bytes:
+            return hashlib.sha256(f"{writer} {next(numbers)}".encode()).digest()[:size]
+
+        site = Site(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
+        return TaggedEvents(driver=driver, site=site, now=lambda: NOON + skew, fresh=fresh)
+
+    def events(self) -> list[RecordedTaggedEvent]:
+        """Every event, in the order of committing."""
+        stored = {event.id: event for event in map(read_event, self.tables.items("events"))}
+        return [stored[event_id] for ids in self.tables.committed for event_id in ids]
+
+    def heads(self) -> Mapping[str, Head]:
+        return {head.tag: head for head in map(read_head, filter(is_head, self.tables.items("tags")))}
+
+    def entries(self) -> list[Item]:
+        return [item for item in self.tables.items("tags") if not is_head(item)]
+
+    def places(self) -> dict[str, list[str]]:
+        """The ids of each tag's events, by their index."""
+        found: dict[str, list[str]] = {}
+        for item in self.entries():
+            found.setdefault(item["pk"]["S"].removeprefix("TAG#"), []).append(item["eventId"]["S"])
+        return found
+
+    def spans(self) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
+        """What each image of a head tells the feed: how many events it adds, and which."""
+        found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+        for item in filter(is_head, self.tables.changes("tags")):
+            head = read_head(item)
+            found.setdefault(head.tag, []).append((int(item["a"]["N"]), head.ids))
+        return found
+
+    def everything(self) -> list[Item]:
+        return [*self.tables.items("events"), *self.tables.items("tags")]
+
+
+def piecemeal(execute: Execute) -> Execute:
+    """An interpreter whose reads are no snapshot: every item is read at a moment of its own."""
+
+    def perform(op: Op) -> Reply:
+        if isinstance(op, BatchGet):
+            parts = [execute(replace(op, keys=(key,))) for key in op.keys]
+            return Items(items=tuple(item for part in parts for item in part.items))
+        if isinstance(op, Pages):
+            return execute(replace(op, limit=1))
+        return execute(op)
+
+    return perform
+
+
+def event(kind: str, *tags: str, id_: str | None = None, data: str = "{}") -> TaggedEvent:
+    return TaggedEvent(type=kind, data=data, tags=tags, id=id_)
+
+
+def query(*items: tuple[str, str]) -> Query:
+    """Items as (types, tags), each separated by spaces."""
+    return Query(
+        items=tuple(
+            QueryItem(types=frozenset(types.split()), tags=frozenset(tags.split())) for types, tags in items
+        )
+    )
