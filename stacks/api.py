@@ -14,28 +14,17 @@ from typing import Any, Final, cast
 
 from aws_cdk import ArnFormat, CfnOutput, Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.http.routes import ROUTES, Route
-from epochal.settings import (
-    AGGREGATE_TYPES,
-    BUCKET,
-    INDEX_TABLE,
-    JOURNAL_SHARDS,
-    JOURNAL_TABLE,
-    PARTITIONS,
-    REQUEST_SECONDS,
-    SNAPSHOT_TABLE,
-    TIPS_TABLE,
-)
-from stacks.parts import grants
+from epochal.settings import REQUEST_SECONDS
+from stacks import allowed, told
 from stacks.parts.functions import Code, Function, Layers, log_group
 from stacks.stages import Stage
-from stacks.store import BODIES, StoreStack
+from stacks.store import StoreStack
 
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
 """A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
@@ -80,18 +69,12 @@ class ApiStack(Stack):
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
-        streams = {TIPS_TABLE: store.tips.table_name, BUCKET: store.bucket.bucket_name}
-        aggregates = {
-            JOURNAL_TABLE: store.journal.table_name,
-            SNAPSHOT_TABLE: store.snapshot.table_name,
-            AGGREGATE_TYPES: ",".join(stage.aggregate_types),
-            JOURNAL_SHARDS: str(stage.journal_shards),
-        }
-        feed = {**streams, INDEX_TABLE: store.index.table_name, PARTITIONS: str(stage.partitions)}
+        events = {**told.events(stage, store), **told.bucket(store)}
+        states = {**told.tagged_writes(stage), **told.projection_states(stage, store)}
         settings = {
-            "append": ("appends, prunes and deletes", {**streams, **aggregates}, _append(store)),
-            "replay": ("reads streams and aggregates", {**streams, **aggregates}, _replay(store)),
-            "feed": ("reads the feed", feed, _feed(store)),
+            "append": ("appends, prunes and deletes", {**events, **states}, allowed.append(stage, store)),
+            "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store)),
+            "feed": ("reads the feed", {**events, **told.feed(stage, store)}, allowed.feed(store)),
         }
         return {
             name: Function(
@@ -104,9 +87,9 @@ class ApiStack(Stack):
                 layers=layers,
                 timeout=TIMEOUT,
                 environment=environment,
-                allowed=allowed,
+                allowed=statements,
             ).function
-            for name, (description, environment, allowed) in settings.items()
+            for name, (description, environment, statements) in settings.items()
         }
 
     def _routes(self, stage: Stage) -> None:
@@ -161,39 +144,3 @@ def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:
 def _scopes(stage: Stage, route: Route) -> list[str] | None:
     """Scopes of which a token must carry one; signatures have none, their policies name routes."""
     return list(stage.jwt_scopes.get(route.scope, (route.scope,))) if stage.jwt_issuer else None
-
-
-def _append(store: StoreStack) -> list[iam.PolicyStatement]:
-    return [
-        grants.on_table(store.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
-        grants.on_table(store.journal, "GetItem", "BatchGetItem", "PutItem"),
-        grants.on_table(store.snapshot, "GetItem", "PutItem", "UpdateItem"),
-        *_bodies(store, "GetObject", "PutObject"),
-        *grants.on_key(store.key, write=True),
-    ]
-
-
-def _replay(store: StoreStack) -> list[iam.PolicyStatement]:
-    return [
-        *_streams(store),
-        grants.on_table(store.journal, "BatchGetItem"),
-        grants.on_table(store.snapshot, "GetItem"),
-    ]
-
-
-def _feed(store: StoreStack) -> list[iam.PolicyStatement]:
-    return [grants.on_table(store.index, "GetItem", "Query"), *_streams(store)]
-
-
-def _streams(store: StoreStack) -> list[iam.PolicyStatement]:
-    """Reading streams, large bodies included."""
-    return [
-        grants.on_table(store.tips, "GetItem", "Query"),
-        *_bodies(store, "GetObject"),
-        *grants.on_key(store.key, write=False),
-    ]
-
-
-def _bodies(store: StoreStack, *actions: str) -> list[iam.PolicyStatement]:
-    """Large bodies. Who may not list a bucket is told `access denied` for an object that is not there."""
-    return [grants.on_objects(store.bucket, BODIES, *actions), grants.on_bucket(store.bucket, "ListBucket")]

@@ -1,8 +1,11 @@
-"""The indexer: heads from the stream of `tips` in, entries of epochs out (DESIGN §5.7 to 5.10).
+"""The indexer: heads from the streams of `tips`, `snapshot` and `tags` in, entries of epochs out (DESIGN §5.7 to
+5.10).
 
-The event source mapping decides what a failure costs. Its rules, with the numbers below:
+One function, because its code is one; three event source mappings, because each stream has records of its own to
+wait for and to give up on (docs/decisions/0061). A mapping decides what a failure costs. The rules of all three,
+with the numbers below:
 
-    only heads wake the function        calves, tombstones and unfolds are filtered out before it is paid for
+    only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)
     a batch may fail in part            what the function reports is retried, what came before it stands
     a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
     nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
@@ -11,7 +14,6 @@ The event source mapping decides what a failure costs. Its rules, with the numbe
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, cast
 
 from aws_cdk import Duration, Stack
@@ -20,15 +22,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.settings import INDEX_TABLE, PARTITIONS, TIPS_TABLE
+from epochal.layout.tables import SNAPSHOT, TAGS, TIPS
+from epochal.plan.tables import TableSpec
+from stacks import allowed, told
+from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
 from stacks.parts import grants
 from stacks.parts.buckets import private_bucket
 from stacks.parts.functions import Code, Function, Layers
 from stacks.stages import Stage
 from stacks.store import StoreStack
-
-TIP_INDEX: Final = 2_147_483_647
-"""The sort key of heads (FORMATS §1)."""
 
 BATCH_SIZE: Final = 1_000
 """An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two.
@@ -63,21 +65,8 @@ DESTINATION_PREFIX: Final = "aws/lambda/"
 """Lambda chooses the keys of what it puts into a failure destination; all begin with this."""
 
 
-def heads_only() -> str:
-    """The filter: a head changed, and an append changed it.
-
-    `a` is what the latest write appended: calves lack it, and writes of unfolds, prunes and tombstones set it
-    to 0.
-    """
-    pattern = {
-        "eventName": ["INSERT", "MODIFY"],
-        "dynamodb": {"NewImage": {"i": {"N": [str(TIP_INDEX)]}, "a": {"N": [{"anything-but": ["0"]}]}}},
-    }
-    return json.dumps(pattern)
-
-
 class FeedStack(Stack):
-    """The indexer, what wakes it, and where its failures go."""
+    """The indexer, what wakes it, and where its failures go. `mappings` are by the kind of their table."""
 
     def __init__(
         self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
@@ -95,38 +84,41 @@ class FeedStack(Stack):
             self,
             "Indexer",
             name="indexer",
-            description="heads from the stream of tips into epochs of the index",
+            description="heads from the streams of tables into epochs of the index",
             stage=stage,
             code=code,
             layers=Layers(self, "Layers", code=code),
             timeout=TIMEOUT,
-            environment={
-                TIPS_TABLE: store.tips.table_name,
-                INDEX_TABLE: store.index.table_name,
-                PARTITIONS: str(stage.partitions),
-            },
-            allowed=self._allowed(store),
+            environment={**told.events(stage, store), **told.feed(stage, store)},
+            allowed=[*self._following(store), *self._reporting(), *allowed.indexer(store)],
         ).function
-        self.mapping: Final = self._mapping(_stream_of(store))
+        self.mappings: Final = {
+            spec.kind: self._mapping(id_, _stream_of(spec, store), heads)
+            for spec, id_, heads in (
+                # Its id is from when it was the only one: another id is another mapping of the same stream,
+                # which Lambda refuses as long as the first one is there.
+                (TIPS, "Heads", heads_of_streams()),
+                (SNAPSHOT, "SnapshotHeads", heads_of_aggregates()),
+                (TAGS, "TagsHeads", heads_of_tags(stage.service)),
+            )
+        }
 
-    def _allowed(self, store: StoreStack) -> list[iam.PolicyStatement]:
-        index = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
+    def _following(self, store: StoreStack) -> tuple[iam.PolicyStatement, ...]:
+        return grants.on_streams([_stream_of(spec, store) for spec in (TIPS, SNAPSHOT, TAGS)])
+
+    def _reporting(self) -> list[iam.PolicyStatement]:
+        """Lambda delivers failures under the function's own role."""
         return [
-            *grants.on_stream(_stream_of(store)),
-            grants.on_table(store.tips, "GetItem", "Query"),
-            grants.on_table(store.index, *index),
-            # Lambda delivers failures under the function's own role.
             grants.on_objects(self.failures, DESTINATION_PREFIX, "PutObject"),
             grants.on_bucket(self.failures, "ListBucket"),
-            *grants.on_key(store.key, write=True),
         ]
 
-    def _mapping(self, stream_arn: str) -> lambda_.CfnEventSourceMapping:
+    def _mapping(self, id_: str, stream_arn: str, heads: str) -> lambda_.CfnEventSourceMapping:
         """CloudFormation's own resource: the construct above it would grant more for the destination."""
         mapping = lambda_.CfnEventSourceMapping
         return mapping(
             self,
-            "Heads",
+            id_,
             function_name=self.indexer.function_name,
             event_source_arn=stream_arn,
             # Appends made before the mapping existed are in the stream, and belong in the feed.
@@ -134,9 +126,7 @@ class FeedStack(Stack):
             batch_size=BATCH_SIZE,
             maximum_batching_window_in_seconds=WINDOW_SECONDS,
             parallelization_factor=PARALLELIZATION,
-            filter_criteria=mapping.FilterCriteriaProperty(
-                filters=[mapping.FilterProperty(pattern=heads_only())]
-            ),
+            filter_criteria=mapping.FilterCriteriaProperty(filters=[mapping.FilterProperty(pattern=heads)]),
             function_response_types=["ReportBatchItemFailures"],
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=RETRIES,
@@ -149,6 +139,6 @@ class FeedStack(Stack):
         )
 
 
-def _stream_of(store: StoreStack) -> str:
-    """The stream of `tips`, which its specification asks for."""
-    return cast(str, store.tips.table_stream_arn)
+def _stream_of(spec: TableSpec, store: StoreStack) -> str:
+    """The stream of a table of heads, which its specification asks for."""
+    return cast(str, store.tables[spec.kind].table_stream_arn)

@@ -58,8 +58,8 @@ class WatchStack(Stack):
         self._watch_feed(feed)
         for name in (*api.functions, "indexer"):
             self._watch_function(name, stage.named(name))
-        for kind in ("tips", "index", "journal", "snapshot"):
-            self._watch_table(kind, getattr(store, kind).table_name)
+        for kind, table in store.tables.items():
+            self._watch_table(kind, table.table_name)
         self._watch_api(api.api.api_id)
 
     def _notify(self, topic_arn: str) -> SnsAction | None:
@@ -67,7 +67,6 @@ class WatchStack(Stack):
 
     def _watch_feed(self, feed: FeedStack) -> None:
         indexer = {"FunctionName": self._stage.named("indexer")}
-        mapping = {"EventSourceMappingUUID": feed.mapping.attr_id}
         self._alarm(
             "feed-lags",
             "The indexer is minutes behind. Is it throttled, failing, or short of partitions?",
@@ -76,21 +75,26 @@ class WatchStack(Stack):
             minutes=LASTING,
         )
         self._alarm(
-            "feed-gave-up",
-            "The indexer gave up on records: they are in the failures bucket, with the cause.",
-            _metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", mapping),
-            minutes=ONCE,
-        )
-        self._alarm(
-            "feed-dropped",
-            "Records were dropped: the feed lacks them until the next append of their streams.",
-            _metric("AWS/Lambda", "DroppedEventCount", mapping),
-            minutes=ONCE,
-        )
-        self._alarm(
             "feed-failures-undelivered",
             "Records that the indexer gave up on could not be put into the failures bucket.",
             _metric("AWS/Lambda", "DestinationDeliveryFailures", indexer),
+            minutes=ONCE,
+        )
+        for kind, mapping in feed.mappings.items():
+            self._watch_mapping(kind, mapping.attr_id)
+
+    def _watch_mapping(self, kind: str, mapping_id: str) -> None:
+        dimensions = {"EventSourceMappingUUID": mapping_id}
+        self._alarm(
+            f"feed-gave-up-{kind}",
+            f"The indexer gave up on records of {kind}: they are in the failures bucket, with the cause.",
+            _metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
+            minutes=ONCE,
+        )
+        self._alarm(
+            f"feed-dropped-{kind}",
+            f"Records of {kind} were dropped: the feed lacks them until the next append of their streams.",
+            _metric("AWS/Lambda", "DroppedEventCount", dimensions),
             minutes=ONCE,
         )
 

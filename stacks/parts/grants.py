@@ -18,6 +18,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from epochal.plan.tables import TableSpec
+
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
     "Encrypt",
@@ -33,10 +35,16 @@ def on_table(table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
     return _allow("dynamodb", actions, [table.table_arn])
 
 
-def on_stream(stream_arn: str) -> tuple[iam.PolicyStatement, ...]:
-    """Reading a table's stream."""
+def on_indexes(table: dynamodb.ITableV2, spec: TableSpec, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the secondary indexes of `table`, which are those of `spec`."""
+    arns = [f"{table.table_arn}/index/{index.name}" for index in spec.indexes]
+    return _allow("dynamodb", actions, arns)
+
+
+def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
+    """Reading tables' streams."""
     return (
-        _allow("dynamodb", ("DescribeStream", "GetRecords", "GetShardIterator"), [stream_arn]),
+        _allow("dynamodb", ("DescribeStream", "GetRecords", "GetShardIterator"), [*arns]),
         # AWS knows no resource for this one, and refuses a mapping whose role lacks it.
         _allow("dynamodb", ("ListStreams",), ["*"]),
     )

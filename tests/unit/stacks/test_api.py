@@ -13,11 +13,27 @@ from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
 FUNCTION = "AWS::Lambda::Function"
-AGGREGATES = {
+EVENTS = {
+    "EPOCHAL_TIPS_TABLE",
     "EPOCHAL_JOURNAL_TABLE",
     "EPOCHAL_SNAPSHOT_TABLE",
     "EPOCHAL_AGGREGATE_TYPES",
     "EPOCHAL_JOURNAL_SHARDS",
+    "EPOCHAL_EVENTS_TABLE",
+    "EPOCHAL_TAGS_TABLE",
+    "EPOCHAL_SERVICE",
+}
+STATES = {
+    "EPOCHAL_TYPE_HEADS",
+    "EPOCHAL_WRITE_SHARDS",
+    "EPOCHAL_PROJECTION_STATES_TABLE",
+    "EPOCHAL_STATES_PREFIX",
+}
+FEED = {
+    "EPOCHAL_INDEX_TABLE",
+    "EPOCHAL_PARTITIONS",
+    "EPOCHAL_JOURNAL_PARTITIONS",
+    "EPOCHAL_DCB_PARTITIONS",
 }
 ISSUER = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": ["epochal"]}
 
@@ -145,29 +161,48 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         for name in ("append", "replay", "feed", "indexer")
     }
     assert told == {
-        "append": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", *AGGREGATES},
-        "replay": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", *AGGREGATES},
-        "feed": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_BUCKET", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
-        "indexer": {"EPOCHAL_TIPS_TABLE", "EPOCHAL_INDEX_TABLE", "EPOCHAL_PARTITIONS"},
+        "append": {*EVENTS, *STATES, "EPOCHAL_BUCKET"},
+        "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET"},
+        "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET"},
+        "indexer": {*EVENTS, *FEED},
     }
 
 
-@pytest.mark.parametrize("name", ["append", "replay"])
-def test_a_function_reads_back_the_types_and_shards_that_the_stage_says(
+@pytest.mark.parametrize("name", ["append", "replay", "feed", "indexer"])
+def test_a_function_reads_back_the_types_shards_and_tenant_that_the_stage_says(
     synthesise: Synthesise, name: str
 ) -> None:
-    deployment = synthesise(aggregate_types=["order", "user-account"], journal_shards=8)
-    variables = function_of(deployment, name)["Environment"]["Variables"]
-    told = {key: value for key, value in variables.items() if isinstance(value, str)}
-    settings = Settings.from_environment(told)
+    stage = synthesise(aggregate_types=["order", "user-account"], journal_shards=8, service="shop")
+    settings = read_back(stage, name)
     assert settings.aggregate_types == ("order", "user-account")
     assert settings.journal_shards == 8
+    assert settings.service == "shop"
 
 
-def test_with_no_types_a_function_reads_back_none(synthesise: Synthesise) -> None:
-    variables = function_of(synthesise(), "append")["Environment"]["Variables"]
-    told = {key: value for key, value in variables.items() if isinstance(value, str)}
-    assert Settings.from_environment(told).aggregate_types == ()
+@pytest.mark.parametrize("name", ["append", "replay"])
+def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_lie(
+    synthesise: Synthesise, name: str
+) -> None:
+    settings = read_back(synthesise(type_heads=True, write_shards=4, service="shop"), name)
+    assert settings.type_heads
+    assert settings.write_shards == 4
+    assert settings.states_prefix == "projections-shop"
+
+
+@pytest.mark.parametrize("name", ["feed", "indexer"])
+def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
+    settings = read_back(synthesise(partitions=7, journal_partitions=5, dcb_partitions=3), name)
+    assert (settings.partitions, settings.journal_partitions, settings.dcb_partitions) == (7, 5, 3)
+
+
+@pytest.mark.parametrize("name", ["append", "replay"])
+def test_what_the_stage_leaves_out_is_read_back_as_the_librarys_default(
+    synthesise: Synthesise, name: str
+) -> None:
+    settings, default = read_back(synthesise(), name), Settings()
+    assert settings.aggregate_types == ()
+    assert (settings.type_heads, settings.write_shards) == (default.type_heads, default.write_shards)
+    assert (settings.service, settings.states_prefix) == (default.service, default.states_prefix)
 
 
 @pytest.mark.parametrize("name", sorted({route.function for route in ROUTES} | {"indexer"}))
@@ -181,3 +216,9 @@ def function_of(deployment: Deployment, name: str) -> dict[str, Any]:
         "feed" if name == "indexer" else "api", FUNCTION, f"{name.capitalize()}Function"
     )["Properties"]
     return properties
+
+
+def read_back(deployment: Deployment, name: str) -> Settings:
+    """A function's settings, apart from names that are known only once tables and buckets are there."""
+    variables = function_of(deployment, name)["Environment"]["Variables"]
+    return Settings.from_environment({key: text for key, text in variables.items() if isinstance(text, str)})

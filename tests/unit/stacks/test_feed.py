@@ -2,69 +2,56 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from epochal.layout.tips.items import TIP
-from tests.unit.stacks.templates import Synthesise
+from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
+from tests.unit.stacks.templates import Deployment, Synthesise
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
+TABLES = {"Tips": "Heads", "Snapshot": "SnapshotHeads", "Tags": "TagsHeads"}
+"""Tables of heads, and the mappings of their streams, by logical id."""
 
 
-@pytest.fixture(scope="module")
-def mapping(synthesise: Synthesise) -> dict[str, Any]:
-    (found,) = synthesise().of_type("feed", MAPPING).values()
-    properties: dict[str, Any] = found["Properties"]
-    return properties
+@pytest.fixture(scope="module", params=TABLES)
+def mapping(synthesise: Synthesise, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return mapping_of(synthesise(), request.param)
 
 
-def change(name: str, **image: int) -> dict[str, Any]:
-    """A stream record as a filter sees it."""
-    return {
-        "eventName": name,
-        "dynamodb": {"NewImage": {key: {"N": str(value)} for key, value in image.items()}},
-    }
-
-
-@pytest.mark.parametrize(
-    "record",
-    [change("INSERT", i=TIP, n=3, a=3), change("MODIFY", i=TIP, n=1_000, a=10)],
-    ids=["a new stream", "an append"],
-)
-def test_an_append_wakes_the_indexer(mapping: dict[str, Any], record: dict[str, Any]) -> None:
-    assert matches(record, only_filter(mapping))
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        change("INSERT", i=0, n=10),
-        change("MODIFY", i=TIP, n=3, a=0),
-        change("MODIFY", i=TIP, n=3, a=0, z=1),
-        change("MODIFY", i=TIP, n=3),
-        change("INSERT", i=0, n=3, ttl=1),
-        {"eventName": "REMOVE", "dynamodb": {"OldImage": {"i": {"N": str(TIP)}, "a": {"N": "1"}}}},
-    ],
-    ids=["a calf", "unfolds or a prune", "a tombstone", "no count", "an idempotency record", "a deletion"],
-)
-def test_nothing_else_does(mapping: dict[str, Any], record: dict[str, Any]) -> None:
-    assert not matches(record, only_filter(mapping))
-
-
-def test_the_indexer_reads_the_stream_of_tips_from_its_beginning(
-    synthesise: Synthesise, mapping: dict[str, Any]
+@pytest.mark.parametrize("table", TABLES)
+def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
+    synthesise: Synthesise, table: str
 ) -> None:
-    exports = synthesise()["store"].to_json()["Outputs"].values()
-    (exported,) = [
-        each
-        for each in exports
+    mapping = mapping_of(synthesise(), table)
+    streams = {
+        each["Value"]["Fn::GetAtt"][0]: each["Export"]["Name"]
+        for each in synthesise()["store"].to_json()["Outputs"].values()
         if isinstance(each["Value"], dict) and each["Value"].get("Fn::GetAtt", ["", ""])[1] == "StreamArn"
-    ]
-    assert exported["Value"]["Fn::GetAtt"][0].startswith("Tips")
-    assert mapping["EventSourceArn"] == {"Fn::ImportValue": exported["Export"]["Name"]}
+    }
+    (exported,) = [name for id_, name in streams.items() if id_.startswith(table)]
+    assert mapping["EventSourceArn"] == {"Fn::ImportValue": exported}
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
+
+
+@pytest.mark.parametrize(
+    ("table", "pattern"),
+    [("Tips", heads_of_streams()), ("Snapshot", heads_of_aggregates()), ("Tags", heads_of_tags("shop"))],
+)
+def test_only_heads_of_the_stages_tenant_wake_it(synthesise: Synthesise, table: str, pattern: str) -> None:
+    mapping = mapping_of(synthesise(service="shop"), table)
+    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": pattern}]}
+
+
+def test_all_streams_wake_one_function(synthesise: Synthesise) -> None:
+    mappings = synthesise().of_type("feed", MAPPING).values()
+    (function,) = synthesise().of_type("feed", "AWS::Lambda::Function")
+    assert [each["Properties"]["FunctionName"] for each in mappings] == [{"Ref": function}] * len(TABLES)
+
+
+def test_a_mapping_never_changes_its_logical_id(synthesise: Synthesise) -> None:
+    """Another id is another mapping of the same stream and function, which Lambda refuses beside the first."""
+    assert set(synthesise("prod").of_type("feed", MAPPING)) == set(TABLES.values())
 
 
 def test_a_batch_may_fail_in_part_and_is_halved_where_it_raises(mapping: dict[str, Any]) -> None:
@@ -96,26 +83,7 @@ def test_what_was_given_up_on_is_counted(mapping: dict[str, Any]) -> None:
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
 
 
-def test_the_indexer_knows_its_partitions(synthesise: Synthesise) -> None:
-    function = synthesise(partitions=7).named("feed", "AWS::Lambda::Function", "Indexer")
-    assert function["Properties"]["Environment"]["Variables"]["EPOCHAL_PARTITIONS"] == "7"
-
-
-def only_filter(mapping: dict[str, Any]) -> dict[str, Any]:
-    (one,) = mapping["FilterCriteria"]["Filters"]
-    pattern: dict[str, Any] = json.loads(one["Pattern"])
-    return pattern
-
-
-def matches(value: Any, pattern: Any) -> bool:
-    """Lambda's filter rules, as far as they are used: objects of lists of values, and `anything-but`.
-
-    A field that is not there matches nothing, `anything-but` included.
-    """
-    if isinstance(pattern, dict):
-        return isinstance(value, dict) and all(matches(value.get(key), each) for key, each in pattern.items())
-    return value is not None and any(_equal_or_other(value, choice) for choice in pattern)
-
-
-def _equal_or_other(value: str, choice: Any) -> bool:
-    return value not in choice["anything-but"] if isinstance(choice, dict) else bool(value == choice)
+def mapping_of(deployment: Deployment, table: str) -> dict[str, Any]:
+    """The mapping of a table's stream."""
+    properties: dict[str, Any] = deployment.of_type("feed", MAPPING)[TABLES[table]]["Properties"]
+    return properties

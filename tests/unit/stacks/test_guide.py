@@ -8,11 +8,13 @@ import re
 import pytest
 
 from epochal.http.routes import ROUTES, Route
+from epochal.layout.tables import ALL
 from stacks.fields import RULES
 from stacks.stages import STAGES, stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
+TABLES = "|".join(spec.kind for spec in ALL)
 ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
 
 
@@ -33,16 +35,9 @@ def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
     for alarm in alarms:
         name = alarm["Properties"]["AlarmName"].removeprefix("epochal-prod-")
         general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
-        general = re.sub(
-            r"^(tips|index|journal|snapshot|events|tags|projection-states)-reads-throttled$",
-            "<table>-reads-throttled",
-            general,
-        )
-        general = re.sub(
-            r"^(tips|index|journal|snapshot|events|tags|projection-states)-(writes-throttled)$",
-            r"-\2",
-            general,
-        )
+        general = re.sub(rf"^({TABLES})-reads-throttled$", "<table>-reads-throttled", general)
+        general = re.sub(rf"^({TABLES})-(writes-throttled)$", r"-\2", general)
+        general = re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", general)
         assert f"`{general}`" in GUIDE, name
 
 

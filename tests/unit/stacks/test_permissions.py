@@ -8,61 +8,76 @@ from typing import Any
 
 import pytest
 
+from epochal.layout.tables import ALL
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
+TABLES = {"".join(word.capitalize() for word in spec.kind.split("-")): spec.kind for spec in ALL}
+"""Tables by how their logical ids begin."""
+
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
 Allowed = set[tuple[str, str]]
 
 OWN_LOG = {("logs:CreateLogStream", "own log"), ("logs:PutLogEvents", "own log")}
-READ_TIPS = {("dynamodb:GetItem", "tips"), ("dynamodb:Query", "tips")}
-READ_BODIES = {("s3:GetObject", "bodies/*"), ("s3:ListBucket", "bodies")}
+
+
+def on(resource: str, *actions: str, service: str = "dynamodb") -> Allowed:
+    return {(f"{service}:{action}", resource) for action in actions}
+
+
+BUCKET = on("bodies", "ListBucket", service="s3")
 
 EXPECTED: dict[str, Allowed] = {
     "append": {
         *OWN_LOG,
-        *READ_TIPS,
-        ("dynamodb:PutItem", "tips"),
-        ("dynamodb:UpdateItem", "tips"),
-        ("dynamodb:DeleteItem", "tips"),
-        ("dynamodb:GetItem", "journal"),
-        ("dynamodb:BatchGetItem", "journal"),
-        ("dynamodb:PutItem", "journal"),
-        ("dynamodb:GetItem", "snapshot"),
-        ("dynamodb:PutItem", "snapshot"),
-        ("dynamodb:UpdateItem", "snapshot"),
-        *READ_BODIES,
-        ("s3:PutObject", "bodies/*"),
+        *on("tips", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        *on("journal", "GetItem", "BatchGetItem", "PutItem"),
+        *on("snapshot", "GetItem", "PutItem", "UpdateItem"),
+        *on("events", "BatchGetItem", "PutItem"),
+        *on("tags", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
+        *on("projection-states", "PutItem", "DeleteItem"),
+        *BUCKET,
+        *on("bodies/*", "GetObject", "PutObject", service="s3"),
+        *on("projections/*", "PutObject", "DeleteObject", service="s3"),
     },
     "replay": {
         *OWN_LOG,
-        *READ_TIPS,
-        *READ_BODIES,
-        ("dynamodb:BatchGetItem", "journal"),
-        ("dynamodb:GetItem", "snapshot"),
+        *on("tips", "GetItem", "Query"),
+        *on("journal", "BatchGetItem"),
+        *on("snapshot", "GetItem"),
+        *on("events", "BatchGetItem"),
+        *on("tags", "BatchGetItem", "Query", "Scan"),
+        *on("GSI1 of tags", "Query"),
+        *on("projection-states", "GetItem"),
+        *BUCKET,
+        *on("bodies/*", "GetObject", service="s3"),
+        *on("projections/*", "GetObject", service="s3"),
     },
     "feed": {
         *OWN_LOG,
-        *READ_TIPS,
-        *READ_BODIES,
-        ("dynamodb:GetItem", "index"),
-        ("dynamodb:Query", "index"),
+        *on("index", "GetItem", "Query"),
+        *on("tips", "GetItem", "Query"),
+        *on("journal", "BatchGetItem"),
+        *on("snapshot", "BatchGetItem"),
+        *on("events", "BatchGetItem"),
+        *on("tags", "Query"),
+        *BUCKET,
+        *on("bodies/*", "GetObject", service="s3"),
     },
     "indexer": {
         *OWN_LOG,
-        *READ_TIPS,
-        ("dynamodb:DescribeStream", "stream of tips"),
-        ("dynamodb:GetRecords", "stream of tips"),
-        ("dynamodb:GetShardIterator", "stream of tips"),
-        ("dynamodb:ListStreams", "*"),
-        ("dynamodb:GetItem", "index"),
-        ("dynamodb:Query", "index"),
-        ("dynamodb:BatchGetItem", "index"),
-        ("dynamodb:PutItem", "index"),
-        ("dynamodb:UpdateItem", "index"),
-        ("s3:PutObject", "failures/aws/lambda/*"),
-        ("s3:ListBucket", "failures"),
+        *on("index", "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
+        *on("tips", "GetItem", "Query"),
+        *on("journal", "BatchGetItem"),
+        *on("snapshot", "BatchGetItem"),
+        *on("tags", "Query"),
+        *on("stream of tips", "DescribeStream", "GetRecords", "GetShardIterator"),
+        *on("stream of snapshot", "DescribeStream", "GetRecords", "GetShardIterator"),
+        *on("stream of tags", "DescribeStream", "GetRecords", "GetShardIterator"),
+        *on("*", "ListStreams"),
+        *on("failures/aws/lambda/*", "PutObject", service="s3"),
+        *on("failures", "ListBucket", service="s3"),
     },
 }
 
@@ -115,7 +130,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Action"] == "lambda:InvokeFunction"
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
-        assert re.fullmatch(r"/\*/\*/(streams|aggregates|feed|bodies|health).*", path)
+        assert re.fullmatch(r"/\*/\*/(streams|aggregates|dcb|projections|feed|bodies|health).*", path)
 
 
 def allowed(deployment: Deployment, name: str) -> Allowed:
@@ -153,12 +168,11 @@ def plainly(resource: Any) -> str:
     if isinstance(resource, str):
         return text
     for pattern, meaning in (
-        (r"GetAttTips\w+StreamArn", "stream of tips"),
-        (r"GetAttTips\w+Arn", "tips"),
-        (r"GetAttIndex\w+Arn", "index"),
-        (r"GetAttJournal\w+Arn", "journal"),
-        (r"GetAttSnapshot\w+Arn", "snapshot"),
+        *((rf"GetAtt{id_}\w+StreamArn", f"stream of {kind}") for id_, kind in TABLES.items()),
+        *((rf"GetAtt{id_}\w+Arn\w+'}}, '/index/GSI1", f"GSI1 of {kind}") for id_, kind in TABLES.items()),
+        *((rf"GetAtt{id_}\w+Arn", kind) for id_, kind in TABLES.items()),
         (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),
+        (r"GetAttBodies\w+Arn.*/projections/\*", "projections/*"),
         (r"GetAttBodies\w+Arn", "bodies"),
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),
         (r"'Failures\w+', 'Arn'", "failures"),

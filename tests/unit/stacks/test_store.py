@@ -171,21 +171,24 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
         existing_snapshot=STREAM.replace("kept", "kept-snapshot"),
         existing_events=STREAM.partition("/stream/")[0].replace("kept", "kept-events"),
         existing_tags=STREAM.replace("kept", "kept-tags"),
-        existing_projection_states=STREAM.partition("/stream/")[0].replace("kept", "kept-states"),
+        existing_projection_states=STREAM.partition("/stream/")[0].replace("kept", "kept-projection-states"),
         existing_bucket="kept-bodies",
     )
     assert stage["store"].to_json().get("Resources", {}) == {}
-    (mapping,) = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
-    assert mapping["Properties"]["EventSourceArn"] == STREAM
-    variables = stage.named("api", "AWS::Lambda::Function", "Feed")["Properties"]["Environment"]["Variables"]
-    assert variables["EPOCHAL_TIPS_TABLE"] == "kept"
-    assert variables["EPOCHAL_INDEX_TABLE"] == "kept-index"
-    assert variables["EPOCHAL_BUCKET"] == "kept-bodies"
-    variables = stage.named("api", "AWS::Lambda::Function", "Append")["Properties"]["Environment"][
-        "Variables"
-    ]
-    assert variables["EPOCHAL_JOURNAL_TABLE"] == "kept-journal"
-    assert variables["EPOCHAL_SNAPSHOT_TABLE"] == "kept-snapshot"
+    mappings = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
+    assert {each["Properties"]["EventSourceArn"] for each in mappings} == {
+        STREAM,
+        STREAM.replace("kept", "kept-snapshot"),
+        STREAM.replace("kept", "kept-tags"),
+    }
+    variables = {**_variables(stage, "Append"), **_variables(stage, "Feed")}
+    assert {name: variables[f"EPOCHAL_{name}"] for name in ("TIPS_TABLE", "INDEX_TABLE", "BUCKET")} == {
+        "TIPS_TABLE": "kept",
+        "INDEX_TABLE": "kept-index",
+        "BUCKET": "kept-bodies",
+    }
+    for kind in ("journal", "snapshot", "events", "tags", "projection-states"):
+        assert variables[f"EPOCHAL_{kind.upper().replace('-', '_')}_TABLE"] == f"kept-{kind}"
 
 
 @pytest.mark.parametrize("stage", ["dev", "prod"])
@@ -233,6 +236,12 @@ def table_of(deployment: Deployment, spec: TableSpec) -> dict[str, Any]:
     ]
     properties: dict[str, Any] = found
     return properties
+
+
+def _variables(deployment: Deployment, function: str) -> dict[str, Any]:
+    properties = deployment.named("api", "AWS::Lambda::Function", function)["Properties"]
+    variables: dict[str, Any] = properties["Environment"]["Variables"]
+    return variables
 
 
 def _keys(index: dict[str, Any]) -> tuple[str, str | None]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from epochal.layout.tables import ALL
 from tests.unit.stacks.templates import Synthesise
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -38,19 +39,27 @@ def test_a_feed_that_lags_by_minutes_alarms(alarms: dict[str, dict[str, Any]]) -
 
 
 @pytest.mark.parametrize(
+    ("mapping", "table"), [("Heads", "tips"), ("SnapshotHeads", "snapshot"), ("TagsHeads", "tags")]
+)
+@pytest.mark.parametrize(
     ("name", "measured"),
     [("feed-gave-up", "OnFailureDestinationDeliveredEventCount"), ("feed-dropped", "DroppedEventCount")],
 )
 def test_a_record_that_was_given_up_on_alarms(
-    synthesise: Synthesise, alarms: dict[str, dict[str, Any]], name: str, measured: str
+    alarms: dict[str, dict[str, Any]], name: str, measured: str, mapping: str, table: str
 ) -> None:
-    alarm = alarms[name]
+    alarm = alarms[f"{name}-{table}"]
     key, value = dimension(alarm)
-    ((mapping, _),) = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping").items()
     assert metric(alarm) == ("AWS/Lambda", measured, "Sum")
     assert key == "EventSourceMappingUUID"
-    assert mapping in value["Fn::ImportValue"]
+    assert value["Fn::ImportValue"].startswith(f"epochal-prod-feed:ExportsOutputFnGetAtt{mapping}Id")
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 1)
+
+
+def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
+    mappings = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping")
+    watched = [name for name in alarms if name.startswith("feed-gave-up-")]
+    assert len(watched) == len(mappings) == 3
 
 
 def test_a_failure_destination_out_of_reach_alarms(alarms: dict[str, dict[str, Any]]) -> None:
@@ -70,7 +79,7 @@ def test_errors_and_throttles_of_every_function_alarm(
     assert alarm["Threshold"] == 0
 
 
-@pytest.mark.parametrize("table", ["tips", "index", "journal", "snapshot"])
+@pytest.mark.parametrize("table", [spec.kind for spec in ALL])
 @pytest.mark.parametrize("what", ["Read", "Write"])
 def test_lasting_throttles_of_every_table_alarm(
     alarms: dict[str, dict[str, Any]], table: str, what: str
@@ -79,7 +88,8 @@ def test_lasting_throttles_of_every_table_alarm(
     key, value = dimension(alarm)
     assert metric(alarm) == ("AWS/DynamoDB", f"{what}ThrottleEvents", "Sum")
     assert key == "TableName"
-    assert table.capitalize() in value["Fn::ImportValue"]
+    logical_id = "".join(word.capitalize() for word in table.split("-"))
+    assert value["Fn::ImportValue"].startswith(f"epochal-prod-store:ExportsOutputRef{logical_id}")
     assert 1 < alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
 
 

@@ -1,0 +1,72 @@
+"""What functions are told through their environment: where things are, and how keys are made there.
+
+A function gets the pieces that it has business with.
+"""
+
+from __future__ import annotations
+
+from epochal.settings import (
+    AGGREGATE_TYPES,
+    BUCKET,
+    DCB_PARTITIONS,
+    EVENTS_TABLE,
+    INDEX_TABLE,
+    JOURNAL_PARTITIONS,
+    JOURNAL_SHARDS,
+    JOURNAL_TABLE,
+    PARTITIONS,
+    PROJECTION_STATES_TABLE,
+    SERVICE,
+    SNAPSHOT_TABLE,
+    STATES_PREFIX,
+    TAGS_TABLE,
+    TIPS_TABLE,
+    TYPE_HEADS,
+    WRITE_SHARDS,
+)
+from stacks.stages import Stage
+from stacks.store import StoreStack, flag
+
+Environment = dict[str, str]
+
+
+def events(stage: Stage, store: StoreStack) -> Environment:
+    """Events of every layout, by their heads. The types of aggregates tell an id's type without a request."""
+    return {
+        TIPS_TABLE: store.tips.table_name,
+        JOURNAL_TABLE: store.journal.table_name,
+        SNAPSHOT_TABLE: store.snapshot.table_name,
+        AGGREGATE_TYPES: ",".join(stage.aggregate_types),
+        JOURNAL_SHARDS: str(stage.journal_shards),
+        EVENTS_TABLE: store.events.table_name,
+        TAGS_TABLE: store.event_tags.table_name,
+        SERVICE: stage.service,
+    }
+
+
+def bucket(store: StoreStack) -> Environment:
+    """Large bodies and states."""
+    return {BUCKET: store.bucket.bucket_name}
+
+
+def tagged_writes(stage: Stage) -> Environment:
+    """How tagged events are written, and so where they are looked for."""
+    return {TYPE_HEADS: flag(stage.type_heads), WRITE_SHARDS: str(stage.write_shards)}
+
+
+def projection_states(stage: Stage, store: StoreStack) -> Environment:
+    """States of projections, large ones in the bucket."""
+    return {
+        PROJECTION_STATES_TABLE: store.projection_states.table_name,
+        STATES_PREFIX: stage.states_prefix,
+    }
+
+
+def feed(stage: Stage, store: StoreStack) -> Environment:
+    """The feed, of all three sources."""
+    return {
+        INDEX_TABLE: store.index.table_name,
+        PARTITIONS: str(stage.partitions),
+        JOURNAL_PARTITIONS: str(stage.journal_partitions),
+        DCB_PARTITIONS: str(stage.dcb_partitions),
+    }

@@ -1,0 +1,175 @@
+"""Filters of the mappings, held against what the library writes: every append of a head gets through, little else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from epochal.layout.dcb.heads import appended as appended_to_tag
+from epochal.layout.dcb.items import Keys, write_entry, write_head
+from epochal.layout.journal.heads import appended as appended_to_aggregate
+from epochal.layout.journal.heads import stirred
+from epochal.layout.journal.items import StoredEvent, write_copy
+from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.layout.journal.writes import Base, Batch, Site, transaction
+from epochal.layout.tips.items import TIP
+from epochal.model.aggregates import Lock, aggregate_id
+from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, sortable_id, type_tag
+from epochal.plan.ops import Put, Update
+from epochal.plan.values import Item, number, text
+from stacks import heads
+
+ORDER = aggregate_id("order", "1")
+KEYS = KeyResolver()
+SITE = Site(journal="journal", snapshot="snapshot", keys=KEYS)
+PAID = RecordedTaggedEvent(
+    id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
+    sortable_id=sortable_id(1, 1),
+    type="Paid",
+    data="{}",
+    tags=("order:1",),
+    timestamp="2026-11-21T08:00:00.0000000+00:00",
+)
+
+
+def change(image: Item, name: str = "MODIFY") -> dict[str, Any]:
+    """A stream record as a filter sees it."""
+    return {"eventName": name, "dynamodb": {"NewImage": image}}
+
+
+def numbers(**image: int) -> Item:
+    return {name: number(value) for name, value in image.items()}
+
+
+def aggregate_head(*, first: bool) -> Item:
+    """The head after an append by the library."""
+    event = StoredEvent(seq_nr=0, payload=b"{}", occurred_at="", event_type="Paid")
+    batch = Batch(aggregate=ORDER, events=(event,), payload=b"{}", append_id=bytes(16), now=0)
+    before = Base() if first else Base(lock=Lock(version=1, seq_nr=1))
+    head = transaction(SITE, batch, before).writes[0]
+    if isinstance(head, Put):
+        return head.item
+    assert isinstance(head, Update)
+    written = {each.name: each.value for each in head.sets}
+    return {**aggregate_head(first=True), **head.key, **written}
+
+
+def foreign_head() -> Item:
+    """A head that another library wrote: nothing in it is ours."""
+    item = {**KEYS.key(ORDER, HEAD), "aid": text(str(ORDER)), "payload": text("{}")}
+    return item | numbers(seq_nr=0, version=3, ttl=0)
+
+
+def tag_head(tag: str, service: str = "") -> Item:
+    return write_head(Keys(service=service), tag, Reached(), [PAID])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        change(numbers(i=TIP, n=3, a=3), "INSERT"),
+        change(numbers(i=TIP, n=1_000, a=10)),
+    ],
+    ids=["a new stream", "an append"],
+)
+def test_an_append_to_a_stream_gets_through(record: dict[str, Any]) -> None:
+    assert passes(record, heads.heads_of_streams())
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        change(numbers(i=0, n=10), "INSERT"),
+        change(numbers(i=TIP, n=3, a=0)),
+        change(numbers(i=TIP, n=3, a=0, z=1)),
+        change(numbers(i=TIP, n=3)),
+        change(numbers(i=0, n=3, ttl=1), "INSERT"),
+        {"eventName": "REMOVE", "dynamodb": {"OldImage": numbers(i=TIP, a=1)}},
+    ],
+    ids=["a calf", "unfolds or a prune", "a tombstone", "no count", "an idempotency record", "a deletion"],
+)
+def test_no_other_change_of_a_stream_does(record: dict[str, Any]) -> None:
+    assert not passes(record, heads.heads_of_streams())
+
+
+@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
+@pytest.mark.parametrize(
+    "head", [aggregate_head(first=True), aggregate_head(first=False)], ids=["a first append", "an append"]
+)
+def test_an_append_to_an_aggregate_gets_through(head: Item, name: str) -> None:
+    assert appended_to_aggregate(head) is not None
+    assert passes(change(head, name), heads.heads_of_aggregates())
+
+
+def test_so_does_a_head_that_another_library_wrote() -> None:
+    assert stirred(foreign_head()) == "order-1"
+    assert passes(change(foreign_head()), heads.heads_of_aggregates())
+
+
+def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
+    copy = write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), b"{}", 0)
+    pattern = heads.heads_of_aggregates()
+    assert not passes(change(copy, "INSERT"), pattern)
+    assert not passes(change({**copy, "ttl": number(1)}), pattern)
+    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": foreign_head()}}, pattern)
+
+
+@pytest.mark.parametrize("service", ["", "shop"])
+@pytest.mark.parametrize("tag", ["order:1", "plain", ""], ids=["grouped", "plain", "untagged"])
+def test_a_move_of_a_tags_head_gets_through(service: str, tag: str) -> None:
+    head = tag_head(tag, service)
+    assert appended_to_tag(head, service) is not None
+    assert passes(change(head), heads.heads_of_tags(service))
+    assert passes(change(head, "INSERT"), heads.heads_of_tags(service))
+
+
+@pytest.mark.parametrize("tag", [EVERYTHING, type_tag("Paid")])
+def test_so_does_a_move_of_a_type_head_which_the_library_passes_over(tag: str) -> None:
+    assert appended_to_tag(tag_head(tag)) is None
+    assert passes(change(tag_head(tag)), heads.heads_of_tags(""))
+
+
+def test_a_malformed_head_gets_through_to_be_set_aside() -> None:
+    malformed = {name: value for name, value in tag_head("order:1").items() if name in ("pk", "sk")}
+    assert passes(change(malformed), heads.heads_of_tags(""))
+    malformed = numbers(seq_nr=0, last_seq_nr=-1)
+    assert passes(change(malformed), heads.heads_of_aggregates())
+
+
+def test_entries_of_tags_do_not_nor_deletions() -> None:
+    pattern = heads.heads_of_tags("")
+    assert not passes(change(write_entry(Keys(), "order:1", 0, PAID), "INSERT"), pattern)
+    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": tag_head("order:1")}}, pattern)
+
+
+@pytest.mark.parametrize(("mine", "other"), [("", "shop"), ("shop", ""), ("shop", "shop-2"), ("b", "a-b")])
+def test_heads_of_other_tenants_do_not(mine: str, other: str) -> None:
+    head = tag_head("order:1", other)
+    assert appended_to_tag(head, mine) is None
+    assert not passes(change(head), heads.heads_of_tags(mine))
+
+
+def passes(record: dict[str, Any], pattern: str) -> bool:
+    return matches(record, json.loads(pattern))
+
+
+def matches(value: Any, pattern: Any) -> bool:
+    """Lambda's filter rules, as far as they are used: objects of lists of values, `prefix` and `anything-but`.
+
+    A field that is not there matches nothing, `anything-but` included.
+    """
+    if isinstance(pattern, dict):
+        return isinstance(value, dict) and all(matches(value.get(key), each) for key, each in pattern.items())
+    return value is not None and any(_is(value, choice) for choice in pattern)
+
+
+def _is(value: str, choice: Any) -> bool:
+    match choice:
+        case {"anything-but": others}:
+            return value not in others
+        case {"prefix": start}:
+            return value.startswith(start)
+        case _:
+            return bool(value == choice)
