@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
-from epochal.errors import InvalidInput
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
+from epochal.layout.dcb.listing import TagCount
 from epochal.layout.dcb.reading import Site
-from epochal.store.tag_listings import TagCount, TagListings
+from epochal.plan.ops import Delete, Put
+from epochal.plan.values import number, text
+from epochal.store.tag_listings import GroupCount, TagListings
 from tests.unit.dcb.world import NOW, World, event
 
 
@@ -20,9 +24,9 @@ def listings(world: World, shards: int = 1) -> TagListings:
 def fill(world: World, count: int, shards: int = 1, first: int = 0) -> list[str]:
     """Events with data 0, 1, ... a second apart; their sortable ids."""
     found = []
-    for number in range(first, first + count):
-        store = replace(listings(world, shards).store, now=lambda n=number: NOW + n * 10**9)
-        (stored,) = store.append([event("A", "t:1", f"u:{number % 3}", data=str(number))]).events
+    for nth in range(first, first + count):
+        store = replace(listings(world, shards).store, now=lambda n=nth: NOW + n * 10**9)
+        (stored,) = store.append([event("A", "t:1", f"u:{nth % 3}", data=str(nth))]).events
         found.append(stored.sortable_id)
     return found
 
@@ -81,6 +85,131 @@ def test_tags_of_a_group_come_with_their_counts() -> None:
         TagCount(tag="u:2", events=2),
     ]
     assert listings(world).tags("nothing") == []
+
+
+def test_a_tag_with_many_entries_costs_a_listing_of_its_group_one_request() -> None:
+    world = World()
+    for nth in range(40):
+        world.store().append([event("A", "u:busy") for _ in range(30)] + [event("A", f"v:{nth}")])
+    for tag in ("u:a", "u:z"):
+        world.store().append([event("A", tag)])
+    before = world.meter.requests
+
+    assert listings(world).tags("u") == [
+        TagCount(tag="u:a", events=1),
+        TagCount(tag="u:busy", events=1200),
+        TagCount(tag="u:z", events=1),
+    ]
+    # Two pages through the index: what the first leaves of the busy tag is passed by. One for the heads.
+    assert world.meter.requests == before + 3
+
+
+@pytest.mark.parametrize("group", ["", ":", "u:1", "$type", "a\n"])
+def test_a_malformed_group_is_refused(group: str) -> None:
+    with pytest.raises(InvalidInput, match="group"):
+        listings(World()).tags(group)
+
+
+def test_a_tag_without_a_group_is_refused_because_no_index_could_list_it() -> None:
+    with pytest.raises(InvalidInput, match="must not begin with :"):
+        World().store().append([event("A", ":x")])
+
+
+def test_a_group_is_not_confused_with_one_whose_name_it_begins() -> None:
+    world = World()
+    world.store().append([event("A", "u", "u:🜁", "u;", "u:", "user:1")])
+
+    assert [count.tag for count in listings(world).tags("u")] == ["u", "u:", "u:🜁"]
+
+
+def test_tags_of_all_groups_come_with_their_counts_and_without_the_reserved_ones() -> None:
+    world = World(type_heads=True)
+    world.store().append([event("A", "t:1", "plain"), event("B"), event("A", "t:1", "u:1")])
+
+    assert listings(world).all_tags() == [
+        TagCount(tag="plain", events=1),
+        TagCount(tag="t:1", events=2),
+        TagCount(tag="u:1", events=1),
+    ]
+    assert listings(world).groups() == [
+        GroupCount(group="plain", tags=1),
+        GroupCount(group="t", tags=1),
+        GroupCount(group="u", tags=1),
+    ]
+
+
+def foreign_entry(world: World, tag: str, nth: int) -> None:
+    """As the original library writes them: without an index in the tag, and without a head."""
+    item = {
+        "pk": text(f"TAG#{tag}"),
+        "sk": text(f"{nth:030d}#e{nth}"),
+        "tagString": text(tag),
+        "tagGroup": text(tag.partition(":")[0]),
+        "eventType": text("A"),
+        "eventId": text(f"e{nth}"),
+        "sortableUniqueId": text(f"{nth:030d}"),
+        "createdAt": text("2026-01-01T00:00:00Z"),
+    }
+    world.tables.execute(Put(table="tags", item=item))
+
+
+def test_a_tag_that_only_the_original_library_has_written_is_listed_though_nothing_counts_it() -> None:
+    world = World()
+    fill(world, 2)
+    for nth in range(3):
+        foreign_entry(world, "theirs:1", nth)
+
+    assert TagCount(tag="theirs:1", events=0) in listings(world).all_tags()
+    assert listings(world).tags("theirs") == [TagCount(tag="theirs:1", events=0)]
+    assert [entry.index for entry in listings(world).entries("theirs:1")] == [None] * 3
+
+
+def test_tenants_in_one_table_list_their_own_tags_only() -> None:
+    world = World(keys=Keys(service="north"))
+    world.store().append([event("A", "t:1")])
+    other = World(keys=Keys(service="south"), tables=world.tables)
+    other.store().append([event("A", "t:1"), event("A", "t:2")])
+    plain = World(tables=world.tables)
+
+    for each, expected in ((world, ["t:1"]), (other, ["t:1", "t:2"]), (plain, [])):
+        assert [count.tag for count in TagListings(store=each.store()).all_tags()] == expected
+        assert [count.tag for count in TagListings(store=each.store()).tags("t")] == expected
+
+
+def test_an_entry_missing_between_others_is_corruption_never_a_shorter_list() -> None:
+    world = World()
+    fill(world, 5)
+    (gone,) = [
+        item
+        for item in world.tables.items("tags")
+        if item.get("tagIndex") == number(2) and item["pk"] == text("TAG#t:1")
+    ]
+    world.tables.execute(Delete(table="tags", key={"pk": gone["pk"], "sk": gone["sk"]}))
+
+    with pytest.raises(CorruptData, match="t:1"):
+        list(listings(world).entries("t:1"))
+
+
+def test_events_fetched_several_batches_at_a_time_come_in_order_all_the_same() -> None:
+    world = World()
+    fill(world, 750)
+    eager = TagListings(store=replace(world.store(), reads_at_once=3))
+
+    assert [int(event.data) for event in eager.tagged("t:1")] == list(range(750))
+    assert [int(event.data) for event in islice(eager.tagged("t:1"), 3)] == [0, 1, 2]
+
+
+def test_reading_tells_how_far_it_is() -> None:
+    world = World()
+    ids = fill(world, 1_100)
+    all_told: list[int] = []
+    tag_told: list[int] = []
+
+    list(listings(world).all_events(told=all_told.append))
+    list(listings(world).tagged("t:1", since=ids[849], told=tag_told.append))
+
+    assert all_told == [500, 1000, 1100]
+    assert tag_told == [100, 200, 250]
 
 
 def test_counting_tells_how_far_it_is() -> None:

@@ -77,6 +77,8 @@ def check_tag(tag: str, field: str = "tags") -> str:
         raise InvalidInput(field, "a tag must not be empty")
     if tag.startswith("$"):
         raise InvalidInput(field, "tags that begin with $ are reserved for the system")
+    if tag.startswith(":"):
+        raise InvalidInput(field, "a tag must not begin with :, which ends its group")
     if not tag.isprintable() or len(tag.encode("utf-8", "surrogatepass")) > MAX_TAG_BYTES:
         raise InvalidInput(field, f"a tag is at most {MAX_TAG_BYTES} bytes of printable text")
     return tag

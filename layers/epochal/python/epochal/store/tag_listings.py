@@ -1,33 +1,57 @@
-"""The reading half of the original event-store API over tagged events: everything, by tag, by group, and
-counts.
+"""The reading half of the original event-store API over tagged events: everything, by tag, by group, and counts.
+
+    in order of time    through the index of all events, which lags by moments
+    by tag              from base tables: strongly consistent, unless the store was opened for cheaper reads
+    tags of a group     through the index by group, which lags; it is asked only for tags not seen yet, so that a tag
+                        with a million entries costs no more than one request
+    tags of all groups  by a scan of the tags table: no index lists groups
+
+Counts of tags are their heads' (0 where only the original library has written, which keeps none).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import islice
+from typing import Final
 
-from epochal.errors import InvalidInput
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import read_event
-from epochal.layout.dcb.listing import TagEntry, entries_page, events_page, group_page, read_entry
-from epochal.layout.dcb.reading import read_events, read_heads
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag
+from epochal.layout.dcb.listing import (
+    TagCount,
+    TagEntry,
+    entries_page,
+    events_page,
+    group_page,
+    read_entry,
+    read_tag,
+    tags_page,
+)
+from epochal.layout.dcb.reading import read_heads
+from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
 from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Items, Query, Steps
+from epochal.plan.ops import Items, Query, Scan
 from epochal.plan.values import Key
-from epochal.store.tagged import TaggedEvents
+from epochal.store.ahead import ahead
+from epochal.store.tagged import TaggedEvents, one
 
-PAGE = 500
+PAGE: Final = 500
+"""Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
+
+Told = Callable[[int], None]
+"""Hears how much has been read so far, page by page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagCount:
-    """A tag and how many events it has."""
+class GroupCount:
+    """A group and how many tags it has."""
 
-    tag: str
-    events: int
+    group: str
+    tags: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,85 +61,173 @@ class TagListings:
     store: TaggedEvents
 
     def all_events(
-        self, *, since: SortableId | None = None, max_count: int | None = None
+        self,
+        *,
+        since: SortableId | None = None,
+        max_count: int | None = None,
+        told: Told | None = None,
+        page: int = PAGE,
     ) -> Iterator[RecordedTaggedEvent]:
-        """Every event after `since` in order of sortable ids, at most `max_count`; through an index that
-        lags.
-        """
+        """Every event after `since` in order of sortable ids, at most `max_count`; through an index that lags."""
         if max_count is not None and max_count < 1:
             raise InvalidInput("max_count", "must be at least 1")
-        size = PAGE if max_count is None else min(PAGE, max_count)
-        partitions = self.store.site.keys.every_partition()
+        size = min(PAGE, page, max_count or page)
+        progress = _Progress(told)
         found = merge(
-            *(self._events(name, since, size) for name in partitions),
+            *(self._events(name, since, size, progress) for name in self.store.site.keys.every_partition()),
             key=lambda event: (event.sortable_id, event.id),
         )
         return islice(found, max_count)
 
-    def tagged(self, tag: str, *, since: SortableId | None = None) -> Iterator[RecordedTaggedEvent]:
+    def tagged(
+        self, tag: str, *, since: SortableId | None = None, told: Told | None = None, page: int = PAGE
+    ) -> Iterator[RecordedTaggedEvent]:
         """A tag's events after `since`, in order; those that have expired are missing."""
-        entries = self.entries(tag, since=since)
-        while batch := list(islice(entries, BATCH_KEYS)):
-            ids = [entry.event_id for entry in batch]
-            events = self.store.driver.run(read_events(self.store.site, ids))
-            yield from (events[event_id] for event_id in ids if event_id in events)
+        progress = _Progress(told)
+        for events in ahead(self._hydrated, self._batches(tag, since, page), self.store.reads_at_once):
+            progress.add(len(events))
+            yield from events
 
-    def entries(self, tag: str, *, since: SortableId | None = None) -> Iterator[TagEntry]:
-        """A tag's entries after `since`, in order."""
-        site = self.store.site
+    def entries(self, tag: str, *, since: SortableId | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+        """A tag's entries after `since`, in order.
+
+        Raises:
+            CorruptData: one is missing between two others.
+        """
         check_tag(tag, "tag")
-        for page in self._pages(lambda after: entries_page(site, tag, since, after)):
-            yield from map(read_entry, page.items)
+        ask = partial(entries_page, self.store.site, tag, since, limit=min(page, PAGE))
+        after: Key | None = None
+        before: int | None = None
+        while True:
+            reply = self._run(ask(after=after, consistent=self.store.consistent))
+            if _has_hole(before, reply) and not self.store.consistent:
+                reply = self._run(ask(after=after))
+            if _has_hole(before, reply):
+                raise CorruptData(f"tag {tag!r}: an entry is missing between others")
+            found = [read_entry(item) for item in reply.items]
+            yield from found
+            after, before = reply.last, found[-1].index if found else before
+            if after is None:
+                return
 
     def latest(self, tag: str) -> TagEntry | None:
         """A tag's newest entry; None where it has none."""
         check_tag(tag, "tag")
-        query = entries_page(self.store.site, tag, None, None, newest_first=True)
-        found = self.store.driver.run(_one(query)).items
+        newest = entries_page(
+            self.store.site,
+            tag,
+            None,
+            None,
+            limit=1,
+            newest_first=True,
+            consistent=self.store.consistent,
+        )
+        found = self._run(newest).items
         return read_entry(found[0]) if found else None
 
     def exists(self, tag: str) -> bool:
         """Whether a tag has any event."""
         return self.latest(tag) is not None
 
-    def count(self, *, since: SortableId | None = None, told: Callable[[int], None] | None = None) -> int:
-        """How many events there are after `since`; `told` hears the count so far, page by page."""
-        total = 0
+    def count(self, *, since: SortableId | None = None, told: Told | None = None) -> int:
+        """How many events there are after `since`, as far as the index of all events knows."""
+        progress = _Progress(told)
         for name in self.store.site.keys.every_partition():
-            for page in self._partition(name, since, PAGE):
-                total += len(page.items)
-                if told is not None:
-                    told(total)
-        return total
+            for page in self._pages(self._partition(name, since, PAGE)):
+                progress.add(len(page.items))
+        return progress.total
 
     def tags(self, group: str) -> list[TagCount]:
-        """Every tag of a group, with its count as its head has it."""
-        site = self.store.site
-        names = dict.fromkeys(
-            item["tagString"]["S"]
-            for page in self._pages(lambda after: group_page(site, group, after))
-            for item in page.items
-        )
-        heads = self.store.driver.run(read_heads(site, list(names)))
-        return [TagCount(tag=tag, events=heads[tag].count) for tag in names]
+        """Every tag of a group, in order, with its number of events."""
+        return self.counted(list(self.tag_names(group)))
 
-    def _events(self, name: str, since: SortableId | None, size: int) -> Iterator[RecordedTaggedEvent]:
-        for page in self._partition(name, since, size):
+    def tag_names(self, group: str, beyond: str | None = None, *, page: int = PAGE) -> Iterator[str]:
+        """The tags of a group that follow `beyond`, in order."""
+        _check_group(group)
+        while True:
+            reply = self._run(group_page(self.store.site, group, beyond, min(page, PAGE)))
+            yield from dict.fromkeys(item["tagString"]["S"] for item in reply.items)
+            if reply.last is None:
+                return
+            # What is left of the last tag's entries is passed by: the next page begins with another tag.
+            beyond = reply.items[-1]["tagString"]["S"]
+
+    def counted(self, tags: list[str]) -> list[TagCount]:
+        """Tags with their numbers of events."""
+        heads = self.store.driver.run(read_heads(self.store.site, tags))
+        return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
+
+    def all_tags(self, *, told: Told | None = None) -> list[TagCount]:
+        """Every tag, in order, with its number of events. Reads through the whole tags table."""
+        counts: Counter[str] = Counter()
+        progress = _Progress(told)
+        for page in self._pages(lambda after: tags_page(self.store.site, after)):
+            found = [count for item in page.items if (count := read_tag(self.store.site, item)) is not None]
+            for each in found:
+                counts[each.tag] += each.events
+            progress.add(len(found))
+        return [TagCount(tag=tag, events=counts[tag]) for tag in sorted(counts)]
+
+    def groups(self) -> list[GroupCount]:
+        """Every group, in order, with its number of tags. Reads through the whole tags table."""
+        counts = Counter(group_of(count.tag) for count in self.all_tags())
+        return [GroupCount(group=group, tags=counts[group]) for group in sorted(counts)]
+
+    def _batches(self, tag: str, since: SortableId | None, page: int) -> Iterator[list[str]]:
+        entries = self.entries(tag, since=since, page=page)
+        while batch := [entry.event_id for entry in islice(entries, min(page, BATCH_KEYS))]:
+            yield batch
+
+    def _hydrated(self, ids: list[str]) -> list[RecordedTaggedEvent]:
+        """Events in the order of their ids."""
+        found = self.store.events(ids)
+        return [found[event_id] for event_id in ids if event_id in found]
+
+    def _events(
+        self, name: str, since: SortableId | None, size: int, progress: _Progress
+    ) -> Iterator[RecordedTaggedEvent]:
+        for page in self._pages(self._partition(name, since, size)):
+            progress.add(len(page.items))
             yield from map(read_event, page.items)
 
-    def _partition(self, name: str, since: SortableId | None, size: int) -> Iterator[Items]:
-        return self._pages(lambda after: events_page(self.store.site, name, since, after, size))
+    def _partition(self, name: str, since: SortableId | None, size: int) -> Callable[[Key | None], Query]:
+        return lambda after: events_page(self.store.site, name, since, after, size)
 
-    def _pages(self, query: Callable[[Key | None], Query]) -> Iterator[Items]:
+    def _pages(self, ask: Callable[[Key | None], Query | Scan]) -> Iterator[Items]:
         after: Key | None = None
         while True:
-            page = self.store.driver.run(_one(query(after)))
+            page = self._run(ask(after))
             yield page
             if page.last is None:
                 return
             after = page.last
 
+    def _run(self, op: Query | Scan) -> Items:
+        return self.store.driver.run(one(op))
 
-def _one(query: Query) -> Steps[Items]:
-    reply: Items = yield query
-    return reply
+
+class _Progress:
+    """Adds up, and tells."""
+
+    def __init__(self, told: Told | None) -> None:
+        self.total = 0
+        self._told = told
+
+    def add(self, count: int) -> None:
+        self.total += count
+        if self._told is not None:
+            self._told(self.total)
+
+
+def _has_hole(before: int | None, page: Items) -> bool:
+    """Whether an entry is missing after the one of index `before`. Those of the original library have no index."""
+    indices = [index for item in page.items if (index := read_entry(item).index) is not None]
+    if before is not None:
+        indices = [before, *indices]
+    return bool(indices) and indices[-1] - indices[0] != len(indices) - 1
+
+
+def _check_group(group: str) -> None:
+    check_tag(group, "group")
+    if ":" in group:
+        raise InvalidInput("group", "ends before the first : of its tags")

@@ -77,8 +77,12 @@ class Keys:
         return self._prefixed(f"PROJECTOR#{name}")
 
     def group(self, tag: str) -> str:
-        """What tags are listed by."""
-        return f"{self.service}|{group_of(tag)}" if self.service else group_of(tag)
+        """What a tag is listed by."""
+        return self.in_group(group_of(tag))
+
+    def in_group(self, group: str) -> str:
+        """What the tags of a group are listed by."""
+        return f"{self.service}|{group}" if self.service else group
 
     def _prefixed(self, name: str) -> str:
         return f"SERVICE#{self.service}#{name}" if self.service else name

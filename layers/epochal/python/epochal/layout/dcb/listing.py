@@ -6,12 +6,15 @@ up to some moment in the past. Entries of a tag come from the base table, strong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.layout.dcb.items import is_head, read_head
 from epochal.layout.dcb.reading import Site
-from epochal.model.dcb import SortableId
-from epochal.plan.ops import Query
+from epochal.model.dcb import UNTAGGED, SortableId, is_reserved
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, read_number, text
 
 _FIRST: Final = "0"
@@ -30,6 +33,14 @@ class TagEntry:
     created_at: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagCount:
+    """A tag and how many events it has, as its head counts them."""
+
+    tag: str
+    events: int
+
+
 def events_page(site: Site, partition: str, since: SortableId | None, after: Key | None, limit: int) -> Query:
     """A page of one partition of the index of all events, after `since`."""
     lowest = _FIRST if since is None else f"{int(since) + 1:030d}"
@@ -44,27 +55,68 @@ def events_page(site: Site, partition: str, since: SortableId | None, after: Key
     )
 
 
+def events_by_id(site: Site, ids: Sequence[str], *, consistent: bool = True) -> BatchGet:
+    """At most 100 events; those that have expired, or never were, are missing from the answer."""
+    return BatchGet(table=site.events, keys=tuple(map(site.keys.event, ids)), consistent=consistent)
+
+
 def entries_page(
-    site: Site, tag: str, since: SortableId | None, after: Key | None, *, newest_first: bool = False
+    site: Site,
+    tag: str,
+    since: SortableId | None,
+    after: Key | None,
+    *,
+    limit: int,
+    newest_first: bool = False,
+    consistent: bool = True,
 ) -> Query:
-    """A page of a tag's entries after `since`; newest first it is the latest alone."""
+    """A page of a tag's entries after `since`."""
     lowest = _FIRST if since is None else f"{since}#~"
     return Query(
         table=site.tags,
         partition=("pk", text(site.keys.tag(tag))),
         sort=("sk", text(lowest), text(_LAST)),
+        consistent=consistent,
         forward=not newest_first,
-        limit=1 if newest_first else None,
+        limit=limit,
         after=after,
     )
 
 
-def group_page(site: Site, group: str, after: Key | None) -> Query:
-    """A page of the entries of a group's tags, tag by tag."""
-    name = f"{site.keys.service}|{group}" if site.keys.service else group
+def group_page(site: Site, group: str, beyond: str | None, limit: int) -> Query:
+    """A page of the entries of a group's tags, tag by tag; only of the tags that follow `beyond`.
+
+    Tags have no character as low as the one after `beyond`, and a tag of the group none as high as `;` where the
+    others have `:`.
+    """
+    lowest = group if beyond is None else f"{beyond}\0"
     return Query(
-        table=site.tags, index="GSI1", partition=("tagGroup", text(name)), consistent=False, after=after
+        table=site.tags,
+        index="GSI1",
+        partition=("tagGroup", text(site.keys.in_group(group))),
+        sort=("tagString", text(lowest), text(f"{group};")),
+        consistent=False,
+        limit=limit,
     )
+
+
+def tags_page(site: Site, after: Key | None) -> Scan:
+    """A page of what tells which tags there are: heads, and the entries of the original library, which has none.
+
+    Heads say what a listing wants to know and are few beside the entries, yet only a scan finds them all: it reads
+    the entries too, and leaves them out.
+    """
+    return Scan(table=site.tags, where=Absent("tagIndex"), consistent=False, after=after)
+
+
+def read_tag(site: Site, item: Item) -> TagCount | None:
+    """A tag and its number of events, of an item of `tags_page`; None where it is reserved, or another tenant's."""
+    before = site.keys.tag(UNTAGGED)
+    partition = item["pk"]["S"]
+    tag = partition.removeprefix(before)
+    if not partition.startswith(before) or is_reserved(tag):
+        return None
+    return TagCount(tag=tag, events=read_head(item).reached.count if is_head(item) else 0)
 
 
 def read_entry(item: Item) -> TagEntry:

@@ -1,0 +1,65 @@
+"""Listings of tagged events, judged by AWS's own DynamoDB: its order of keys, its indexes, its scans."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.dynamo.stores import Place, open_tagged_events
+from epochal.layout.dcb.listing import TagCount
+from epochal.layout.tables import EVENTS, TAGS
+from epochal.model.dcb import TaggedEvent
+from epochal.store.tag_listings import TagListings
+from epochal.store.tag_pages import TagPages
+from tests.support.tables import Tables
+
+NAMES = ["u", "u:", "u: a", "u:1", "u:10", "u:2", "u:~", "u:é", "u:世", "u:🜁"]
+"""Tags of one group in the order of their bytes, and ten entries of each."""
+
+OTHERS = ["t:1", "u;", "user:1"]
+
+
+@pytest.fixture
+def listings(ddbl_tables: Tables) -> TagListings:
+    place = Place(endpoint=ddbl_tables.endpoint.url)
+    store = open_tagged_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
+    for _ in range(5):
+        store.append([TaggedEvent(type="A", data="{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
+    return TagListings(store=store)
+
+
+def test_a_group_is_listed_in_order_and_without_its_neighbours(listings: TagListings) -> None:
+    assert listings.tags("u") == [TagCount(tag=tag, events=10) for tag in NAMES]
+    assert list(listings.tag_names("u", page=3)) == NAMES
+
+
+def test_pages_of_a_group_join(listings: TagListings) -> None:
+    found, after = [], None
+    while True:
+        page = TagPages(listings=listings).tags("u", after=after, limit=3)
+        found += [count.tag for count in page.tags]
+        after = page.next
+        if after is None:
+            break
+
+    assert found == NAMES
+
+
+@pytest.mark.parametrize("limit", [1, 5, 100])
+def test_pages_of_all_tags_join(listings: TagListings, limit: int) -> None:
+    found, after = [], None
+    while True:
+        page = TagPages(listings=listings).tags(after=after, limit=limit)
+        found += page.tags
+        after = page.next
+        if after is None:
+            break
+
+    assert sorted(found, key=lambda count: count.tag) == listings.all_tags()
+    assert [count.tag for count in listings.all_tags()] == sorted([*NAMES, *OTHERS])
+    assert {count.events for count in found} == {10}
+    assert [(group.group, group.tags) for group in listings.groups()] == [
+        ("t", 1),
+        ("u", len(NAMES)),
+        ("u;", 1),
+        ("user", 1),
+    ]
