@@ -1,0 +1,153 @@
+"""Handling one stream's events: as many at once as asked for, one by one after a failure, and no more when it is no
+use.
+
+A failure is the handler's own exception. It is tried again with growing pauses; then the stream is given up, and
+what that means is not decided here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from epochal.errors import CorruptData, MissingBody
+from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.results import FeedEvent
+from epochal.feed.turns import Task
+from epochal.store.driver import Patience
+
+PAUSES: Final = Patience(first=0.2, longest=5.0)
+"""Before a failed call is repeated: a hiccup is waited out, an outage is not."""
+
+STREAK: Final = 3
+"""Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
+what handlers depend on parks a few streams a run, and not all there are."""
+
+Hydrate = Callable[[int, str, int, int | None], Iterator[FeedEvent]]
+"""Reads the events of a stream of a partition, from an index up to and without another, or to the end, as they are
+consumed. What is gone comes as a marker: no index is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A stream was given up at an event."""
+
+    stream: str
+    index: int
+    cause: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a task has come: `next` is the first index that is not handled."""
+
+    next: int
+    failure: Failure | None = None
+
+
+class Streak:
+    """Counts streams given up in a row; safe under threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._length = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether it is no use to go on."""
+        return self._length >= STREAK
+
+    def note(self, *, failed: bool) -> None:
+        """Take in how a stream ended."""
+        with self._lock:
+            self._length = self._length + 1 if failed else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Handles tasks of one partition.
+
+    Attributes:
+        ends: clock reading after which no further call is made.
+    """
+
+    reaction: Reaction
+    partition: int
+    hydrate: Hydrate
+    clock: Callable[[], float]
+    sleep: Callable[[float], Any]
+    luck: Callable[[], float]
+    ends: float
+    streak: Streak = field(default_factory=Streak)
+
+    def handle(self, task: Task) -> Progress:
+        """Handle a task's events until they end, fail for good, or time is over."""
+        if self._out_of_time():
+            return Progress(next=task.first)
+        progress = self._handle(task)
+        if progress.failure is not None or progress.next > task.first:
+            self.streak.note(failed=progress.failure is not None)
+        return progress
+
+    def _handle(self, task: Task) -> Progress:
+        reached = task.first
+        events = self.hydrate(self.partition, task.stream, task.first, task.end)
+        try:
+            while batch := tuple(islice(events, self.reaction.max_events)):
+                progress = self._deliver(task.stream, batch)
+                reached = progress.next
+                if reached <= batch[-1].index or self._out_of_time():
+                    return progress
+        except (CorruptData, MissingBody) as cause:
+            # Events that cannot be read are as bad as events that cannot be handled.
+            return Progress(next=reached, failure=_failure(task.stream, reached, cause, 1))
+        return Progress(next=reached if task.end is None else task.end)
+
+    def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> Progress:
+        """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""
+        end = Progress(next=batch[-1].index + 1)
+        events = tuple(filter(self.reaction.wants_event, batch))
+        cause = self._call(stream, events, 1) if events else None
+        if cause is None:
+            return end
+        for event in events:
+            stuck = self._insist(stream, event, cause if len(events) == 1 else None)
+            if stuck is not None:
+                return stuck
+        return end
+
+    def _insist(self, stream: str, event: FeedEvent, cause: Exception | None) -> Progress | None:
+        """Deliver one event until it is handled (None), or as often as is allowed. `cause`: it has failed once."""
+        for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
+            if cause is not None:
+                self.sleep(PAUSES.wait(attempt - 1, self.luck()))
+            if self._out_of_time():
+                return Progress(next=event.index)
+            cause = self._call(stream, (event,), attempt)
+            if cause is None:
+                return None
+        assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
+        return Progress(
+            next=event.index, failure=_failure(stream, event.index, cause, self.reaction.attempts)
+        )
+
+    def _call(self, stream: str, events: tuple[FeedEvent, ...], attempt: int) -> Exception | None:
+        delivery = Delivery(
+            group=self.reaction.name, partition=self.partition, stream=stream, events=events, attempt=attempt
+        )
+        try:
+            self.reaction.handler(delivery)
+        except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
+            return cause
+        return None
+
+    def _out_of_time(self) -> bool:
+        return self.streak.over or self.clock() >= self.ends
+
+
+def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failure:
+    return Failure(stream=stream, index=index, cause=f"{type(cause).__name__}: {cause}", attempts=attempts)

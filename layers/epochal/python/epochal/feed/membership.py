@@ -1,0 +1,88 @@
+"""A process as a member of a consumer group: it reads and replaces the group's state, and knows where a new group
+begins.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from epochal.errors import InvalidInput
+from epochal.feed.handling import Failure
+from epochal.feed.reactions import Reaction
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.groups import GroupState, Held, Overtaken, group_stream, load, save
+from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
+from epochal.index.series import Ids
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.store.driver import Driver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the processes that run a reaction.
+
+    Attributes:
+        driver: runs requests on the index table.
+        table: the index table.
+        reader: of the feed.
+        now: nanoseconds since 1970.
+        fresh: random bytes.
+    """
+
+    reaction: Reaction
+    driver: Driver
+    table: str
+    reader: FeedReader
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def load(self, partition: int) -> Held:
+        """The group's state in a partition."""
+        return self.driver.run(load(self.table, group_stream(partition, self.reaction.name)))
+
+    def save(self, held: Held, state: GroupState) -> Held | Overtaken:
+        """Replace a state, if it is still the one that is held."""
+        return self.driver.run(save(self.table, held, state, self._ids()))
+
+    def start(self, partition: int) -> Checkpoint:
+        """Where a group that is new begins.
+
+        Raises:
+            InvalidInput: it begins at the tail, and the partition is not on record.
+        """
+        start = self.reaction.start
+        if isinstance(start, Mapping):
+            return start.get(partition, BEGINNING)
+        if start == "beginning":
+            return BEGINNING
+        tails = {each.partition: each.tail for each in self.reader.partitions()}
+        if partition not in tails:
+            raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
+        return tails[partition]
+
+    def keep(self, partition: int, failure: Failure) -> None:
+        """Put on record why a stream is parked."""
+        cause = Cause(
+            stream=failure.stream,
+            index=failure.index,
+            text=failure.cause,
+            attempts=failure.attempts,
+            timestamp=self._ids().timestamp,
+        )
+        self.driver.run(keep_cause(self.table, partition, self.reaction.name, cause))
+
+    def causes(self, partition: int, state: GroupState) -> dict[str, Cause]:
+        """What is on record about the streams that are parked."""
+        return self.driver.run(read_causes(self.table, partition, self.reaction.name, state.parked))
+
+    def forget(self, partition: int, stream: str) -> None:
+        """Forget why a stream was parked."""
+        self.driver.run(forget_cause(self.table, partition, self.reaction.name, stream))
+
+    def _ids(self) -> Ids:
+        timestamp = format_ticks(from_unix_nanoseconds(self.now()))
+        return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)

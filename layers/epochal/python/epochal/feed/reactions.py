@@ -1,0 +1,162 @@
+"""Reactions: functions that are called with every event of the categories they name, in order within a stream,
+at least once.
+
+    @reaction(name="departures-board", categories=["Flight"])
+    def board(delivery: Delivery) -> None:
+        for event in delivery.events:
+            ...
+
+A handler that returns has handled all of its delivery. One that raises is called again with the same events one
+by one, and after `attempts` tries its stream is parked: the others go on. Deliveries of different streams come at
+the same time, those of one stream never do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from epochal.errors import InvalidInput
+from epochal.feed.results import FeedEvent
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.names import BASES
+from epochal.model.names import category_of
+from epochal.model.spans import Span
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
+
+Start = Literal["beginning", "tail"] | Mapping[int, Checkpoint]
+"""Where a new group begins: at the first event ever, after the last one, or at a checkpoint in each partition that
+it names and at the beginning of the others."""
+
+OnFailure = Literal["park", "block"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What a handler is called with.
+
+    Attributes:
+        group: the reaction's name.
+        partition: of the feed, from which the events come.
+        stream: the events' stream: its name, an aggregate's id, or a tag.
+        events: at least one, in order.
+        attempt: 1, and more where this call repeats one that failed. A delivery that comes again because a
+            process died, or lost a race, has attempt 1: use the keys.
+    """
+
+    group: str
+    partition: int
+    stream: str
+    events: tuple[FeedEvent, ...]
+    attempt: int = 1
+
+    @property
+    def category(self) -> str:
+        """What precedes the first `-` of the stream's name."""
+        return category_of(self.stream)
+
+    def key(self, event: FeedEvent) -> str:
+        """An idempotency key: the same whenever this group is given this event, and given for no other."""
+        return f"{self.group}/{self.partition}/{self.stream}@{event.index}"
+
+
+Handler = Callable[[Delivery], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """A handler, and what it is to be called with. Calling it calls the handler, as tests do.
+
+    Attributes:
+        name: of the consumer group whose checkpoints these are; another name begins anew.
+        categories: of streams, types of aggregates and groups of tags; None for all.
+        types: of events; None for all.
+        sources: layouts to be fed from.
+        start: where a group that has no checkpoint begins.
+        max_events: of one delivery.
+        parallel: streams handled at the same time.
+        attempts: calls before a stream is given up.
+        on_failure: park the stream, or let it block its partition until it is handled.
+        once: deliver an event with several tags through its first tag alone, instead of once for each.
+    """
+
+    name: str
+    handler: Handler
+    categories: frozenset[str] | None = None
+    types: frozenset[str] | None = None
+    sources: frozenset[str] = frozenset(BASES)
+    start: Start = "beginning"
+    max_events: int = 100
+    parallel: int = 8
+    attempts: int = 5
+    on_failure: OnFailure = "park"
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be kept."""
+        if not NAME.fullmatch(self.name):
+            raise InvalidInput(
+                "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
+            )
+        for field_, least in (("max_events", 1), ("parallel", 1), ("attempts", 1)):
+            if getattr(self, field_) < least:
+                raise InvalidInput(field_, f"must be at least {least}")
+        if strangers := self.sources.difference(BASES):
+            raise InvalidInput("sources", f"must be among {', '.join(BASES)}, not {min(strangers)!r}")
+        if isinstance(self.start, str) and self.start not in ("beginning", "tail"):
+            raise InvalidInput("start", "must be beginning, tail, or checkpoints by partition")
+
+    def __call__(self, delivery: Delivery) -> object:
+        """Handle one delivery."""
+        return self.handler(delivery)
+
+    def wants(self, span: Span) -> bool:
+        """Whether any event of a span is to be delivered."""
+        in_category = self.categories is None or category_of(span.stream) in self.categories
+        return in_category and (self.types is None or not self.types.isdisjoint(span.types))
+
+    def wants_event(self, event: FeedEvent) -> bool:
+        """Whether an event of a span that is wanted is itself."""
+        return self.types is None or event.type in self.types
+
+
+def reaction(
+    *,
+    name: str,
+    categories: Collection[str] | None = None,
+    types: Collection[str] | None = None,
+    sources: Collection[str] = tuple(BASES),
+    start: Start = "beginning",
+    max_events: int = 100,
+    parallel: int = 8,
+    attempts: int = 5,
+    on_failure: OnFailure = "park",
+    once: bool = False,
+) -> Callable[[Handler], Reaction]:
+    """Make a reaction of a function; the arguments are the attributes of `Reaction`.
+
+    Raises:
+        InvalidInput: an argument that could not be kept.
+    """
+    return lambda handler: Reaction(
+        name=name,
+        handler=handler,
+        categories=_set(categories),
+        types=_set(types),
+        sources=frozenset(sources),
+        start=start,
+        max_events=max_events,
+        parallel=parallel,
+        attempts=attempts,
+        on_failure=on_failure,
+        once=once,
+    )
+
+
+def _set(names: Collection[str] | None) -> frozenset[str] | None:
+    if isinstance(names, str):
+        raise InvalidInput("categories", "must be a list of names, not one")
+    return None if names is None else frozenset(names)

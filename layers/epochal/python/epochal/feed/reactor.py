@@ -1,0 +1,77 @@
+"""Running a reaction: over a partition for as long as there is time, and over what it has parked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from epochal.feed.handling import Failure, Hydrate
+from epochal.feed.membership import Member
+from epochal.feed.running import Run
+from epochal.index.checkpoints import Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run came to.
+
+    Attributes:
+        checkpoint: the group's, afterwards.
+        at_tail: everything that the index held then is handled or parked.
+        moved: this run has got the group further.
+        events: handled by this run.
+        parked: streams that this run gave up.
+        blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
+            that failed one after the other.
+    """
+
+    checkpoint: Checkpoint
+    at_tail: bool
+    moved: bool = False
+    events: int = 0
+    parked: tuple[Failure, ...] = ()
+    blocked: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reactor:
+    """Runs one reaction.
+
+    Attributes:
+        hydrate: reads events.
+        executor: makes the threads in which so many streams are handled side by side.
+    """
+
+    member: Member
+    hydrate: Hydrate
+    executor: Callable[[int], Executor] = ThreadPoolExecutor
+
+    def run(self, partition: int, *, seconds: float, careful: bool = False) -> Ran:
+        """Handle what there is, to the tail, or for about `seconds`.
+
+        Args:
+            careful: processes have died; find out over what.
+
+        Raises:
+            Unavailable: the store kept failing; what is handled and not saved comes again.
+        """
+        run = Run(
+            member=self.member,
+            hydrate=self.hydrate,
+            partition=partition,
+            ends=self.member.driver.clock() + seconds,
+            careful=careful,
+            executor=self.executor,
+        )
+        run.begin()
+        while not (run.over or run.at_tail):
+            run.turn()
+        return Ran(
+            checkpoint=run.checkpoint,
+            at_tail=run.at_tail,
+            moved=run.moved,
+            events=run.events,
+            parked=tuple(run.parked),
+            blocked=run.blocked,
+        )

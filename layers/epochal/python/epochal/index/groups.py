@@ -1,0 +1,127 @@
+"""What a consumer group has handled of one partition, in one item under one etag (FORMATS §4).
+
+    checkpoint   everything before it is handled, but for what is parked
+    parked       streams set aside after failures: the first index of each that is not handled
+    ahead        streams handled further than the checkpoint tells: the next index of each
+    trying       streams whose events a process is about to handle, one by one, and how often that has begun
+
+Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
+(DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
+is written only after processes have died, to find out over what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from epochal.codec.bodies import decode, encode
+from epochal.errors import CorruptData
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.names import BASE_DISTANCE, BASES
+from epochal.index.series import Ids
+from epochal.layout.tips.append import append_on, read
+from epochal.layout.tips.batch import Rejected, Written, batch_of
+from epochal.layout.tips.calving import ByCost
+from epochal.layout.tips.items import StoredUnfold, Tip, read_unfold
+from epochal.model.names import StreamName
+from epochal.model.versions import Token
+from epochal.plan.ops import Steps
+
+READ_UP_TO: Final = "ReadUpTo"
+
+MAX_PARKED: Final = 1_000
+"""Streams a group may park in one partition; then it blocks (DESIGN §5.11). So many failing at once are one
+failure, not so many."""
+
+MAX_AHEAD: Final = 2_000
+"""Streams remembered as ahead: about 100 KB before compression, written only where a page takes long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupState:
+    """How far a group has got in one partition. The maps go from stream to index, or to times tried."""
+
+    checkpoint: Checkpoint = BEGINNING
+    parked: Mapping[str, int] = field(default_factory=dict)
+    ahead: Mapping[str, int] = field(default_factory=dict)
+    trying: Mapping[str, int] = field(default_factory=dict)
+
+    def next_of(self, stream: str) -> int:
+        """Events of the stream below this index are not to be handled again, as far as the state tells."""
+        return self.ahead.get(stream, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A group's state as it was read or written last.
+
+    Attributes:
+        state: None where the group has never been here.
+        known: the item to be changed: a write is refused if it has changed meanwhile.
+    """
+
+    stream: StreamName
+    state: GroupState | None
+    known: Tip | Token | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overtaken:
+    """Not written: another process of the group was here. `held` is what it left."""
+
+    held: Held
+
+
+def group_stream(partition: int, group: str) -> StreamName:
+    """The stream, of unfolds alone, that holds a group's state in a partition."""
+    (source,) = (name for name, base in BASES.items() if base == partition // BASE_DISTANCE * BASE_DISTANCE)
+    return StreamName(f"$ReaderCheckpoint-{source}_{partition}_{group}")
+
+
+def load(table: str, stream: StreamName) -> Steps[Held]:
+    """The state, strongly consistent, in one request."""
+    return _held(stream, (yield from read(table, stream)))
+
+
+def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | Overtaken]:
+    """Replace the state that is held, unless it is no longer the one stored."""
+    unfold = StoredUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
+    batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
+    result = yield from append_on(table, batch, held.known, ByCost())
+    if isinstance(result, Written):
+        return Held(stream=held.stream, state=state, known=result.token)
+    tip = result.tip if isinstance(result, Rejected) else (yield from read(table, held.stream))
+    return Overtaken(held=_held(held.stream, tip))
+
+
+def _held(stream: StreamName, tip: Tip | None) -> Held:
+    for stored in () if tip is None else map(read_unfold, tip.unfolds):
+        if stored.type == READ_UP_TO:
+            return Held(stream=stream, state=_read(stream, stored), known=tip)
+    return Held(stream=stream, state=None, known=tip)
+
+
+def _written(state: GroupState) -> bytes:
+    """Empty maps are left out, and of what is ahead the oldest where there is too much of it."""
+    fields: dict[str, Any] = {"checkpoint": int(state.checkpoint)}
+    ahead = dict(list(state.ahead.items())[-MAX_AHEAD:])
+    for name, value in (("parked", state.parked), ("ahead", ahead), ("trying", state.trying)):
+        if value:
+            fields[name] = dict(value)
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _read(stream: str, stored: StoredUnfold) -> GroupState:
+    try:
+        fields = json.loads(decode(stored.data))  # type: ignore[arg-type]  # a claim check is corruption here
+        maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
+        return GroupState(checkpoint=Checkpoint(fields["checkpoint"]), **maps)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptData(f"{stream}: a group's state that cannot be read") from error
+
+
+def _counts(value: dict[str, Any]) -> dict[str, int]:
+    return {str(stream): int(count) for stream, count in value.items()}

@@ -1,0 +1,73 @@
+"""Why streams were parked: an item for each, beside the group's state and never part of it.
+
+That a stream is parked, and from which index on, stands in the state alone. This is for people: it is written before
+the stream is parked, and may be missing or left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.index.names import MAX_KEY_BYTES
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import BatchGet, Delete, Put, Steps
+from epochal.plan.values import Key, number, read_number, text
+
+MAX_CAUSE: Final = 800
+"""Characters of a cause that are kept: an item then costs one write unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why a stream was parked at an index, after how many attempts, and when."""
+
+    stream: str
+    index: int
+    text: str
+    attempts: int
+    timestamp: str
+
+
+def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[None]:
+    """Keep a cause, in place of an earlier one."""
+    key = _key(partition, group, cause.stream)
+    if len(key["p"]["S"].encode()) > MAX_KEY_BYTES:
+        return
+    item = {
+        **key,
+        "n": number(cause.index),
+        "a": number(cause.attempts),
+        "t": text(cause.timestamp),
+        "x": text(cause.text[:MAX_CAUSE] or "-"),
+    }
+    yield Put(table=table, item=item)
+
+
+def forget_cause(table: str, partition: int, group: str, stream: str) -> Steps[None]:
+    """Forget why a stream was parked."""
+    yield Delete(table=table, key=_key(partition, group, stream))
+
+
+def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) -> Steps[dict[str, Cause]]:
+    """The causes on record of streams that are parked."""
+    names = list(streams)
+    found: dict[str, Cause] = {}
+    for first in range(0, len(names), BATCH_KEYS):
+        batch = {_key(partition, group, name)["p"]["S"]: name for name in names[first : first + BATCH_KEYS]}
+        keys = tuple({"p": text(name), "i": number(0)} for name in batch)
+        for item in (yield BatchGet(table=table, keys=keys)).items:
+            stream = batch[item["p"]["S"]]
+            found[stream] = Cause(
+                stream=stream,
+                index=read_number(item, "n") or 0,
+                text=item["x"]["S"],
+                attempts=read_number(item, "a") or 0,
+                timestamp=item["t"]["S"],
+            )
+    return found
+
+
+def _key(partition: int, group: str, stream: str) -> Key:
+    return {"p": text(f"$Parked-{partition}_{group}_{stream}"), "i": number(0)}

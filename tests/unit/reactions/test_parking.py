@@ -1,0 +1,235 @@
+"""Streams that keep failing: parked, listed, replayed, given up; and never passed in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.feed.reactions import Delivery
+from epochal.feed.turns import Done, settled, turn_of
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import MAX_PARKED, GroupState
+from epochal.model.spans import Span
+from tests.unit.reactions.world import Told, World
+
+
+def bad(*streams: str) -> Told:
+    """A handler that fails on these streams."""
+    return Told(fails=lambda delivery: delivery.stream in streams)
+
+
+def parked_world() -> World:
+    """A-1 failed at index 1 and was parked; B-1 went on."""
+    world = World(
+        told=Told(fails=lambda call: any((call.stream, e.index) == ("A-1", 1) for e in call.events))
+    )
+    world.append("A-1", "x", "y", "z")
+    world.append("B-1")
+    world.reactor().run(0, seconds=600)
+    return world
+
+
+def test_a_stream_that_keeps_failing_is_parked_and_the_others_go_on() -> None:
+    world = parked_world()
+    assert world.told.handled == [("A-1", 0), ("B-1", 0)]
+    assert world.state() == GroupState(checkpoint=Checkpoint.of(0, 2), parked={"A-1": 1})
+
+
+def test_later_events_of_a_parked_stream_wait() -> None:
+    world = parked_world()
+    world.append("A-1")
+    ran = world.reactor().run(0, seconds=600)
+    assert world.told.of("A-1") == [0]
+    assert ran.checkpoint == Checkpoint.of(0, 3)
+
+
+def test_a_parked_stream_is_listed_with_its_cause() -> None:
+    (found,) = parked_world().parking().streams(0)
+    assert (found.partition, found.stream, found.index) == (0, "A-1", 1)
+    assert found.cause is not None
+    assert (found.cause.text, found.cause.attempts, found.cause.index) == ("ValueError: no", 5, 1)
+
+
+def test_replay_handles_what_waits_and_what_has_come_since() -> None:
+    world = parked_world()
+    world.append("A-1", "later")
+    world.reactor().run(0, seconds=600)
+    world.told.fails = lambda _: False
+    replayed = world.parking().replay(0, "A-1", seconds=600)
+    assert (replayed.next, replayed.unparked, replayed.failure) == (4, True, None)
+    assert world.told.of("A-1") == [0, 1, 2, 3]
+    assert world.parking().streams(0) == []
+    world.append("A-1", "last")
+    world.reactor().run(0, seconds=600)
+    assert world.told.of("A-1") == [0, 1, 2, 3, 4]
+    assert world.state() == GroupState(checkpoint=Checkpoint.of(0, 4))
+
+
+def test_replayed_events_that_the_feed_has_yet_to_pass_do_not_come_again() -> None:
+    world = parked_world()
+    world.append("A-1", "later")
+    world.told.fails = lambda _: False
+    world.parking().replay(0, "A-1", seconds=600)
+    world.reactor().run(0, seconds=600)
+    assert world.told.of("A-1") == [0, 1, 2, 3]
+
+
+def test_a_replay_that_fails_again_stays_parked_where_it_failed() -> None:
+    world = parked_world()
+    world.told.fails = lambda call: any(event.index == 2 for event in call.events)
+    replayed = world.parking().replay(0, "A-1", seconds=600)
+    assert (replayed.next, replayed.unparked) == (2, False)
+    assert replayed.failure is not None
+    assert world.state().parked == {"A-1": 2}
+    (found,) = world.parking().streams(0)
+    assert found.cause is not None
+    assert found.cause.index == 2
+
+
+def test_what_the_feed_passes_during_a_replay_is_replayed_too() -> None:
+    """Otherwise the checkpoint would pass it as parked, and the replay would unpark without it (DESIGN §5.11)."""
+    world = parked_world()
+    world.told.fails = lambda _: False
+    reactor = World(told=Told(), feeds=world.feeds, indexed=world.indexed)
+
+    def meanwhile(call: Delivery) -> None:
+        if call.events[-1].index == 2:
+            world.told.during = lambda _: None
+            reactor.append("A-1", "meanwhile")
+            reactor.reactor().run(0, seconds=600)
+
+    world.told.during = meanwhile
+    assert world.parking().replay(0, "A-1", seconds=600).unparked
+    assert world.told.of("A-1") == [0, 1, 2, 3]
+    assert reactor.told.of("A-1") == []
+    assert world.state().parked == {}
+
+
+def test_what_the_feed_passes_while_a_stream_is_given_up_is_given_up_or_handled_but_never_lost_silently() -> (
+    None
+):
+    world = parked_world()
+    reads = 0
+    parking = world.parking()
+    hydrate = world.hydrate
+
+    def slow(*where: object) -> object:
+        nonlocal reads
+        reads += 1
+        yield from hydrate(*where)  # type: ignore[arg-type]
+        if reads == 1:
+            world.append("A-1", "meanwhile")
+            world.reactor().run(0, seconds=600)
+
+    object.__setattr__(parking.reactor, "hydrate", slow)
+    replayed = parking.discard(0, "A-1")
+    assert reads == 2
+    assert (replayed.next, replayed.unparked) == (4, True)
+    world.append("A-1", "after")
+    world.told.fails = lambda _: False
+    world.reactor().run(0, seconds=600)
+    assert world.told.of("A-1") == [0, 4]
+
+
+def test_one_event_can_be_skipped() -> None:
+    world = parked_world()
+    assert world.parking().skip(0, "A-1") == 2
+    assert world.state().parked == {"A-1": 2}
+    world.told.fails = lambda _: False
+    world.parking().replay(0, "A-1", seconds=600)
+    assert world.told.of("A-1") == [0, 2]
+
+
+def test_a_replay_out_of_time_keeps_what_it_has_done() -> None:
+    world = parked_world()
+    world.told.fails = lambda _: False
+    clock = world.feeds.clock
+    world.told.during = lambda _: clock.sleep(10)
+    replayed = world.parking(max_events=1).replay(0, "A-1", seconds=5)
+    assert (replayed.next, replayed.unparked, replayed.failure) == (2, False, None)
+    assert world.state().parked == {"A-1": 2}
+
+
+@pytest.mark.parametrize("what", ["replay", "discard", "skip"])
+def test_a_stream_that_is_not_parked_is_refused(what: str) -> None:
+    parking = parked_world().parking()
+    more = {"seconds": 1.0} if what == "replay" else {}
+    with pytest.raises(InvalidInput, match="not parked"):
+        getattr(parking, what)(0, "B-1", **more)
+
+
+def test_blocking_by_choice_keeps_the_checkpoint_before_the_failure() -> None:
+    world = World(told=bad("A-1"))
+    world.append("A-1")
+    world.append("B-1")
+    ran = world.reactor(on_failure="block").run(0, seconds=600)
+    assert ran.blocked is not None
+    assert (ran.blocked.stream, ran.checkpoint, ran.parked) == ("A-1", 0, ())
+    assert world.state().parked == {}
+    world.told.fails = lambda _: False
+    assert world.reactor(on_failure="block").run(0, seconds=600).at_tail
+    assert world.told.of("A-1") == [0]
+    assert world.told.of("B-1") == [0]
+
+
+def test_an_outage_parks_a_few_streams_and_then_stops() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    for number in range(20):
+        world.feeds.append(f"A-{number}", "x")
+    world.index()
+    ran = world.reactor().run(0, seconds=600)
+    assert len(ran.parked) == 3
+    assert ran.blocked is not None
+    assert len(world.state().parked) == 3
+    world.told.fails = lambda _: False
+    world.reactor().run(0, seconds=600)
+    assert len(world.told.handled) == 17
+
+
+def test_a_group_that_has_parked_as_many_as_it_may_blocks() -> None:
+    world = World(told=bad("A-1"))
+    world.append("A-1")
+    reactor = world.reactor()
+    full = GroupState(parked={f"Z-{number}": 0 for number in range(MAX_PARKED)})
+    reactor.member.save(reactor.member.load(0), full)
+    ran = reactor.run(0, seconds=600)
+    assert ran.blocked is not None
+    assert (ran.checkpoint, "A-1" in world.state().parked) == (0, False)
+    assert len(world.state().parked) == MAX_PARKED
+
+
+def test_a_process_that_dies_over_an_event_is_found_out_and_the_stream_parked() -> None:
+    world = World()
+    world.feeds.append("B-1", "x")
+    world.feeds.append("A-1", "x", "y")
+    world.feeds.append("C-1", "x")
+    world.index()
+
+    def dies(call: Delivery) -> None:
+        if any((call.stream, event.index) == ("A-1", 1) for event in call.events):
+            raise SystemExit
+
+    world.told.during = dies
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            world.reactor(attempts=3).run(0, seconds=600, careful=True)
+    ran = world.reactor(attempts=3).run(0, seconds=600, careful=True)
+    assert [(failure.stream, failure.index) for failure in ran.parked] == [("A-1", 1)]
+    assert "died" in ran.parked[0].cause
+    assert world.told.handled == [("B-1", 0), ("A-1", 0), ("C-1", 0)]
+    assert world.state() == GroupState(checkpoint=Checkpoint.of(0, 1), parked={"A-1": 1})
+
+
+def test_a_careful_run_that_survives_remembers_nothing_of_it() -> None:
+    world = World()
+    world.append("A-1", "x", "y")
+    world.reactor().run(0, seconds=600, careful=True)
+    assert world.told.of("A-1") == [0, 1]
+    assert world.state() == GroupState(checkpoint=Checkpoint.of(0, 1))
+
+
+def test_the_checkpoint_stays_where_any_task_is_unfinished() -> None:
+    turn = turn_of([Span("A-1", 0, ("x",)), Span("B-1", 0, ("x", "y"))], Checkpoint.of(0, 1), GroupState())
+    state = settled(GroupState(), turn, Done(reached={"A-1": 1, "B-1": 1}))
+    assert state == GroupState(ahead={"A-1": 1, "B-1": 1})
+    assert settled(GroupState(), turn, Done(reached={"A-1": 1, "B-1": 2})).checkpoint == Checkpoint.of(0, 1)

@@ -1,0 +1,101 @@
+"""A feed in memory, and reactions that run over it, in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reactor import Reactor
+from epochal.feed.results import FeedEvent
+from epochal.index.groups import GroupState
+from tests.unit.feed.feeds import Feeds
+
+
+class Inline(Executor):
+    """Does what it is given at once, in the caller's thread."""
+
+    def __init__(self, _threads: int = 1) -> None:
+        """As many threads as one likes: none is made."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001  # as executors do
+            future.set_exception(error)
+        return future
+
+
+@dataclass
+class Told:
+    """A handler that writes down what it is told, and fails where it is told to."""
+
+    handled: list[tuple[str, int]] = field(default_factory=list)
+    calls: list[Delivery] = field(default_factory=list)
+    fails: Callable[[Delivery], bool] = lambda _delivery: False
+    during: Callable[[Delivery], object] = lambda _delivery: None
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.calls.append(delivery)
+        self.during(delivery)
+        if self.fails(delivery):
+            raise ValueError("no")
+        self.handled += [(delivery.stream, event.index) for event in delivery.events]
+
+    def of(self, stream: str) -> list[int]:
+        """Indices of a stream's events, in the order they were handled."""
+        return [index for name, index in self.handled if name == stream]
+
+
+@dataclass
+class World:
+    """A feed, its indexer, and one group's reactor."""
+
+    told: Told = field(default_factory=Told)
+    feeds: Feeds = field(default_factory=Feeds)
+    indexed: int = 0
+
+    def append(self, stream: str, *types: str) -> None:
+        """Append events, and index them."""
+        self.feeds.append(stream, *(types or ("happened",)))
+        self.index()
+
+    def index(self) -> None:
+        """Index what the source has to tell since last time."""
+        indexer = self.feeds.indexer()
+        indexer.register()
+        records = self.feeds.records(self.indexed)
+        assert not indexer.index(records).failed
+        self.indexed += len(records)
+
+    def reactor(self, **reaction: Any) -> Reactor:
+        """A process of the group `board`."""
+        member = Member(
+            reaction=Reaction(**{"name": "board", "handler": self.told, **reaction}),
+            driver=self.feeds.driver,
+            table="index",
+            reader=self.feeds.reader(),
+        )
+        return Reactor(member=member, hydrate=self.hydrate, executor=Inline)
+
+    def parking(self, **reaction: Any) -> Parking:
+        return Parking(reactor=self.reactor(**reaction))
+
+    def state(self) -> GroupState:
+        """What the group has on record."""
+        state = self.reactor().member.load(0).state
+        assert state is not None
+        return state
+
+    def hydrate(self, _partition: int, stream: str, first: int, end: int | None) -> Iterator[FeedEvent]:
+        """Events of the store."""
+        for event in self.feeds.streams.read(stream, start=first):
+            if end is not None and event.index >= end:
+                return
+            assert isinstance(event.data, bytes)
+            yield FeedEvent(stream=stream, index=event.index, type=event.type, data=event.data)
