@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
@@ -52,11 +55,37 @@ def test_past_a_closed_epoch_the_checkpoint_is_the_beginning_of_the_next_though_
     assert feeds.driver.run(tail("index", 0, 0)) == Checkpoint.of(2, 0)
 
 
-def test_a_checkpoint_beyond_the_end_of_a_closed_epoch_means_the_next_epoch() -> None:
+def test_a_checkpoint_at_the_very_end_of_a_closed_epoch_means_the_next_epoch() -> None:
+    found, _ = walked(indexed(5, entries=2), Checkpoint.of(0, 3))
+    assert [entry.spans[0].index for entry, _ in found] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset"),
+    [(0, 4), (0, 1_048_575), (2, 2), (3, 0), (3, 1), (4, 0), (900, 7)],
+    ids=["closed", "closed, far", "active", "next, not begun", "its entry", "after that", "far"],
+)
+def test_a_checkpoint_beyond_the_end_is_refused_and_neither_waits_nor_skips(epoch: int, offset: int) -> None:
     feeds = indexed(5, entries=2)
-    for offset in (3, 4, 1_048_575):
-        found, _ = walked(feeds, Checkpoint.of(0, offset))
-        assert [entry.spans[0].index for entry, _ in found] == [2, 3, 4]
+    assert feeds.driver.run(tail("index", 0, 0)) == Checkpoint.of(2, 1)
+    with pytest.raises(BeyondTheEnd, match=f"{epoch}@{offset}") as refusal:
+        walked(feeds, Checkpoint.of(epoch, offset))
+    assert refusal.value.field == "from"
+
+
+def test_an_epoch_that_is_next_but_empty_is_not_beyond_the_end() -> None:
+    feeds = indexed(4, entries=2)
+    assert walked(feeds, Checkpoint.of(2, 0)) == ([], Walk(partition=0, at=Checkpoint.of(2, 0), known=True))
+    with pytest.raises(BeyondTheEnd):
+        walked(feeds, Checkpoint.of(2, 1))
+
+
+def test_where_a_walk_has_come_to_by_itself_is_not_looked_into_again() -> None:
+    feeds = indexed(4, entries=2)
+    _, walk = walked(feeds, BEGINNING)
+    start = len(feeds.ops)
+    feeds.driver.run(step("index", walk))
+    assert streams_of(feeds.ops[start:]) == ["$AppendsEpoch-0_2"]
 
 
 def test_a_checkpoint_on_closed_itself_goes_on_with_the_next_epoch() -> None:
@@ -75,9 +104,9 @@ def test_at_the_tail_a_walk_stays_and_goes_on_when_something_comes() -> None:
 
 
 def test_a_partition_that_does_not_exist_is_at_its_tail() -> None:
-    found, walk = walked(indexed(3), Checkpoint.of(5, 5))
-    assert found == []
-    assert str(walk.at) == "5@5"
+    feeds = indexed(3)
+    stretch = feeds.driver.run(step("index", Walk(partition=7, at=BEGINNING)))
+    assert (stretch.entries, stretch.walk.at, stretch.at_tail) == ((), BEGINNING, True)
 
 
 def test_the_tail_is_found_from_any_epoch_that_the_series_may_still_name() -> None:

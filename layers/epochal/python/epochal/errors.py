@@ -2,7 +2,8 @@
 
     EpochalError
     ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
-    │   └── TooLarge                     a body, item or transaction over a limit: carries size and limit
+    │   ├── TooLarge                     a body, item or transaction over a limit: carries size and limit
+    │   └── BeyondTheEnd                 a checkpoint past the end of the index: it is of another one
     ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict`
     │   └── Contended                    a decision was overtaken by other writers at each of its attempts
     ├── EventsPruned (LookupError)       a state needs events that are pruned and in no archive
@@ -42,6 +43,19 @@ class TooLarge(InvalidInput):
         super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed")
         self.size = size
         self.limit = limit
+
+
+class BeyondTheEnd(InvalidInput):
+    """`checkpoint` lies beyond the end of `partition`: it is of another index, or of one before a rebuild."""
+
+    def __init__(self, partition: int, checkpoint: object, field: str = "from") -> None:
+        super().__init__(
+            field,
+            f"{checkpoint} lies beyond the end of partition {partition}: a checkpoint of another index, or of "
+            "one that has been rebuilt since",
+        )
+        self.partition = partition
+        self.checkpoint = checkpoint
 
 
 class WrongExpectedVersion(EpochalError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from epochal.feed.results import FeedItem
+from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
 from epochal.model.events import Body, Claim, Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
@@ -12,7 +12,7 @@ from epochal.plan.units import Units
 from epochal.store.results import StreamState
 
 
-def event(found: Recorded) -> dict[str, Any]:
+def event(found: Recorded | FeedEvent) -> dict[str, Any]:
     """An event."""
     ids = {"correlationId": found.correlation_id, "causationId": found.causation_id}
     return {
@@ -26,7 +26,7 @@ def event(found: Recorded) -> dict[str, Any]:
     }
 
 
-def event_line(found: Recorded) -> str:
+def event_line(found: Recorded | FeedEvent) -> str:
     """An event in one line."""
     return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}  {body_text(found.data)}"
 

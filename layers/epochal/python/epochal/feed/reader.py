@@ -1,26 +1,28 @@
 """Reading the feed: from any checkpoint, by page, to the tail, or on and on.
 
 A checkpoint stands between entries of the index, so a page ends with an entry: its limit says when to stop,
-not where to cut. Whatever a filter drops, the checkpoint moves past it.
+not where to cut. Whatever a filter drops, the checkpoint moves past it. Partitions of all sources are read alike;
+their events come from their stores, in one shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
-from epochal.feed.hydrating import bare_items, hydrated
-from epochal.feed.results import FeedPage, PartitionTail, SpanPage
+from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
+from epochal.feed.filters import Predicate, wanted
+from epochal.feed.hydrating import Hydrate, bare_items, hydrated
+from epochal.feed.results import FeedEvent, FeedPage, PartitionTail, SpanPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.names import BASES
+from epochal.index.names import BASES, source_of
 from epochal.index.walking import Stretch, Walk, step, tails
-from epochal.model.names import category_of
 from epochal.model.spans import Span
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
-
-Predicate = Callable[[Span], bool]
+from epochal.store.tagged import TaggedEvents
 
 POLL_SECONDS = 0.25
 """Between looks at the tail while waiting: half a read unit each."""
@@ -59,12 +61,29 @@ class FeedReader:
     Attributes:
         driver: runs requests on the index table.
         table: the index table.
-        streams: where events are read from when data is asked for.
+        streams: where events of the source `tips` are read from when data is asked for.
+        aggregates: likewise, of `journal`.
+        tagged: likewise, of `dcb`.
+        types: of aggregates, as registered; they save a request for each aggregate of a page.
     """
 
     driver: Driver
     table: str
     streams: Streams | None = None
+    aggregates: AggregateStore | None = None
+    tagged: TaggedEvents | None = None
+    types: Collection[str] = ()
+    _places: Places = field(default_factory=Places, repr=False, compare=False)
+
+    def on(self, driver: Driver) -> FeedReader:
+        """The same reader, with all its requests through another driver."""
+        return replace(
+            self,
+            driver=driver,
+            streams=self.streams and replace(self.streams, driver=driver),
+            aggregates=self.aggregates and replace(self.aggregates, driver=driver),
+            tagged=self.tagged and replace(self.tagged, driver=driver),
+        )
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """Every partition on record with its tail; none before an indexer has registered its source."""
@@ -80,6 +99,7 @@ class FeedReader:
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
         data: bool = False,
+        once: bool = False,
         max_bytes: int | None = None,
         seconds: float = 10.0,
         wait: float = 0.0,
@@ -88,25 +108,41 @@ class FeedReader:
         it.
 
         Args:
-            categories: only streams of these; None for all.
+            categories: only streams of these, types of aggregates or groups of tags; None for all.
             predicate: only spans that satisfy it.
             data: read the events too.
+            once: a tagged event only through the first of its tags, and not through each; the limit counts the
+                others too. Needs the data of all events, since only they know their tags.
             max_bytes: of events; those beyond come as items without data, marked `omitted`.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
+
+        Raises:
+            InvalidInput: a limit below 1, data without the store, `once` without data or with `max_bytes`.
+            BeyondTheEnd: `start` is no checkpoint of this index.
         """
-        source = self._source() if data else None
+        if once and (not data or max_bytes is not None):
+            raise InvalidInput("once", "needs the data of all events, since only they know their tags")
+        hydrate = self._hydrate(partition) if data else None
         page = self.spans(
             partition,
             start=start,
             limit=limit,
-            predicate=_filter(categories, predicate),
+            categories=categories,
+            predicate=predicate,
             seconds=seconds,
             wait=wait,
         )
-        spans = list(page.spans)
-        items = bare_items(spans) if source is None else hydrated(spans, source, max_bytes)
+        if hydrate is None:
+            return FeedPage(items=tuple(bare_items(page.spans)), next=page.next, at_tail=page.at_tail)
+        items = hydrated(page.spans, hydrate, max_bytes, once=once)
         return FeedPage(items=tuple(items), next=page.next, at_tail=page.at_tail)
+
+    def events(self, partition: int, stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+        """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
+        those that can no longer be read come as `gone`.
+        """
+        return self._hydrate(partition)(stream, first, end)
 
     def spans(
         self,
@@ -114,7 +150,8 @@ class FeedReader:
         *,
         start: Checkpoint = BEGINNING,
         limit: int = 1000,
-        predicate: Predicate = lambda _span: True,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> SpanPage:
@@ -125,7 +162,7 @@ class FeedReader:
             raise InvalidInput("limit", "must be at least 1")
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         walk = Walk(partition=partition, at=start)
-        page = _Page(wanted=predicate, limit=limit, at=start)
+        page = _Page(wanted=wanted(partition, categories, predicate), limit=limit, at=start)
         while True:
             stretch = self.driver.run(step(self.table, walk, limit - page.count))
             walk = stretch.walk
@@ -146,6 +183,7 @@ class FeedReader:
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
         data: bool = False,
+        once: bool = False,
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there.
@@ -153,7 +191,13 @@ class FeedReader:
         at_tail = False
         while not at_tail:
             page = self.page(
-                partition, start=start, limit=limit, categories=categories, predicate=predicate, data=data
+                partition,
+                start=start,
+                limit=limit,
+                categories=categories,
+                predicate=predicate,
+                data=data,
+                once=once,
             )
             start, at_tail = page.next, page.at_tail
             yield page
@@ -167,6 +211,7 @@ class FeedReader:
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
         data: bool = False,
+        once: bool = False,
         wait: float = 20.0,
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after
@@ -180,20 +225,19 @@ class FeedReader:
                 categories=categories,
                 predicate=predicate,
                 data=data,
+                once=once,
                 wait=wait,
             )
             start = page.next
             yield page
 
-    def _source(self) -> Streams:
-        if self.streams is None:
-            raise InvalidInput("data", "needs a reader that was given the streams")
-        return self.streams
-
-
-def _filter(categories: Collection[str] | None, predicate: Predicate | None) -> Predicate:
-    def wanted(span: Span) -> bool:
-        in_category = categories is None or category_of(span.stream) in categories
-        return in_category and (predicate is None or predicate(span))
-
-    return wanted
+    def _hydrate(self, partition: int) -> Hydrate:
+        match source_of(partition):
+            case "tips" if self.streams is not None:
+                return from_streams(self.streams)
+            case "journal" if self.aggregates is not None:
+                return from_aggregates(self.aggregates, self.types)
+            case "dcb" if self.tagged is not None:
+                return from_tagged(self.tagged, self._places)
+            case source:
+                raise InvalidInput("data", f"needs a reader that was given the store of {source}")

@@ -6,38 +6,50 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.model.events import Claim, Recorded
+from epochal.model.events import Body
 from epochal.model.spans import Span
 
 Gone = Literal["pruned", "expired", "shredded"]
-"""Why an event has no body any more: cut off its stream, past its time to live, or its subject's key destroyed."""
+"""Why an event of the feed can no longer be read: its stream was pruned (`tips`), its time was over (`dcb`), the key
+of its subject was destroyed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEvent:
-    """One event of any layout, as readers of the feed get it.
+    """An event of any layout, as the feed has it.
 
     Attributes:
-        stream: its stream's name, its aggregate's id, or the tag through which it is read.
-        index: from 0, in its stream.
-        data: its body; a `Claim` where large bodies were to be left where they are.
-        timestamp: ISO 8601; None where the event has none.
-        id: of a tagged event; elsewhere stream and index say which it is.
-        tags: all of a tagged event's.
-        gone: why nothing but place and type is left of it; None where it is whole.
+        stream: its stream's name, its aggregate's id, or one of its tags.
+        index: within that stream, from 0: an aggregate's event number less 1, an event's place in the tag.
+        type: of a pruned event it is only known to the feed, and empty here.
+        data: the payload; of aggregates and tagged events it is UTF-8 JSON.
+        meta: metadata, in streams only.
+        timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
+        tags: all tags of a tagged event, in their order.
+        id: of a tagged event: the same in the streams of all its tags.
+        user: who executed what led to a tagged event.
+        gone: why there is no event any more; its place in the feed stays.
     """
 
     stream: str
     index: int
     type: str
-    data: bytes | Claim = b""
-    meta: bytes | Claim = b""
-    timestamp: str | None = None
+    data: Body = b""
+    meta: Body = b""
+    timestamp: str = ""
     correlation_id: str | None = None
     causation_id: str | None = None
-    id: str | None = None
     tags: tuple[str, ...] = ()
+    id: str | None = None
+    user: str | None = None
     gone: Gone | None = None
+
+    @property
+    def first(self) -> bool:
+        """Whether this stream is the one through which the event comes once: a tagged event's first tag. Also true
+        of an expired event, whose tags are gone with it: its `id` tells repetitions.
+        """
+        return not self.tags or self.tags[0] == self.stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +57,18 @@ class FeedItem:
     """One event of the feed.
 
     Attributes:
-        event: the event itself where data was asked for; None where it was not, where it has been pruned
-            since, or where the page was full (`omitted`).
+        event: the event itself where data was asked for; None where it was not, where it is gone, or where the page
+            was full (`omitted`).
         omitted: data was asked for, but the page could hold no more: read the stream.
+        gone: data was asked for, but the event can no longer be read.
     """
 
     stream: str
     index: int
     type: str
-    event: Recorded | None = None
+    event: FeedEvent | None = None
     omitted: bool = False
+    gone: Gone | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

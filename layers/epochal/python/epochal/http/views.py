@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from epochal.feed.results import FeedItem, FeedPage
+from epochal.feed.results import FeedEvent, FeedItem, FeedPage
 from epochal.http import bodies
 from epochal.http.bodies import Link
 from epochal.http.room import Room, text_of
@@ -106,7 +106,7 @@ def _item(item: FeedItem, room: Room, link: Link, *, data: bool) -> Any:
     return room.put(_event(item.event, link), frame)
 
 
-def _event(event: Recorded, link: Link) -> dict[str, Any]:
+def _event(event: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
     return {
         **_frame(event),
         **bodies.members("data", event.data, link),
@@ -114,7 +114,7 @@ def _event(event: Recorded, link: Link) -> dict[str, Any]:
     }
 
 
-def _frame(event: Recorded) -> dict[str, Any]:
+def _frame(event: Recorded | FeedEvent) -> dict[str, Any]:
     """An event without its bodies."""
     frame: dict[str, Any] = {
         "stream": event.stream,

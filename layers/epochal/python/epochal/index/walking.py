@@ -1,9 +1,15 @@
-"""Walking a chain of epochs from a checkpoint on, one request at a time."""
+"""Walking a chain of epochs from a checkpoint on, one request at a time.
+
+A checkpoint that comes from outside may be of an index that has been rebuilt since, where it would wait for ever or
+skip what comes. What can be seen of that is refused: an offset beyond its epoch's entries, an epoch that has not
+begun. The last cannot be told from an epoch that nothing has come to yet, but by its predecessor.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry
 from epochal.index.loading import entries
@@ -19,11 +25,16 @@ _Placed = tuple[Entry, Checkpoint]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """Where a reader stands: at `at`, with the epoch's read under way."""
+    """Where a reader stands: at `at`, with the epoch's read under way.
+
+    Attributes:
+        known: it has come here by itself, so that the place exists.
+    """
 
     partition: int
     at: Checkpoint
     cursor: Cursor | None = None
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +51,35 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
 
     Args:
         limit: entries wanted; more may come.
+
+    Raises:
+        BeyondTheEnd: the walk began where nothing is, nor will come next.
     """
     cursor = walk.cursor
     if cursor is None or cursor.at_end:
         tip = yield from read(table, epoch_stream(walk.partition, walk.at.epoch))
+        if not walk.known:
+            yield from _check(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
-            # A checkpoint may come from anywhere: past the end of a closed epoch it must not wait for ever.
+            # On a `Closed` it must not wait for ever.
             at = Checkpoint.of(walk.at.epoch + 1, 0) if _closed(tip) else walk.at
-            return Stretch(entries=(), walk=Walk(partition=walk.partition, at=at), at_tail=not _closed(tip))
+            moved = Walk(partition=walk.partition, at=at, known=True)
+            return Stretch(entries=(), walk=moved, at_tail=not _closed(tip))
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)
     same = at.epoch == walk.at.epoch
-    following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None)
+    following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
     return Stretch(entries=found, walk=following, at_tail=same and pages.cursor.at_end)
+
+
+def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
+    epoch, offset = walk.at.epoch, walk.at.offset
+    exists = tip is not None or epoch == 0
+    if not exists and offset == 0:
+        exists = _closed((yield from read(table, epoch_stream(walk.partition, epoch - 1))))
+    if not exists or offset > (0 if tip is None else tip.version):
+        raise BeyondTheEnd(walk.partition, walk.at)
 
 
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:

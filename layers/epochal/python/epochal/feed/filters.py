@@ -1,0 +1,37 @@
+"""Which streams belong to a category: it is the name's, the aggregate's type, or the tag's group (FORMATS §4).
+
+An aggregate's id is its type, `-` and its value, and types may hold `-` themselves; but no registered type followed
+by `-` begins another, so asking whether the id begins with one needs no list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from epochal.index.names import source_of
+from epochal.model.dcb import group_of
+from epochal.model.names import category_of
+from epochal.model.spans import Span
+
+Predicate = Callable[[Span], bool]
+
+
+def in_categories(partition: int, stream: str, categories: Collection[str]) -> bool:
+    """Whether a stream of a partition is in one of these."""
+    match source_of(partition):
+        case "journal":
+            return any(stream.startswith(f"{kind}-") for kind in categories)
+        case "dcb":
+            return group_of(stream) in categories
+        case _:
+            return category_of(stream) in categories
+
+
+def wanted(partition: int, categories: Collection[str] | None, predicate: Predicate | None) -> Predicate:
+    """What a reader of a partition asked for."""
+
+    def is_wanted(span: Span) -> bool:
+        in_category = categories is None or in_categories(partition, span.stream, categories)
+        return in_category and (predicate is None or predicate(span))
+
+    return is_wanted
