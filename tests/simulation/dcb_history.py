@@ -1,7 +1,7 @@
 """What was asked of tagged events and what was answered, against what was committed, and when.
 
-The judge of G11 is the order of commits: an append with a condition must find every event that matches and was committed
-before it among those that its position stands for. What a position stands for is kept beside it here, as a set of ids.
+The judge of G11 is the order of commits: every event that matches an append's condition, and was committed before it,
+must be among those that its position stands for. Which those are is kept beside the position, as a set of ids.
 """
 
 from __future__ import annotations

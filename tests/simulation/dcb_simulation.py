@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from epochal.errors import Unavailable
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.errors import InvalidInput, Unavailable
+from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.paging import Rest
+from epochal.layout.dcb.reading import Seen
+from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tagged import TaggedEvents
@@ -95,43 +99,70 @@ class Simulation:
         return body
 
     def _act(self, luck: random.Random, store: TaggedEvents) -> None:
-        match luck.choice(("append", "decide", "decide", "decide", "early", "again", "read", "read")):
+        match luck.choice(
+            ("append", "decide", "decide", "decide", "early", "again", "foreign", "read", "read")
+        ):
             case "append":
-                self._append(store, Attempt(events=_events(luck)))
+                self._append(luck, store, Attempt(events=_events(luck)))
             case "decide":
-                self._decide(luck, store)
+                self._decide(luck, store, None)
             case "early":
-                self._append(store, Attempt(events=_events(luck), query=self._query(luck)))
+                attempt = Attempt(events=_events(luck), query=self._query(luck))
+                self._decide(luck, store, self._append(luck, store, attempt))
             case "again" if self.history.attempts:
-                self._append(store, replace(luck.choice(self.history.attempts), outcome=None))
+                attempt = replace(luck.choice(self.history.attempts), outcome=None)
+                self._decide(luck, store, self._append(luck, store, attempt))
+            case "foreign" if self.known:
+                self._mistake(luck, store, luck.choice(self.known))
             case _:
                 after = luck.choice([None, *self.known])
-                self._read(store, self._query(luck) if after is None else after.query, after)
+                self._read(luck, store, self._query(luck) if after is None else after.query, after)
 
-    def _decide(self, luck: random.Random, store: TaggedEvents) -> None:
-        """Read, or take what anyone knows already, and append on it; once more on what that has taught."""
-        known: Known | None = luck.choice(self.known) if self.known and luck.random() < 0.5 else None
-        known = known or self._read(store, self._query(luck), None)
+    def _decide(self, luck: random.Random, store: TaggedEvents, known: Known | None) -> None:
+        """Append on what is known, or anyone knows, or a read tells; once more on what that has taught."""
+        if known is None and self.known and luck.random() < 0.5:
+            known = luck.choice(self.known)
+        known = known or self._read(luck, store, self._query(luck), None)
         for _ in range(luck.randint(1, 2)):
             if known is not None:
                 attempt = Attempt(events=_events(luck), query=known.query, known=known)
-                known = self._append(store, attempt)
+                known = self._append(luck, store, attempt)
 
-    def _append(self, store: TaggedEvents, attempt: Attempt) -> Known | None:
+    def _append(self, luck: random.Random, store: TaggedEvents, attempt: Attempt) -> Known | None:
         self.history.attempts.append(attempt)
         after = None if attempt.known is None else attempt.known.position
+        takes = None if luck.random() < 0.7 else at_most(luck.randint(1, 2))
         try:
-            attempt.outcome = store.append(attempt.events, fail_if=attempt.query, after=after)
+            attempt.outcome = store.append(attempt.events, fail_if=attempt.query, after=after, takes=takes)
         except Unavailable:
             return None
         if attempt.query is None:
             return None
         return self._keep(attempt.learned())
 
-    def _read(self, store: TaggedEvents, query: Query, after: Known | None) -> Known | None:
-        acknowledged = self.history.acknowledged()
+    def _mistake(self, luck: random.Random, store: TaggedEvents, known: Known) -> None:
+        """A position of a read that did not look at what the condition fences."""
+        query = self._query(luck)
+        fenced = fence(query, type_heads=self.world.type_heads)
+        if known.position.seen.keys() >= set(fenced.all_tags):
+            return
         try:
-            seen = store.read(query, after=None if after is None else after.position)
+            store.append(_events(luck), fail_if=query, after=known.position)
+        except InvalidInput:
+            return
+        raise AssertionError("a position of another query was accepted")
+
+    def _read(
+        self, luck: random.Random, store: TaggedEvents, query: Query, after: Known | None
+    ) -> Known | None:
+        acknowledged = self.history.acknowledged()
+        position = None if after is None else after.position
+        try:
+            seen = (
+                store.read(query, after=position)
+                if luck.random() < 0.7
+                else in_pages(store, query, position, luck.randint(1, 3))
+            )
         except Unavailable:
             return None
         read = Read(
@@ -150,6 +181,24 @@ class Simulation:
     def _item(self, luck: random.Random) -> QueryItem:
         tags = luck.sample(TAGS, luck.choice((0, 1, 2) if self.world.type_heads else (1, 1, 2)))
         return QueryItem(types=frozenset(luck.sample(TYPES, luck.choice((0, 1, 1, 2)))), tags=frozenset(tags))
+
+
+def at_most(wanted: int) -> Callable[[RecordedTaggedEvent], bool]:
+    """Room for so many events."""
+    places = iter(range(wanted))
+    return lambda _: next(places, None) is not None
+
+
+def in_pages(store: TaggedEvents, query: Query, after: Position | None, limit: int) -> Seen:
+    """A read, a page at a time."""
+    events: list[RecordedTaggedEvent] = []
+    rest: Rest | None = None
+    while True:
+        page = store.page(query, after=after, rest=rest, takes=at_most(limit))
+        events += page.events
+        rest = page.rest
+        if page.position is not None:
+            return Seen(events=tuple(events), position=page.position)
 
 
 def _events(luck: random.Random) -> tuple[TaggedEvent, ...]:

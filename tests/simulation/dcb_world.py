@@ -1,7 +1,7 @@
 """Tables of tagged events in memory with several writers, and an auditor who saw every transaction commit.
 
-Reads are taken apart: a batch of keys is read key by key, a query entry by entry, with others' requests in between. That
-is what DynamoDB promises of them, and no more.
+Reads are taken apart: a batch of keys is read key by key, a query entry by entry, with others' requests in between.
+That is what DynamoDB promises of them, and no more.
 """
 
 from __future__ import annotations

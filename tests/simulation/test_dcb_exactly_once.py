@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.simulation.dcb_world import World, event, query
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.dcb.append import Rejected, Written
@@ -15,6 +14,7 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience
 from epochal.store.tagged import TaggedEvents
+from tests.simulation.dcb_world import World, event, query
 
 OWN = "00000000-0000-4000-8000-00000000000a"
 TAKEN = query(("Taken", "name:ann"))

@@ -1,5 +1,6 @@
-"""G1, G2, G3, G5, G11 and G13 for tagged events, everything at once, by seed. A failing seed is named, and replays exactly:
-`replay(seed)`.
+"""G1, G2, G3, G5, G11 and G13 for tagged events, everything at once, by seed.
+
+A failing seed is named, and replays exactly: `replay(seed)`.
 """
 
 from __future__ import annotations

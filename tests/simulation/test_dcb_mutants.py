@@ -1,0 +1,235 @@
+"""The simulation is worth its time: take any one rule out of the layout of tagged events, and a seed finds out.
+
+Each mutant leaves out what DESIGN §5.12 or a module asks for. The seeds are those that the unchanged layout passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.layout.dcb import append, reading, writes
+from epochal.layout.dcb.append import Condition, Rejected, Written
+from epochal.layout.dcb.conditions import Fence
+from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.writes import Batch, Planned, plan
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Check, Put, Steps, Transact
+from epochal.store import tagged
+from tests.simulation.dcb_simulation import replay
+
+SEEDS = 400
+
+Patch = pytest.MonkeyPatch
+Heads = Mapping[str, Reached]
+MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
+
+
+def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a mutant, and how it is found out."""
+
+    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS[change.__name__] = change, found
+        return change
+
+    return register
+
+
+def rewriting(patch: Patch, change: Callable[[Planned], Sequence[Any]]) -> None:
+    """Appends send other writes than planned."""
+
+    def planned(*given: Any) -> Planned:
+        right = plan(*given)
+        transact = Transact(writes=tuple(change(right)), token=right.transact.token)
+        return replace(right, transact=transact)
+
+    patch.setattr(append, "plan", planned)
+
+
+def is_head(write: Any) -> bool:
+    return isinstance(write, Put) and write.item["sk"]["S"] == "#"
+
+
+@mutant("violated")
+def fences_are_not_checked(patch: Patch) -> None:
+    def unchecked(right: Planned) -> list[Any]:
+        return [
+            replace(write, condition=Absent("never")) if isinstance(write, Check) else write
+            for write in right.transact.writes
+        ]
+
+    rewriting(patch, unchecked)
+
+
+@mutant("a gap|do not increase|violated|its head")
+def heads_are_moved_whatever_they_say(patch: Patch) -> None:
+    def anyhow(right: Planned) -> list[Any]:
+        return [
+            replace(write, condition=None) if is_head(write) else write for write in right.transact.writes
+        ]
+
+    rewriting(patch, anyhow)
+
+
+@mutant("lacks its head|a gap|its head|violated")
+def the_head_of_one_of_the_tags_is_forgotten(patch: Patch) -> None:
+    def planned(site: Site, *given: Any) -> Planned:
+        right = plan(site, *given)
+        forgotten = [tag for tag in right.heads if tag in right.reached][1:2]
+        left = [
+            write
+            for write in right.transact.writes
+            if not (is_head(write) and write.item["pk"] in [site.keys.head(tag)["pk"] for tag in forgotten])
+        ]
+        kept = tuple(tag for tag in right.heads if tag not in forgotten)
+        return replace(right, transact=replace(right.transact, writes=tuple(left)), heads=kept)
+
+    patch.setattr(append, "plan", planned)
+
+
+@mutant("lacks its head|Present|violated")
+def type_heads_are_not_moved(patch: Patch) -> None:
+    tags_of = writes.tags_of
+
+    def without(event: TaggedEvent, *, type_heads: bool) -> tuple[str, ...]:
+        del type_heads
+        return tags_of(event, type_heads=False)
+
+    patch.setattr(writes, "tags_of", without)
+    patch.setattr(append, "tags_of", without)
+
+
+@mutant("violated|position and events differ")
+def heads_are_read_after_the_events(patch: Patch) -> None:
+    def late(site: Site, fenced: Fence, *given: Any) -> Steps[Any]:
+        seen = yield from reading.read(site, fenced, *given)
+        return replace(seen, position=(yield from reading.stand(site, fenced)))
+
+    patch.setattr(tagged, "read", late)
+
+
+@mutant("position and events differ|a false conflict|violated")
+def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
+    matches = reading.matches
+
+    def beyond(site: Site, fenced: Fence, before: Heads, until: Heads, *ids: Any) -> Steps[Any]:
+        heads = yield from reading.read_heads(site, list(until))
+        return (yield from matches(site, fenced, before, heads, *ids))
+
+    patch.setattr(reading, "matches", beyond)
+
+
+@mutant("violated|position and events differ|acknowledged")
+def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
+    is_new = reading.is_new
+
+    def within_all(event: RecordedTaggedEvent, fenced: Fence, before: Heads, until: Heads) -> bool:
+        return is_new(event, fenced, before, until) and all(
+            event.sortable_id <= until[tag].last
+            for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
+            for tag in set(tags).intersection(event.tags)
+            if item.matches(event.type, event.tags)
+        )
+
+    patch.setattr(reading, "is_new", within_all)
+
+
+@mutant("a false conflict|read again")
+def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
+    is_new = reading.is_new
+
+    def through_any(event: RecordedTaggedEvent, fenced: Fence, before: Heads, until: Heads) -> bool:
+        return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (
+            not before and is_new(event, fenced, before, until)
+        )
+
+    patch.setattr(reading, "is_new", through_any)
+
+
+@mutant("no transaction wrote|twice")
+def an_event_is_put_whatever_is_there(patch: Patch) -> None:
+    def anyhow(right: Planned) -> list[Any]:
+        return [
+            replace(write, condition=None)
+            if isinstance(write, Put) and write.condition == Absent("pk") and not is_head(write)
+            else write
+            for write in right.transact.writes
+        ]
+
+    rewriting(patch, anyhow)
+
+
+@mutant("rejected, yet")
+def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
+    patch.setattr(append, "append", append._append)  # noqa: SLF001  # what the rule is wrapped around
+    patch.setattr(tagged, "append", append._append)  # noqa: SLF001
+
+
+@mutant("do not increase|order|a gap|its entries do not")
+def an_id_is_what_the_clock_says(patch: Patch) -> None:
+    patch.setattr(writes, "later_than", lambda proposed, _: proposed)
+
+
+@mutant("do not increase|order|a gap|its entries do not")
+def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
+    recorded = writes._recorded  # noqa: SLF001  # where ids are chosen
+
+    def by_one(site: Site, batch: Batch, heads: Heads) -> Iterator[RecordedTaggedEvent]:
+        of_first = min(heads, default="")
+        known = {tag: replace(reached, last="0" * 30) for tag, reached in heads.items() if tag != of_first}
+        return recorded(site, batch, {**heads, **known})
+
+    patch.setattr(writes, "_recorded", by_one)
+
+
+@mutant("another query was accepted|violated")
+def a_position_of_another_query_is_accepted(patch: Patch) -> None:
+    begin = append._position  # noqa: SLF001  # what refuses it
+
+    def careless(site: Site, batch: Batch, condition: Condition) -> Steps[Any]:
+        if condition.after is not None:
+            heads = yield from reading.read_heads(site, condition.fence.all_tags)
+            after = replace(condition.after, seen={**heads, **condition.after.seen})
+            condition = replace(condition, after=after)
+        return (yield from begin(site, batch, condition))
+
+    patch.setattr(append, "_position", careless)
+
+
+@mutant("violated")
+def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
+    def nothing(
+        _site: Site, _batch: Batch, _: Condition, position: Position, until: Heads
+    ) -> Steps[Rejected]:
+        yield from ()
+        return Rejected(events=(), position=replace(position, seen=until))
+
+    patch.setattr(append, "_in_the_way", nothing)
+
+
+@mutant("violated")
+def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
+    def now(site: Site, batch: Batch, condition: Condition | None = None) -> Steps[Any]:
+        answer = yield from append.append(site, batch, condition)
+        if isinstance(answer, Written) and answer.replayed and condition is not None:
+            answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))
+        return answer
+
+    patch.setattr(tagged, "append", now)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    change, found = MUTANTS[name]
+    change(monkeypatch)
+    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
+        run_seeds()
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS):
+        replay(seed)
