@@ -1,0 +1,164 @@
+"""What functions may do is what their plans do, no more and no less: held together over tables in memory.
+
+Of the tables that this is about, the permissions are those in `test_permissions`, which holds the templates to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from epochal.codec.states import INLINE_BYTES
+from epochal.feed.events import Places, from_aggregates, from_tagged
+from epochal.index.epochs import Gap
+from epochal.index.healing import heal_dcb, heal_journal
+from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
+from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.plan import ops
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.driver import Driver, Meter
+from epochal.store.projections import ProjectionStates
+from epochal.store.tag_listings import TagListings
+from epochal.store.tag_pages import TagPages
+from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.testing.memory import MemoryTables
+from epochal.testing.objects import MemoryObjects
+from tests.unit.stacks.test_permissions import EXPECTED, Allowed, on
+
+SETTINGS = Settings(
+    journal_table="journal",
+    snapshot_table="snapshot",
+    events_table="events",
+    tags_table="tags",
+    projection_states_table="projection-states",
+)
+ORDER = aggregate_id("order", "1")
+TAGGED = {EVENTS.kind, TAGS.kind, f"GSI1 of {TAGS.kind}"}
+STATES = {PROJECTION_STATES.kind}
+AGGREGATES = {JOURNAL.kind, SNAPSHOT.kind}
+
+
+@dataclass
+class Tables:
+    """All tables, named after their kinds, and what was asked of them."""
+
+    memory: MemoryTables = field(default_factory=lambda: MemoryTables({spec.kind: spec for spec in ALL}))
+    used: Allowed = field(default_factory=set)
+
+    def execute(self, op: ops.Op) -> ops.Reply:
+        self.used |= actions(op)
+        return self.memory.execute(op)
+
+    @property
+    def driver(self) -> Driver:
+        return Driver(execute=self.execute, meter=Meter(), sleep=lambda _: None)
+
+    @property
+    def tagged(self) -> TaggedEvents:
+        return TaggedEvents(driver=self.driver, site=tag_site_of(SETTINGS))
+
+    @property
+    def aggregates(self) -> AggregateStore:
+        return AggregateStore(driver=self.driver, site=site_of(SETTINGS))
+
+    @property
+    def states(self) -> ProjectionStates:
+        return ProjectionStates(driver=self.driver, table="projection-states", objects=MemoryObjects())
+
+
+def actions(op: ops.Op) -> Allowed:
+    """What AWS asks for an operation, and on what."""
+    match op:
+        case ops.Transact(writes=writes):
+            return {pair for each in writes for pair in actions(each)}
+        case ops.Query(table=table, index=str(index)):
+            return on(f"{index} of {table}", "Query")
+        case ops.Query(table=table) | ops.Scan(table=table):
+            return on(table, type(op).__name__)
+        case ops.Check(table=table):
+            return on(table, "ConditionCheckItem")
+        case _:
+            return on(op.table, f"{type(op).__name__}Item")
+
+
+def append(tables: Tables) -> None:
+    """What `append` does: with and without a condition, met and not, fenced by its own tags and by others."""
+    store, states = tables.tagged, tables.states
+    store.append([paid("order:1"), paid()])
+    order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
+    unseen = Driver(execute=tables.memory.execute, meter=Meter())
+    position = replace(store, driver=unseen).read(order).position
+    store.append([paid("order:2")], fail_if=order, after=position)
+    store.append([paid("order:1")], fail_if=order)
+    store.append([paid("order:1")])
+    store.append([paid("order:1")], fail_if=order, after=position)
+    for size in (1, 2 * INLINE_BYTES):
+        states.save("totals", "1", [bytes(size)], events_processed=size, last_sortable_id="0" * 30)
+    states.save("totals", "1", [b""], events_processed=0, last_sortable_id="0" * 30)
+    states.delete("totals", "1")
+
+
+def replay(tables: Tables) -> None:
+    """What `replay` does: queries, single events, listings, states."""
+    store = tables.tagged
+    pages = TagPages(listings=TagListings(store=store))
+    found = store.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
+    store.page(Query(items=(QueryItem(tags=frozenset({"order:1", "shop:1"})),)), takes=lambda _: True)
+    store.event(found.events[0].id)
+    pages.tags(limit=10)
+    pages.tags("order", limit=10)
+    pages.entries("order:1", limit=10)
+    pages.tagged("order:1", limit=10)
+    tables.states.find("totals", "1")
+
+
+def feed(tables: Tables) -> None:
+    """What `feed` does to fill in events, of types that are registered and of others."""
+    assert len(list(from_tagged(tables.tagged, Places())("order:1", 0, 1))) == 1
+    for types in ((), ("order",)):
+        assert len(list(from_aggregates(tables.aggregates, types)(str(ORDER), 0, 2))) == 2
+
+
+def index(tables: Tables) -> None:
+    """What `indexer` does to heal gaps."""
+    assert tables.driver.run(heal_dcb(tables.tagged.site)(Gap(stream="order:1", index=0, end=1))).events == 1
+    for types in ((), ("order",)):
+        heal = heal_journal(tables.aggregates.site, types)
+        assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == 2
+
+
+def paid(*tags: str) -> TaggedEvent:
+    return TaggedEvent(type="Paid", data="{}", tags=tags)
+
+
+@pytest.fixture
+def tables() -> Tables:
+    """With an event of each kind, and nothing asked of them yet."""
+    found = Tables()
+    found.tagged.append([paid("order:1", "shop:1")])
+    found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
+    event = AggregateEvent(type="Paid", data=b"{}")
+    found.aggregates.append(ORDER, [event, event], snapshot=b"{}")
+    found.used.clear()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "kinds"),
+    [
+        ("append", append, TAGGED | STATES),
+        ("replay", replay, TAGGED | STATES),
+        ("feed", feed, TAGGED | STATES | AGGREGATES),
+        ("indexer", index, TAGGED | STATES | AGGREGATES),
+    ],
+)
+def test_a_function_may_do_what_its_plans_do_and_nothing_else(
+    tables: Tables, name: str, run: Callable[[Tables], None], kinds: Collection[str]
+) -> None:
+    run(tables)
+    allowed = {(action, resource) for action, resource in EXPECTED[name] if resource in kinds}
+    assert tables.used == allowed
