@@ -20,7 +20,7 @@ from epochal.layout.dcb.items import Keys, read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import Page, Rest, Takes, read_page
 from epochal.layout.dcb.reading import Seen, Site, read
-from epochal.layout.dcb.writes import Batch
+from epochal.layout.dcb.writes import Batch, Stamp
 from epochal.model.dcb import (
     Position,
     Query,
@@ -29,8 +29,9 @@ from epochal.model.dcb import (
     check_tag,
     check_type,
     parse_event_id,
+    sortable_id,
 )
-from epochal.model.times import from_unix_nanoseconds
+from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import BatchGet, Items, Scan, Steps
 from epochal.plan.ops import Query as PlannedQuery
 from epochal.settings import Settings
@@ -138,16 +139,17 @@ class TaggedEvents:
     def _batch(self, events: Sequence[TaggedEvent]) -> Batch:
         if not events:
             raise InvalidInput("events", "must not be empty")
-        checked = tuple(self._checked(event, f"events[{at}]") for at, event in enumerate(events))
+        checked = tuple(self.checked(event, f"events[{at}]") for at, event in enumerate(events))
         if len({event.id for event in checked}) < len(checked):
             raise InvalidInput("events", "an id stands twice")
-        return Batch(
-            events=checked,
-            now=from_unix_nanoseconds(self.now()),
-            randoms=tuple(int.from_bytes(self.fresh(5), "big") for _ in checked),
+        now = from_unix_nanoseconds(self.now())
+        stamps = (
+            Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in checked
         )
+        return Batch(events=checked, stamps=tuple(stamps))
 
-    def _checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+        """The event with an id; raises `InvalidInput` naming what is malformed below `field`."""
         check_type(event.type, f"{field}.type")
         for tag in event.tags:
             check_tag(tag, f"{field}.tags")

@@ -18,15 +18,21 @@ from epochal.model.dcb import (
     SortableId,
     TaggedEvent,
     later_than,
-    sortable_id,
     type_tag,
 )
-from epochal.model.times import Ticks, format_ticks
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Check, Put, Transact, TransactionWrite
 from epochal.plan.values import number, text
 
 TOKEN_CHARACTERS = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When an event happened, as it is stored, and the sortable id that it gets unless its tags are beyond that."""
+
+    proposed: SortableId
+    timestamp: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +41,11 @@ class Batch:
 
     Attributes:
         events: at least one, each with its id.
-        now: when it is made.
-        randoms: one for each event, for sortable ids of one moment.
+        stamps: one for each.
     """
 
     events: tuple[TaggedEvent, ...]
-    now: Ticks
-    randoms: tuple[int, ...]
+    stamps: tuple[Stamp, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +112,10 @@ def plan(site: Site, batch: Batch, heads: Mapping[str, Reached], fences: Sequenc
 def _recorded(site: Site, batch: Batch, heads: Mapping[str, Reached]) -> Iterator[RecordedTaggedEvent]:
     """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
     last = ""
-    for event, random in zip(batch.events, batch.randoms, strict=True):
+    for event, stamp in zip(batch.events, batch.stamps, strict=True):
         tags = tags_of(event, type_heads=site.type_heads)
-        floor = max(last, *(heads[tag].last for tag in tags))
-        chosen = later_than(sortable_id(batch.now, random), floor)
-        last = chosen
-        yield recorded(event, chosen, format_ticks(batch.now))
+        last = later_than(stamp.proposed, max(last, *(heads[tag].last for tag in tags)))
+        yield recorded(event, last, stamp.timestamp)
 
 
 def _entries(
