@@ -1,6 +1,6 @@
 """The `append` function's entry point: wiring, and one call.
 
-What it does is `epochal.http.writing` and `epochal.http.aggregating`.
+What it does is `epochal.http.writing`, `aggregating` and `tagging`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.links import S3Links
-from epochal.http.aggregating import appending
+from epochal.http import aggregating, tagging
 from epochal.http.gateway import serve
 from epochal.http.writing import operations
 from epochal.model.aggregates import AggregateTypes
@@ -24,6 +24,7 @@ from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
 
 settings = Settings.from_environment(os.environ)
 s3 = lazily(s3_client)
@@ -34,12 +35,14 @@ streams = Streams(
     codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket)),
 )
 aggregates = AggregateStore(driver=driver, site=site_of(settings))
+tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
 
 handler = serve(
     "append",
     {
         **operations(streams, S3Links(s3, settings.bucket).upload),
-        **appending(aggregates, AggregateTypes(settings.aggregate_types)),
+        **aggregating.appending(aggregates, AggregateTypes(settings.aggregate_types)),
+        **tagging.appending(tagged),
     },
 )
 coldstart.over()

@@ -16,11 +16,11 @@ from urllib.parse import quote
 from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
-from epochal.http import aggregating, feeding, reading, writing
+from epochal.http import aggregating, feeding, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
 from epochal.index.sources import tips_source
-from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
@@ -30,6 +30,7 @@ from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
@@ -95,6 +96,7 @@ class Api:
 
     partitions: int = 1
     types: tuple[str, ...] = ("order", "user-account")
+    type_heads: bool = False
     around: Callable[[Execute], Execute] = lambda execute: execute
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
@@ -109,6 +111,7 @@ class Api:
                 {
                     **writing.operations(self.streams, upload),
                     **aggregating.appending(self.aggregates, AggregateTypes(self.types)),
+                    **tagging.appending(self.tagged),
                 },
             ),
             "replay": serve(
@@ -116,6 +119,7 @@ class Api:
                 {
                     **reading.operations(self.streams, download),
                     **aggregating.replaying(self.aggregates, AggregateTypes(self.types)),
+                    **tagging.replaying(self.tagged),
                 },
             ),
             "feed": serve("feed", feeding.operations(reader, self.partitions, download)),
@@ -138,9 +142,14 @@ class Api:
         return AggregateStore(driver=self.driver, site=site)
 
     @property
+    def tagged(self) -> TaggedEvents:
+        settings = Settings(events_table=EVENTS.kind, tags_table=TAGS.kind, type_heads=self.type_heads)
+        return TaggedEvents(driver=self.driver, site=tag_site_of(settings))
+
+    @property
     def stored(self) -> list[Item]:
         """Everything in all tables."""
-        return [item for spec in (TIPS, INDEX, JOURNAL, SNAPSHOT) for item in self.tables.items(spec.kind)]
+        return [item for spec in ALL for item in self.tables.items(spec.kind)]
 
     def index(self) -> None:
         """Let the indexer see what has been written since it last did."""

@@ -17,11 +17,11 @@ def test_no_two_routes_are_the_same_operation_or_the_same_path_and_method() -> N
 
 def test_every_route_is_served_by_the_function_it_names() -> None:
     """An operation that a function lacks would be a 500 on its first call."""
-    bodies = {"appendEvents": {}, "pruneStream": {}, "uploadBody": {}, "appendToAggregate": {}}
     for route in ROUTES:
+        body = {} if route.method in ("POST", "PUT") else None
         path = route.path.replace("{stream}", "Cat-1").replace("{partition}", "0")
         path = path.replace("{type}", "order").replace("{id}", "1")
-        assert Api().call(route.method, path, bodies.get(route.operation)).status != 500
+        assert Api().call(route.method, path, body).status != 500
 
 
 def test_every_function_has_routes() -> None:

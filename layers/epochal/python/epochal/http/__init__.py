@@ -10,6 +10,7 @@
     problems     every error as an RFC 9457 document
     writing, reading, feeding      the operations themselves
     aggregating, aggregate_commands, aggregate_views      the same for aggregates
+    tagging, tagged_commands, tagged_views      the same for tagged events
     gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
     openapi      the same tables as an OpenAPI document
 

@@ -47,9 +47,11 @@ INVALID_INPUT: Final = _kind("invalid-input", "The request breaks a rule; nothin
 ROUTE_NOT_FOUND: Final = _kind("route-not-found", "There is no such operation", 404)
 STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 404)
 AGGREGATE_NOT_FOUND: Final = _kind("aggregate-not-found", "There is no such aggregate", 404)
+EVENT_NOT_FOUND: Final = _kind("event-not-found", "There is no such event", 404)
 PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
 METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
 VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
+CONDITION_FAILED: Final = _kind("condition-failed", "Events that the condition forbids were appended", 409)
 STREAM_DELETED: Final = _kind("stream-deleted", "The stream was deleted", 410)
 PRECONDITION_FAILED: Final = _kind(
     "precondition-failed", "The stream is not in the state that the header names", 412
@@ -68,9 +70,11 @@ KINDS: Final = (
     ROUTE_NOT_FOUND,
     STREAM_NOT_FOUND,
     AGGREGATE_NOT_FOUND,
+    EVENT_NOT_FOUND,
     PARTITION_NOT_FOUND,
     METHOD_NOT_ALLOWED,
     VERSION_CONFLICT,
+    CONDITION_FAILED,
     STREAM_DELETED,
     PRECONDITION_FAILED,
     TOO_LARGE,

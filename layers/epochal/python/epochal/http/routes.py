@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Function = Literal["append", "replay", "feed"]
-Method = Literal["GET", "POST", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
 Scope = Literal["append", "manage", "read", "feed"]
 
 
@@ -81,6 +81,9 @@ ROUTES: Final = (
         operation="readAggregateEvents",
         scope="read",
     ),
+    Route(method="POST", path="/dcb/events", function="append", operation="appendTagged", scope="append"),
+    Route(method="POST", path="/dcb/query", function="replay", operation="queryTagged", scope="read"),
+    Route(method="GET", path="/dcb/events/{id}", function="replay", operation="readTagged", scope="read"),
     Route(method="GET", path="/health", function="replay", operation="checkHealth", scope="read"),
     Route(method="GET", path="/feed", function="feed", operation="listPartitions", scope="feed"),
     Route(method="GET", path="/feed/{partition}", function="feed", operation="readFeed", scope="feed"),

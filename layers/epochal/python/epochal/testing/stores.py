@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.layout.tables import INDEX, JOURNAL, SNAPSHOT, TIPS
+from epochal.layout.tables import ALL, JOURNAL, SNAPSHOT, TIPS
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
@@ -13,8 +13,8 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_tables() -> MemoryTables:
-    """Empty tables of a deployment, each named by its kind (`tips`, `index`, `journal`, `snapshot`)."""
-    return MemoryTables({spec.kind: spec for spec in (TIPS, INDEX, JOURNAL, SNAPSHOT)})
+    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on."""
+    return MemoryTables({spec.kind: spec for spec in ALL})
 
 
 def memory_streams(tables: MemoryTables | None = None) -> Streams:

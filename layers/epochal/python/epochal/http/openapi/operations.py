@@ -19,6 +19,7 @@ from epochal.http.openapi.operation import (
 )
 from epochal.http.openapi.schemas import CHECKPOINT, STREAM
 from epochal.http.openapi.shapes import flag, text, whole
+from epochal.http.openapi.tagged import TAGGED_OPERATIONS
 from epochal.layout.tips.once import WINDOW_SECONDS
 from epochal.model.versions import MAX_VERSION
 
@@ -167,4 +168,5 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         fails=(problems.PARTITION_NOT_FOUND, problems.MISSING_BODY),
     ),
     **AGGREGATE_OPERATIONS,
+    **TAGGED_OPERATIONS,
 }

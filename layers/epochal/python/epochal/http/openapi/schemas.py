@@ -9,6 +9,7 @@ from epochal.http.bodies import CODINGS
 from epochal.http.events import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_ID_BYTES, MAX_TYPE_BYTES, MAX_UNFOLDS
 from epochal.http.openapi.aggregate_schemas import AGGREGATE_SCHEMAS
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, only_one, record, ref, text, whole
+from epochal.http.openapi.tagged_schemas import POSITION, TAGGED_SCHEMAS
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.model.versions import MAX_VERSION
 
@@ -240,6 +241,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "version": _VERSION,
             "index": _INDEX,
             "partition": whole("The partition asked for."),
+            "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
+            "position": {**POSITION, "description": "Has seen these events: to append after."},
+            "more": flag("Whether there are more of them, which the position has not seen."),
         },
         "required": ["type", "title", "status", "instance"],
         "additionalProperties": False,
@@ -249,4 +253,4 @@ SCHEMAS: Final[dict[str, Schema]] = {
 
 def components() -> dict[str, Any]:
     """The schemas, by name."""
-    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS}.items()))
+    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS, **TAGGED_SCHEMAS}.items()))

@@ -114,8 +114,11 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
     """Where the condition counts from; without a position, everything that matches is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
-        tags = condition.fence.all_tags
-        return replace(condition.after, seen={tag: condition.after.seen[tag] for tag in tags})
+        seen = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
+        # A chain of appends, each after the position of the one before, would gather the heads of all their tags.
+        wanted = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
+        heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in wanted}
+        return Position(seen=seen, heads=heads)
     position = yield from stand(site, condition.fence, _tags(site, batch))
     found = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
     return found if found.events else position

@@ -1,0 +1,80 @@
+"""Tagged events, pages of them, and appends as JSON text.
+
+Every event has room in an answer of its own: it is an item of at most 400 KB.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simplejson import RawJSON
+
+from epochal.http import bodies
+from epochal.http.room import Room
+from epochal.layout.dcb.append import Written
+from epochal.layout.dcb.conditions import write_position
+from epochal.layout.dcb.paging import Page
+from epochal.model.dcb import RecordedTaggedEvent
+from epochal.plan.units import Units
+
+
+class Listed:
+    """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._room = Room()
+        self.views: list[Any] = []
+
+    def __call__(self, found: RecordedTaggedEvent) -> bool:
+        """Take an event, if there is room for it."""
+        view = self._room.fit(event(found)) if len(self.views) < self._limit else None
+        if view is not None:
+            self.views.append(view)
+        return view is not None
+
+
+def appended(made: Written, units: Units, *, conditional: bool) -> dict[str, Any]:
+    """The answer to an append. Without a condition nothing was read, so there is no position to go on from."""
+    return {
+        "events": [
+            {"id": each.id, "sortableId": each.sortable_id, "timestamp": each.timestamp}
+            for each in made.events
+        ],
+        "position": write_position(made.position) if conditional else None,
+        "replayed": made.replayed,
+        "capacity": {"read": units.read, "write": units.write},
+    }
+
+
+def page(found: Page, listed: Listed) -> dict[str, Any]:
+    """A page of a read; the position to append after stands on its last page only."""
+    return {
+        "events": listed.views,
+        "position": None if found.position is None else write_position(found.position),
+        "next": None if found.rest is None else found.rest.text(),
+    }
+
+
+def event(found: RecordedTaggedEvent) -> dict[str, Any]:
+    """An event."""
+    ids = {
+        "causationId": found.causation_id,
+        "correlationId": found.correlation_id,
+        "executedUser": found.executed_user,
+    }
+    return {
+        "id": found.id,
+        "sortableId": found.sortable_id,
+        "type": found.type,
+        "tags": list(found.tags),
+        "timestamp": found.timestamp,
+        **{name: value for name, value in ids.items() if value is not None},
+        **_payload(found.data),
+    }
+
+
+def _payload(data: str) -> dict[str, Any]:
+    """The event's data as it is stored, to the byte; as text where another library stored no JSON."""
+    text = bodies.json_text(data.encode())
+    return {"payload": data} if text is None else {"data": RawJSON(text)}

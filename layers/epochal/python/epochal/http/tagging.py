@@ -1,0 +1,85 @@
+"""The operations on tagged events: `append` serves the first, `replay` the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from epochal.http import problems
+from epochal.http import tagged_commands as commands
+from epochal.http import tagged_views as views
+from epochal.http.commands import DEFAULT_LIMIT
+from epochal.http.message import Request, Response
+from epochal.http.problems import Problem
+from epochal.http.room import text_of
+from epochal.http.service import Operations, consumed
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.conditions import write_position
+from epochal.plan.units import Units
+from epochal.store.driver import Meter
+from epochal.store.tagged import TaggedEvents
+
+
+def appending(store: TaggedEvents) -> Operations:
+    """The operations that write, by name."""
+    return {"appendTagged": partial(append_tagged, store)}
+
+
+def replaying(store: TaggedEvents) -> Operations:
+    """The operations that read, by name."""
+    return {
+        "queryTagged": partial(query_tagged, store),
+        "readTagged": partial(read_tagged, store),
+    }
+
+
+def append_tagged(store: TaggedEvents, request: Request) -> Response:
+    """Append events, unless one that matches a query has been appended since a position."""
+    command = commands.append_tagged(request, type_heads=store.site.type_heads)
+    store, meter = _measured(store, request)
+    listed = views.Listed(DEFAULT_LIMIT)
+    outcome = store.append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
+    match outcome:
+        case Written():
+            body = views.appended(outcome, meter.units, conditional=command.fail_if is not None)
+            written = {} if outcome.replayed else {"Appends": 1.0, "Events": float(len(command.events))}
+            return Response(status=201, body=text_of(body), figures={**written, **consumed(meter.units)})
+        case Rejected():
+            raise _refused(outcome, listed, meter.units)
+
+
+def query_tagged(store: TaggedEvents, request: Request) -> Response:
+    """A page of the events that match a query."""
+    command = commands.query_tagged(request, type_heads=store.site.type_heads)
+    store, meter = _measured(store, request)
+    listed = views.Listed(command.limit)
+    found = store.page(command.query, after=command.after, rest=command.rest, takes=listed)
+    return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
+
+
+def read_tagged(store: TaggedEvents, request: Request) -> Response:
+    """One event by its id."""
+    event_id = commands.read_tagged(request)
+    store, meter = _measured(store, request)
+    found = store.event(event_id)
+    if found is None:
+        raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}, or it has expired")
+    return Response(status=200, body=text_of(views.event(found)), figures=consumed(meter.units))
+
+
+def _measured(store: TaggedEvents, request: Request) -> tuple[TaggedEvents, Meter]:
+    """The store for one request, as `service.measured` makes one of streams."""
+    meter = Meter()
+    return replace(store, driver=replace(store.driver, meter=meter).within(request.seconds)), meter
+
+
+def _refused(rejected: Rejected, listed: views.Listed, units: Units) -> Problem:
+    """What stood in the way, which a writer decides on anew without reading it again."""
+    return Problem(
+        problems.CONDITION_FAILED,
+        "events that match failIf have been appended: decide again with them, and append after this position",
+        figures={"Conflicts": 1.0, **consumed(units)},
+        events=listed.views,
+        position=write_position(rejected.position),
+        more=rejected.more,
+    )

@@ -1,0 +1,236 @@
+"""The routes of tagged events: what is written, what is answered, and what stands in the way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from epochal.layout.dcb import paging
+from epochal.layout.dcb.conditions import read_position
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact
+from epochal.settings import RESPONSE_BYTES
+from tests.support.api import Answer, Api
+
+ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+COURSE = {"items": [{"tags": ["course:1"]}]}
+EITHER = {"items": [{"tags": ["course:1"]}, {"types": ["Subscribed"], "tags": ["student:7"]}]}
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+def event(kind: str = "Subscribed", *tags: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "data": {}, "tags": list(tags or ("course:1",)), **more}
+
+
+def append(api: Api, *events: dict[str, Any], **body: Any) -> Answer:
+    return api.call("POST", "/dcb/events", {"events": list(events or (event(),)), **body})
+
+
+def query(api: Api, asked: object = COURSE, **body: Any) -> Answer:
+    return api.call("POST", "/dcb/query", {"query": asked, **body})
+
+
+def read(api: Api, asked: object = COURSE, **body: Any) -> tuple[list[Any], str]:
+    """All pages of a query: events, position."""
+    found: list[Any] = []
+    more: dict[str, Any] = {}
+    while True:
+        answer = query(api, asked, **body, **more)
+        assert answer.status == 200, answer.text
+        found += answer.json["events"]
+        if answer.json["next"] is None:
+            return found, answer.json["position"]
+        assert answer.json["position"] is None
+        more = {"from": answer.json["next"]}
+
+
+def test_an_append_answers_with_ids_and_cost(api: Api) -> None:
+    answer = append(api, event("Defined", "course:1", id=ID), event("Defined", "course:2"))
+    assert answer.status == 201
+    first, second = answer.json["events"]
+    assert first["id"] == ID
+    assert first["sortableId"] < second["sortableId"]
+    assert answer.json["capacity"]["write"] > 0
+    assert (answer.json["position"], answer.json["replayed"]) == (None, False)
+
+
+def test_an_event_comes_back_as_it_was_sent(api: Api) -> None:
+    sent = {
+        "id": ID,
+        "type": "Größe",
+        "tags": ["course:1", "a/b c%2F: ä"],
+        "data": {"to": "Zürich ✈", "none": None},
+        "causationId": "c",
+        "correlationId": "d",
+        "executedUser": "e",
+    }
+    made = append(api, {**sent, "expires": 4_000_000_000}).json["events"][0]
+    whole = {**sent, "tags": sorted(sent["tags"]), **made}
+    assert api.call("GET", f"/dcb/events/{ID.upper()}").json == whole
+    assert query(api).json["events"] == [whole]
+
+
+@pytest.mark.parametrize("number", ["1.10", "-0.0", "1E+400", "123456789012345678901234567890"])
+def test_a_number_comes_back_to_the_digit(api: Api, number: str) -> None:
+    body = f'{{"events":[{{"type":"N","data":[{number}],"id":"{ID}"}}]}}'.encode()
+    assert api.call("POST", "/dcb/events", body).status == 201
+    assert f'"data":[{number}]' in api.call("GET", f"/dcb/events/{ID}").text
+
+
+def test_an_event_that_does_not_exist_is_404(api: Api) -> None:
+    answer = api.call("GET", f"/dcb/events/{ID}")
+    assert (answer.status, answer.problem) == (404, "event-not-found")
+
+
+def test_a_read_decides_an_append_and_who_comes_second_is_told_what_came_between(api: Api) -> None:
+    append(api)
+    _, position = read(api)
+    first = append(api, event("Subscribed", "course:1", "student:7"), failIf=COURSE, after=position)
+    assert first.status == 201
+    before = api.stored
+    second = append(api, event("Subscribed", "course:1", "student:8"), failIf=COURSE, after=position)
+    assert (second.status, second.problem, second.json["more"]) == (409, "condition-failed", False)
+    assert [each["tags"] for each in second.json["events"]] == [["course:1", "student:7"]]
+    assert api.stored == before
+    assert append(api, event(), failIf=COURSE, after=second.json["position"]).status == 201
+
+
+def test_the_position_of_an_append_is_good_for_the_next(api: Api) -> None:
+    position = append(api, event(), failIf=COURSE).json["position"]
+    for _ in range(3):
+        answer = append(api, event(), failIf=COURSE, after=position)
+        assert answer.status == 201
+        position = answer.json["position"]
+    assert append(api, event(), failIf=COURSE).status == 409
+
+
+def test_a_chain_of_positions_does_not_grow(api: Api) -> None:
+    position = append(api, event(), failIf=COURSE).json["position"]
+    for number in range(5):
+        answer = append(api, event("A", "course:1", f"only:{number}"), failIf=COURSE, after=position)
+        position = answer.json["position"]
+    assert set(read_position(position).heads) == {"only:4"}
+
+
+def test_unrelated_appends_are_nobodys_conflict(api: Api) -> None:
+    asked = {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
+    _, position = read(api, asked)
+    for number in range(4):
+        append(api, event("Renamed", "course:1", f"x:{number}"))
+    assert append(api, event(), failIf=asked, after=position).status == 201
+
+
+def test_a_repeat_with_the_same_ids_is_answered_like_the_first_whatever_came_since(api: Api) -> None:
+    _, position = read(api)
+    sent = event("Subscribed", "course:1", id=ID)
+    first = append(api, sent, failIf=COURSE, after=position)
+    append(api, event())
+    for body in ({"failIf": COURSE, "after": position}, {"failIf": COURSE}, {}):
+        again = append(api, sent, **body)
+        assert (again.status, again.json["replayed"]) == (201, True)
+        assert again.json["events"] == first.json["events"]
+    assert len(read(api)[0]) == 2
+
+
+def test_an_append_whose_response_was_lost_is_made_once() -> None:
+    lost: list[Op] = []
+
+    def around(execute: Execute) -> Execute:
+        def losing(op: Op) -> Reply:
+            reply = execute(op)
+            if isinstance(op, Transact) and not lost:
+                lost.append(op)
+                raise Lost("the answer was dropped")
+            return reply
+
+        return losing
+
+    api = Api(around=around)
+    assert append(api, event(), failIf=COURSE).status == 201
+    assert lost
+    assert len(read(api)[0]) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_pages_join_to_one_read_and_only_the_last_has_a_position(api: Api, limit: int) -> None:
+    for number in range(12):
+        append(
+            api, event("Subscribed", *(["course:1"], ["student:7"], ["course:1", "student:7"])[number % 3])
+        )
+    whole, end = read(api, EITHER)
+    found, position = read(api, EITHER, limit=limit)
+    assert (found, position) == (whole, end)
+    assert len(found) == 12
+    assert read(api, EITHER, after=position) == ([], position)
+
+
+def test_what_comes_between_two_pages_is_on_neither_and_in_the_way(api: Api) -> None:
+    append(api, event(), event())
+    first = query(api, limit=1).json
+    append(api, event("Late", "course:1"))
+    second = query(api, limit=1, **{"from": first["next"]}).json
+    assert (second["next"], len(second["events"])) == (None, 1)
+    answer = append(api, event(), failIf=COURSE, after=second["position"])
+    assert [each["type"] for each in answer.json["events"]] == ["Late"]
+
+
+def test_a_page_and_a_conflict_end_at_four_megabytes_and_go_on(api: Api) -> None:
+    for _ in range(20):
+        assert append(api, event(data="x" * 300_000)).status == 201
+    page, conflict = query(api), append(api, event(), failIf=COURSE)
+    for answer in (page, conflict):
+        assert 1 < len(answer.json["events"]) < 20
+        assert len(json.dumps(answer.text)) < RESPONSE_BYTES + 10_000
+    assert conflict.json["more"] is True
+    rest, position = read(api, after=conflict.json["position"])
+    assert [*conflict.json["events"], *rest] == read(api)[0]
+    assert append(api, event(), failIf=COURSE, after=position).status == 201
+
+
+def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
+    for _ in range(16):
+        append(api, event(data='"' * 150_000))
+    answer = query(api)
+    assert answer.json["next"] is not None
+    assert len(json.dumps(answer.text)) < RESPONSE_BYTES + 10_000
+
+
+def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "ENTRIES", 2)
+    for number in range(6):
+        append(api, event("A", "course:1", "rare" if number == 5 else "x"))
+    asked = {"items": [{"tags": ["course:1", "rare"]}]}
+    first = query(api, asked).json
+    assert (first["events"], first["position"]) == ([], None)
+    assert len(read(api, asked)[0]) == 1
+
+
+def test_with_type_heads_a_query_may_name_types_alone_or_nothing() -> None:
+    api = Api(type_heads=True)
+    append(api, event("A", "t:1"), event("B", "t:2"))
+    for asked, types in (({"types": ["A"]}, ["A"]), ({}, ["A", "B"]), ({"types": []}, ["A", "B"])):
+        found, position = read(api, {"items": [asked]})
+        assert [each["type"] for each in found] == types
+        assert append(api, event("A"), failIf={"items": [asked]}, after=position).status == 201
+        assert append(api, event("A"), failIf={"items": [asked]}, after=position).status == 409
+        api = Api(type_heads=True)
+        append(api, event("A", "t:1"), event("B", "t:2"))
+
+
+def test_what_another_library_stored_that_is_no_json_is_shown_as_text(api: Api) -> None:
+    append(api, event(id=ID))
+    (item,) = api.tables.items("events")
+    _store(api, {**item, "payload": {"S": "{not json"}})
+    shown = api.call("GET", f"/dcb/events/{ID}").json
+    assert shown["payload"] == "{not json"
+    assert "data" not in shown
+
+
+def _store(api: Api, item: Any) -> None:
+    api.tables.execute(Put(table="events", item=item))
