@@ -9,18 +9,10 @@ import pytest
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reactions import Delivery
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, group_stream
+from epochal.index.groups import GroupState
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Update
-from tests.unit.reactions.world import Told, World
-
-
-def is_save(op: Op) -> bool:
-    """Whether a request changes the group's state."""
-    name = str(group_stream(0, "board"))
-    return (isinstance(op, Put) and op.item["p"]["S"] == name) or (
-        isinstance(op, Update) and op.key["p"]["S"] == name
-    )
+from tests.unit.reactions.world import Told, World, is_save
 
 
 def test_every_event_is_handled_in_the_order_of_its_stream_and_the_checkpoint_is_the_tail() -> None:

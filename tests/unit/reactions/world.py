@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +11,17 @@ from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Reactor
-from epochal.feed.results import FeedEvent
-from epochal.index.groups import GroupState
+from epochal.index.groups import GroupState, group_stream
+from epochal.plan.ops import Op, Put, Update
 from tests.unit.feed.feeds import Feeds
+
+
+def is_save(op: Op) -> bool:
+    """Whether a request changes the group's state."""
+    name = str(group_stream(0, "board"))
+    return (isinstance(op, Put) and op.item["p"]["S"] == name) or (
+        isinstance(op, Update) and op.key["p"]["S"] == name
+    )
 
 
 class Inline(Executor):
@@ -79,9 +87,9 @@ class World:
             reaction=Reaction(**{"name": "board", "handler": self.told, **reaction}),
             driver=self.feeds.driver,
             table="index",
-            reader=self.feeds.reader(),
+            reader=self.feeds.reader(self.feeds.streams),
         )
-        return Reactor(member=member, hydrate=self.hydrate, executor=Inline)
+        return Reactor(member=member, executor=Inline)
 
     def parking(self, **reaction: Any) -> Parking:
         return Parking(reactor=self.reactor(**reaction))
@@ -91,11 +99,3 @@ class World:
         state = self.reactor().member.load(0).state
         assert state is not None
         return state
-
-    def hydrate(self, _partition: int, stream: str, first: int, end: int | None) -> Iterator[FeedEvent]:
-        """Events of the store."""
-        for event in self.feeds.streams.read(stream, start=first):
-            if end is not None and event.index >= end:
-                return
-            assert isinstance(event.data, bytes)
-            yield FeedEvent(stream=stream, index=event.index, type=event.type, data=event.data)

@@ -31,6 +31,9 @@ TYPE_HEADS = "EPOCHAL_TYPE_HEADS"
 WRITE_SHARDS = "EPOCHAL_WRITE_SHARDS"
 JOURNAL_PARTITIONS = "EPOCHAL_JOURNAL_PARTITIONS"
 DCB_PARTITIONS = "EPOCHAL_DCB_PARTITIONS"
+TOPIC = "EPOCHAL_TOPIC"
+REACTION = "EPOCHAL_REACTION"
+QUEUE = "EPOCHAL_QUEUE"
 
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
@@ -78,6 +81,9 @@ class Settings:
         write_shards: shards of the index of all tagged events, 1 to 1,000; may be raised later, never lowered.
         journal_partitions: partitions of the feed of the `journal` source, 1 to 10,000.
         dcb_partitions: partitions of the feed of the `dcb` source, 1 to 10,000.
+        topic: ARN of the topic that is told which partitions of the feed have moved.
+        reaction: name of the reaction that a function runs.
+        queue: URL of the queue that wakes it.
     """
 
     tips_table: str = ""
@@ -97,6 +103,9 @@ class Settings:
     write_shards: int = 1
     journal_partitions: int = 1
     dcb_partitions: int = 1
+    topic: str = ""
+    reaction: str = ""
+    queue: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -119,6 +128,9 @@ class Settings:
             write_shards=_number(environment, WRITE_SHARDS, 1, MAX_WRITE_SHARDS),
             journal_partitions=_number(environment, JOURNAL_PARTITIONS, 1, MAX_PARTITIONS),
             dcb_partitions=_number(environment, DCB_PARTITIONS, 1, MAX_PARTITIONS),
+            topic=environment.get(TOPIC, ""),
+            reaction=environment.get(REACTION, ""),
+            queue=environment.get(QUEUE, ""),
         )
 
 

@@ -19,6 +19,8 @@ from botocore.session import Session
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
+    from mypy_boto3_sns.client import SNSClient
+    from mypy_boto3_sqs.client import SQSClient
 
 CONNECT_SECONDS = 2
 READ_SECONDS = 6
@@ -42,6 +44,18 @@ def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Cl
     config = _config(retries=4, read=20).merge(Config(signature_version="s3v4"))
     client = _session().create_client("s3", region, endpoint_url=endpoint, config=config)
     return cast("S3Client", client)
+
+
+def sns_client(*, endpoint: str | None = None, region: str | None = None) -> SNSClient:
+    """An SNS client. A FIFO topic drops what it has had, so its retries are left on."""
+    config = _config(retries=4, read=READ_SECONDS)
+    return cast("SNSClient", _session().create_client("sns", region, endpoint_url=endpoint, config=config))
+
+
+def sqs_client(*, endpoint: str | None = None, region: str | None = None) -> SQSClient:
+    """An SQS client. A FIFO queue drops what it has had, so its retries are left on."""
+    config = _config(retries=4, read=READ_SECONDS)
+    return cast("SQSClient", _session().create_client("sqs", region, endpoint_url=endpoint, config=config))
 
 
 @cache

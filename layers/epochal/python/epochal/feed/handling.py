@@ -26,9 +26,9 @@ STREAK: Final = 3
 """Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
 what handlers depend on parks a few streams a run, and not all there are."""
 
-Hydrate = Callable[[int, str, int, int | None], Iterator[FeedEvent]]
-"""Reads the events of a stream of a partition, from an index up to and without another, or to the end, as they are
-consumed. What is gone comes as a marker: no index is left out."""
+Events = Callable[[int, str, int, int], Iterator[FeedEvent]]
+"""Reads the events of a stream of a partition, from an index up to and without another, as they are consumed. What
+is gone comes as such: no index is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Work:
 
     reaction: Reaction
     partition: int
-    hydrate: Hydrate
+    events: Events
     clock: Callable[[], float]
     sleep: Callable[[float], Any]
     luck: Callable[[], float]
@@ -95,7 +95,7 @@ class Work:
 
     def _handle(self, task: Task) -> Progress:
         reached = task.first
-        events = self.hydrate(self.partition, task.stream, task.first, task.end)
+        events = self.events(self.partition, task.stream, task.first, task.end)
         try:
             while batch := tuple(islice(events, self.reaction.max_events)):
                 progress = self._deliver(task.stream, batch)
@@ -105,7 +105,7 @@ class Work:
         except (CorruptData, MissingBody) as cause:
             # Events that cannot be read are as bad as events that cannot be handled.
             return Progress(next=reached, failure=_failure(task.stream, reached, cause, 1))
-        return Progress(next=reached if task.end is None else task.end)
+        return Progress(next=task.end)
 
     def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> Progress:
         """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""

@@ -72,12 +72,12 @@ class Parking:
             InvalidInput: the stream is not parked.
         """
         work = self._work(partition, seconds)
-        return self._catch_up(
-            partition,
-            stream,
-            lambda index: work.handle(Task(stream=stream, first=index, end=None)),
-            work.ends,
-        )
+
+        def handle(first: int) -> Progress:
+            end = self._end(partition, stream, first)
+            return work.handle(Task(stream=stream, first=first, end=end))
+
+        return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
         """Give up everything that a parked stream has been waiting for, and let it go on.
@@ -130,10 +130,7 @@ class Parking:
             held = saved.held
 
     def _end(self, partition: int, stream: str, index: int) -> int:
-        """The index after a stream's last event."""
-        for event in self.reactor.hydrate(partition, stream, index, None):
-            index = event.index + 1
-        return index
+        return self.reactor.member.reader.end(partition, stream, index)
 
     def _find(self, partition: int, stream: str) -> tuple[Held, int]:
         held = self.reactor.member.load(partition)
@@ -147,7 +144,7 @@ class Parking:
         return Work(
             reaction=self.reactor.member.reaction,
             partition=partition,
-            hydrate=self.reactor.hydrate,
+            events=self.reactor.member.reader.events,
             clock=driver.clock,
             sleep=driver.sleep,
             luck=driver.luck,

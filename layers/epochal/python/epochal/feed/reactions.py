@@ -22,7 +22,6 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import BASES
-from epochal.model.names import category_of
 from epochal.model.spans import Span
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
@@ -52,11 +51,6 @@ class Delivery:
     stream: str
     events: tuple[FeedEvent, ...]
     attempt: int = 1
-
-    @property
-    def category(self) -> str:
-        """What precedes the first `-` of the stream's name."""
-        return category_of(self.stream)
 
     def key(self, event: FeedEvent) -> str:
         """An idempotency key: the same whenever this group is given this event, and given for no other."""
@@ -114,13 +108,13 @@ class Reaction:
         return self.handler(delivery)
 
     def wants(self, span: Span) -> bool:
-        """Whether any event of a span is to be delivered."""
-        in_category = self.categories is None or category_of(span.stream) in self.categories
-        return in_category and (self.types is None or not self.types.isdisjoint(span.types))
+        """Whether any event of a span, of a category that is wanted, is to be delivered."""
+        return self.types is None or not self.types.isdisjoint(span.types)
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Whether an event of a span that is wanted is itself."""
-        return self.types is None or event.type in self.types
+        """Whether an event of such a span is itself; one that is gone always is, since its type may be gone too."""
+        of_type = self.types is None or event.gone is not None or event.type in self.types
+        return of_type and (not self.once or event.first)
 
 
 def reaction(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from epochal.feed.handling import Failure, Hydrate
+from epochal.feed.handling import Failure
 from epochal.feed.membership import Member
 from epochal.feed.running import Run
 from epochal.index.checkpoints import Checkpoint
@@ -39,12 +39,10 @@ class Reactor:
     """Runs one reaction.
 
     Attributes:
-        hydrate: reads events.
         executor: makes the threads in which so many streams are handled side by side.
     """
 
     member: Member
-    hydrate: Hydrate
     executor: Callable[[int], Executor] = ThreadPoolExecutor
 
     def run(self, partition: int, *, seconds: float, careful: bool = False) -> Ran:
@@ -58,7 +56,6 @@ class Reactor:
         """
         run = Run(
             member=self.member,
-            hydrate=self.hydrate,
             partition=partition,
             ends=self.member.driver.clock() + seconds,
             careful=careful,

@@ -17,7 +17,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from epochal.feed.handling import Failure, Hydrate, Progress, Streak, Work
+from epochal.feed.handling import Failure, Progress, Streak, Work
 from epochal.feed.membership import Member
 from epochal.feed.turns import Done, Task, Turn, room_to_park, settled, turn_of
 from epochal.index.checkpoints import Checkpoint
@@ -51,7 +51,6 @@ class Run:
     """
 
     member: Member
-    hydrate: Hydrate
     partition: int
     ends: float
     careful: bool = False
@@ -94,6 +93,7 @@ class Run:
             self.partition,
             start=begun.checkpoint,
             limit=STRETCH,
+            categories=self.member.reaction.categories,
             predicate=self.member.reaction.wants,
         )
         turn = turn_of(stretch.spans, stretch.next, begun)
@@ -135,7 +135,7 @@ class Run:
 
     def _carefully(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
         for task in turn.tasks:
-            for index in range(task.first, task.end or task.first):
+            for index in range(task.first, task.end):
                 if self.over:
                     return
                 one = Task(stream=task.stream, first=index, end=index + 1)
@@ -186,7 +186,7 @@ class Run:
         return Work(
             reaction=self.member.reaction,
             partition=self.partition,
-            hydrate=self.hydrate,
+            events=self.member.reader.events,
             clock=driver.clock,
             sleep=driver.sleep,
             luck=driver.luck,

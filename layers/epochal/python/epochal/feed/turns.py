@@ -20,11 +20,11 @@ from epochal.model.spans import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Events of one stream to be handled: those from `first` up to, and without, `end`; None for all there are."""
+    """Events of one stream to be handled: those from `first` up to, and without, `end`."""
 
     stream: str
     first: int
-    end: int | None
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,4 @@ def still_parked(state: GroupState, stream: str, index: int) -> GroupState:
 
 
 def _finished(task: Task, done: Done) -> bool:
-    return task.stream in done.parked or (
-        task.end is not None and done.reached.get(task.stream, -1) >= task.end
-    )
+    return task.stream in done.parked or done.reached.get(task.stream, -1) >= task.end
