@@ -20,6 +20,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from constructs import Construct
 
+from epochal.layout.tables import ALL
+from epochal.plan.tables import TableSpec
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
 from stacks.stages import Stage
@@ -58,8 +60,11 @@ class WatchStack(Stack):
         self._watch_feed(feed)
         for name in (*api.functions, "indexer"):
             self._watch_function(name, stage.named(name))
-        for kind, table in store.tables.items():
-            self._watch_table(kind, table.table_name)
+        for spec in ALL:
+            table_name = store.tables[spec.kind].table_name
+            self._watch_table(spec.kind, table_name)
+            if spec.indexes:
+                self._watch_indexes(spec, table_name)
         self._watch_api(api.api.api_id)
 
     def _notify(self, topic_arn: str) -> SnsAction | None:
@@ -121,6 +126,30 @@ class WatchStack(Stack):
                 _metric("AWS/DynamoDB", f"{what}ThrottleEvents", {"TableName": table_name}),
                 minutes=LASTING,
             )
+
+    def _watch_indexes(self, spec: TableSpec, table_name: str) -> None:
+        """An index that cannot keep up holds up the writes of its table, and is counted by itself."""
+        counted = {
+            f"{what}{number}": _metric(
+                "AWS/DynamoDB",
+                f"{what.capitalize()}ThrottleEvents",
+                {"TableName": table_name, "GlobalSecondaryIndexName": index.name},
+            )
+            for number, index in enumerate(spec.indexes)
+            for what in ("read", "write")
+        }
+        throttled = cloudwatch.MathExpression(
+            expression="SUM(METRICS())",
+            label="requests throttled by indexes",
+            using_metrics=dict(counted),
+            period=Duration.minutes(1),
+        )
+        self._alarm(
+            f"{spec.kind}-indexes-throttled",
+            f"Indexes of the {spec.kind} table are throttled: one hot key of theirs, or the stage's ceiling.",
+            throttled,
+            minutes=LASTING,
+        )
 
     def _watch_api(self, api_id: str) -> None:
         dimensions = {"ApiId": api_id}

@@ -37,6 +37,7 @@ def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
         general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
         general = re.sub(rf"^({TABLES})-reads-throttled$", "<table>-reads-throttled", general)
         general = re.sub(rf"^({TABLES})-(writes-throttled)$", r"-\2", general)
+        general = re.sub(rf"^({TABLES})-indexes-throttled$", "<table>-indexes-throttled", general)
         general = re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", general)
         assert f"`{general}`" in GUIDE, name
 

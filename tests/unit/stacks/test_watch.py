@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.tables import ALL
+from epochal.plan.tables import TableSpec
 from tests.unit.stacks.templates import Synthesise
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -91,6 +92,28 @@ def test_lasting_throttles_of_every_table_alarm(
     logical_id = "".join(word.capitalize() for word in table.split("-"))
     assert value["Fn::ImportValue"].startswith(f"epochal-prod-store:ExportsOutputRef{logical_id}")
     assert 1 < alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
+
+
+@pytest.mark.parametrize("spec", [spec for spec in ALL if spec.indexes], ids=lambda spec: spec.kind)
+def test_lasting_throttles_of_any_index_of_a_table_alarm(
+    alarms: dict[str, dict[str, Any]], spec: TableSpec
+) -> None:
+    alarm = alarms[f"{spec.kind}-indexes-throttled"]
+    (total,) = [each for each in alarm["Metrics"] if "Expression" in each]
+    assert total["Expression"] == "SUM(METRICS())"
+    measured = [each["MetricStat"]["Metric"] for each in alarm["Metrics"] if "MetricStat" in each]
+    assert {(each["MetricName"], index_of(each)) for each in measured} == {
+        (f"{what}ThrottleEvents", index.name) for what in ("Read", "Write") for index in spec.indexes
+    }
+    assert 1 < alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
+
+
+def index_of(measured: dict[str, Any]) -> str:
+    """The index that a metric is of."""
+    dimensions = {each["Name"]: each["Value"] for each in measured["Dimensions"]}
+    assert set(dimensions) == {"TableName", "GlobalSecondaryIndexName"}
+    name: str = dimensions["GlobalSecondaryIndexName"]
+    return name
 
 
 def test_a_share_of_failing_requests_alarms(alarms: dict[str, dict[str, Any]]) -> None:
