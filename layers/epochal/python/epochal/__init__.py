@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
+    from epochal.feed.reactions import Delivery as Delivery
+    from epochal.feed.reactions import reaction as reaction
+    from epochal.feed.results import FeedEvent as FeedEvent
     from epochal.model.aggregates import AggregateEvent as AggregateEvent
     from epochal.model.aggregates import aggregate_id as aggregate_id
     from epochal.model.dcb import Query as Query
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from epochal.model.versions import NO_STREAM as NO_STREAM
     from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
     from epochal.model.versions import AtVersion as AtVersion
+    from epochal.react.function import lambda_handler as lambda_handler
     from epochal.store.deciders import Decider as Decider
     from epochal.store.deciders import Deciders as Deciders
 
@@ -40,7 +44,9 @@ _ROOMS = {
     "Conflict": "model.outcomes",
     "Decider": "store.deciders",
     "Deciders": "store.deciders",
+    "Delivery": "feed.reactions",
     "Event": "model.events",
+    "FeedEvent": "feed.results",
     "NO_STREAM": "model.versions",
     "Query": "model.dcb",
     "QueryItem": "model.dcb",
@@ -50,10 +56,12 @@ _ROOMS = {
     "Undetermined": "model.outcomes",
     "Unfold": "model.events",
     "aggregate_id": "model.aggregates",
+    "lambda_handler": "react.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
     "open_streams": "dynamo.stores",
     "open_tagged_events": "dynamo.stores",
+    "reaction": "feed.reactions",
 }
 
 __all__ = [*_ROOMS]  # noqa: PLE0604  every element is a string: the keys of the table above

@@ -1,0 +1,143 @@
+"""The entry point of a reaction's function: what wakes it, and what it answers.
+
+    messages of its queue           partitions have moved: run them; answers which messages must come again
+    a deployment of its stack       wake every partition, so that a new reaction begins without waiting for an event
+    its schedule                    likewise, in case a wake-up was lost
+    an operator's command           about parked streams (`react.operating`)
+
+Time ends before the function's own does, so that a handler's last call can return and be saved.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from epochal.dynamo.clients import sqs_client
+from epochal.dynamo.lazy import lazily
+from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
+from epochal.errors import InvalidInput
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Reaction
+from epochal.feed.reactor import Ran, Reactor
+from epochal.feed.waking import Woken, wake
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.names import source_of
+from epochal.react.opening import open_reactor
+from epochal.react.operating import operate
+from epochal.react.resource import respond
+from epochal.settings import REACTION, Settings
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
+
+NAMESPACE: Final = "Epochal"
+
+SPARED: Final = 0.2
+"""Share of the function's time that is left for the call under way when time is over, and for saving."""
+
+TICK_SECONDS: Final = 60
+"""Wake-ups by schedule or deployment within the same minute count as one."""
+
+
+def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of a function that runs `reaction`; call it once, where the module is loaded.
+
+    Raises:
+        InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
+    """
+    settings = Settings.from_environment(environment)
+    if settings.reaction != reaction.name:
+        rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
+        raise InvalidInput(REACTION, rule)
+    queue = Queue(lazily(sqs_client), settings.queue)
+    return ReactionFunction(reactor=open_reactor(reaction, settings), queue=queue).handle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionFunction:
+    """A reaction's function."""
+
+    reactor: Reactor
+    queue: Queue
+    now: Callable[[], float] = time.time
+
+    def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """Answer one event."""
+
+        def remaining() -> float:
+            return context.get_remaining_time_in_millis() / 1000 * (1 - SPARED)
+
+        if "Records" in event:
+            return self._wake(event, remaining)
+        if "RequestType" in event:
+            respond(event, self._wake_all)
+            return {}
+        if "command" in event:
+            return operate(Parking(reactor=self.reactor), event, remaining())
+        return {"woken": self._wake_all()}
+
+    def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
+        def run(partition: int, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
+            return self.reactor.run(partition, seconds=seconds, careful=careful)
+
+        wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
+        woken = wake(wake_ups, remaining, run, self._again)
+        self._tell(woken)
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
+
+    def _again(self, partition: int, position: Checkpoint, at: Checkpoint) -> None:
+        """A long catch-up goes on by a wake-up of its own: to fail the message would count towards its end."""
+        self.queue.send(
+            [Call(partition=partition, position=position, occasion=f"at-{int(at)}-{self.now():.3f}")]
+        )
+
+    def _wake_all(self) -> int:
+        minute = int(self.now() // TICK_SECONDS)
+        return self.queue.send(
+            Call(partition=each.partition, position=each.tail, occasion=f"tick-{minute}")
+            for each in self.reactor.member.reader.partitions()
+            if self._concerned(each.partition)
+        )
+
+    def _concerned(self, partition: int) -> bool:
+        return source_of(partition) in self.reactor.member.reaction.sources
+
+    def _tell(self, woken: Woken) -> None:
+        name = self.reactor.member.reaction.name
+        logger, metrics = Logger(service=name), Metrics(namespace=NAMESPACE, service=name)
+        for partition, ran in woken.runs.items():
+            for failure in ran.parked:
+                logger.error(
+                    "parked a stream",
+                    partition=partition,
+                    index=failure.index,
+                    attempts=failure.attempts,
+                    kind=failure.cause.partition(":")[0],
+                )
+            if ran.blocked is not None:
+                logger.error(
+                    "blocked",
+                    partition=partition,
+                    index=ran.blocked.index,
+                    kind=ran.blocked.cause.partition(":")[0],
+                )
+        runs = woken.runs.values()
+        metrics.add_metric(
+            name="Reaction.handled", unit=MetricUnit.Count, value=sum(ran.events for ran in runs)
+        )
+        metrics.add_metric(
+            name="Reaction.parked", unit=MetricUnit.Count, value=sum(len(ran.parked) for ran in runs)
+        )
+        metrics.add_metric(
+            name="Reaction.blocked", unit=MetricUnit.Count, value=sum(ran.blocked is not None for ran in runs)
+        )
+        metrics.flush_metrics()

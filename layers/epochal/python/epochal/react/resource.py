@@ -1,0 +1,46 @@
+"""Answering CloudFormation, which asks a function to do something when a stack is deployed.
+
+A custom resource that does not answer holds its stack up for an hour, so there is an answer whatever happens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.request import Request, urlopen
+
+from epochal.errors import InvalidInput
+
+TIMEOUT_SECONDS: Final = 10
+
+
+def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
+    """Do what a deployment asks for, unless it deletes the resource, and say whether that went well."""
+    failure = None
+    try:
+        if event["RequestType"] != "Delete":
+            do()
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        _put(event, failure)
+
+
+def _put(event: dict[str, Any], failure: str | None) -> None:
+    answer = {
+        "Status": "SUCCESS" if failure is None else "FAILED",
+        "Reason": failure or "",
+        "PhysicalResourceId": event.get("PhysicalResourceId", event["LogicalResourceId"]),
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+    }
+    # The address is CloudFormation's own, signed; still, what comes in an event opens no file.
+    url = str(event["ResponseURL"])
+    if not url.startswith(("https://", "http://")):
+        raise InvalidInput("ResponseURL", "must be an address of the web")
+    request = Request(url, json.dumps(answer).encode(), {"Content-Type": ""}, method="PUT")  # noqa: S310  # checked
+    with urlopen(request, timeout=TIMEOUT_SECONDS):  # noqa: S310  # checked above
+        pass
