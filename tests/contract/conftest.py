@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.tables import TIPS
+from epochal.layout.tables import EVENTS, TAGS, TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Place
+from tests.contract.tagged import Opens, store_on
+from tests.support.tables import Tables
 
 TABLE = "contract-tips"
 
@@ -59,6 +63,22 @@ def on_ddbl(local_place: Place) -> Place:
 def on_embedded(embedded_place: Place) -> Place:
     """A partition of its own on the embedded AWS."""
     return embedded_place.at(f"Embedded-{next(_partitions)}")
+
+
+@pytest.fixture(params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
+def opened(request: pytest.FixtureRequest) -> Opens:
+    """Makes stores of tagged events over tables of the test's own."""
+    if request.param == "memory":
+        memory = MemoryTables({EVENTS.kind: EVENTS, TAGS.kind: TAGS})
+        return partial(store_on, memory.execute, EVENTS.kind, TAGS.kind)
+    local: Tables = request.getfixturevalue("ddbl_tables")
+    return partial(store_on, interpreter(local.client), local.create(EVENTS), local.create(TAGS))
+
+
+@pytest.fixture
+def store(opened: Opens) -> TaggedEvents:
+    """A store of tagged events."""
+    return opened()
 
 
 def _deployed(endpoint: Endpoint) -> Execute:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -22,42 +22,17 @@ from threading import Barrier, Event
 
 import pytest
 
-from epochal.dynamo.interpreter import interpreter
 from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
-from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
-from epochal.plan.ops import Execute
-from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.memory import MemoryTables
-from tests.support.tables import Tables
+from tests.contract.tagged import Opens
 
 WRITERS = 20
 ROUNDS = 2
 """Where all events share one head, writers wait for one another: each round takes as long as the one before."""
 
 EVERYTHING = Query(items=(QueryItem(),))
-
-Opens = Callable[..., TaggedEvents]
-
-
-def store_on(execute: Execute, events: str, tags: str, *, type_heads: bool) -> TaggedEvents:
-    site = Site(events=events, tags=tags, keys=Keys(), type_heads=type_heads)
-    return TaggedEvents(driver=Driver(execute=execute, meter=Meter()), site=site)
-
-
-@pytest.fixture(params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
-def opened(request: pytest.FixtureRequest) -> Opens:
-    """Makes a store with fresh tables."""
-    if request.param == "memory":
-        tables = MemoryTables({"events": EVENTS, "tags": TAGS})
-        return lambda *, type_heads: store_on(tables.execute, "events", "tags", type_heads=type_heads)
-    local: Tables = request.getfixturevalue("ddbl_tables")
-    names = local.create(EVENTS), local.create(TAGS)
-    return lambda *, type_heads: store_on(interpreter(local.client), *names, type_heads=type_heads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,74 +1,72 @@
-"""Conditions on tags, judged by AWS's own DynamoDB."""
+"""Tagged events on AWS's own DynamoDB and in memory, held to the same answers."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from threading import Barrier
-
 import pytest
 
-from epochal.dynamo.stores import Place, open_tagged_events
+from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.tables import EVENTS, TAGS
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.layout.dcb.conditions import read_position, write_position
+from epochal.model.dcb import Query, TaggedEvent
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
-from tests.support.tables import Tables
+from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event
 
-BOTH = Query(
-    items=(
-        QueryItem(types=frozenset({"Subscribed"}), tags=frozenset({"course:1"})),
-        QueryItem(types=frozenset({"Subscribed"}), tags=frozenset({"student:7"})),
+
+def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
+    everywhere = opened(type_heads=True)
+    by_type = Query(items=(asks("Opened", ""),))
+    assert isinstance(everywhere.append([event("Opened")], fail_if=by_type), Written)
+    assert isinstance(everywhere.append([event("Opened")], fail_if=by_type), Rejected)
+    assert isinstance(everywhere.append([event("Closed")], fail_if=by_type), Rejected)
+    assert isinstance(
+        everywhere.append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), Written
     )
-)
-SUBSCRIBED = TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "student:7"))
 
 
-@pytest.fixture
-def store(ddbl_tables: Tables) -> TaggedEvents:
-    place = Place(endpoint=ddbl_tables.endpoint.url)
-    return open_tagged_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
+def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(store: TaggedEvents) -> None:
+    store.append([event("Subscribed", "course:1", data=str(number)) for number in range(3)])
+    first = store.read(COURSE)
+    position = read_position(write_position(first.position))
+    store.append([event("Renamed", "course:1"), event("Subscribed", "course:1", data="3")])
+
+    new = store.read(COURSE, after=position)
+
+    assert [found.data for found in new.events] == ["3"]
+    assert first.position <= new.position
+    assert isinstance(store.append([SUBSCRIBED], fail_if=COURSE, after=position), Rejected)
+    assert isinstance(store.append([SUBSCRIBED], fail_if=COURSE, after=new.position), Written)
 
 
-@pytest.mark.parametrize("racers", [2, 16, 64])
-def test_of_racers_with_one_position_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
-    store.append([TaggedEvent(type="Renamed", data="{}", tags=("course:1",))])
-    seen = store.read(BOTH)
-    barrier = Barrier(racers)
-
-    def race(_: int) -> Written | Rejected:
-        barrier.wait()
-        return store.append([SUBSCRIBED], fail_if=BOTH, after=seen.position)
-
-    with ThreadPoolExecutor(racers) as pool:
-        answers = list(pool.map(race, range(racers)))
-    assert sum(isinstance(answer, Written) for answer in answers) == 1
-    assert len(store.read(BOTH).events) == 1
+@pytest.mark.parametrize("count", [99, 100, 101, 205])
+def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedEvents, count: int) -> None:
+    for start in range(0, count, 40):
+        batch = [event("Counted", "all:1", data=str(n)) for n in range(start, min(start + 40, count))]
+        store.append(batch)
+    found = store.read(Query(items=(asks("Counted", "all:1"),))).events
+    assert [int(each.data) for each in found] == list(range(count))
 
 
-def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(store: TaggedEvents) -> None:
-    def append(number: int) -> None:
-        answer = store.append(
-            [TaggedEvent(type="Counted", data=str(number), tags=("all:1", f"third:{number % 3}"))]
-        )
-        assert isinstance(answer, Written)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(append, range(40)))
-    listings = TagListings(store=store)
-    found = list(listings.tagged("all:1"))
-    assert sorted(int(event.data) for event in found) == list(range(40))
-    assert [entry.index for entry in listings.entries("all:1")] == list(range(40))
-    ids = [event.sortable_id for event in found]
-    assert ids == sorted(set(ids))
-    assert [count.events for count in listings.tags("third")] == [14, 13, 13]
-    assert [event.id for event in listings.all_events()] == [event.id for event in found]
+def test_tags_and_data_keep_every_character(store: TaggedEvents) -> None:
+    odd, data = "günü:née #x \N{SNOWMAN}:y", '{"a":"\N{GRINNING FACE}\\u0000"}'
+    store.append([TaggedEvent(type="Ünï", data=data, tags=(odd,), executed_user="me", causation_id="c")])
+    (found,) = TagListings(store=store).tagged(odd)
+    assert (found.type, found.data, found.tags) == ("Ünï", data, (odd,))
+    assert (found.executed_user, found.causation_id, found.correlation_id) == ("me", "c", None)
+    assert store.event(found.id) == found
 
 
-def test_with_type_heads_conditions_need_no_tags(store: TaggedEvents) -> None:
-    everywhere = replace(store, site=replace(store.site, type_heads=True))
-    by_type = Query(items=(QueryItem(types=frozenset({"Opened"})),))
-    opened = TaggedEvent(type="Opened", data="{}")
-    assert isinstance(everywhere.append([opened], fail_if=by_type), Written)
-    assert isinstance(everywhere.append([opened], fail_if=by_type), Rejected)
+def test_an_id_that_exists_is_success_with_the_same_contents_and_an_error_with_others(
+    store: TaggedEvents,
+) -> None:
+    own = "00000000-0000-4000-8000-000000000001"
+    first = store.append([event("A", "t:1", id_=own)])
+    again = store.append([event("A", "t:1", id_=own)])
+    assert isinstance(again, Written)
+    assert again.replayed
+    assert again.events == first.events
+    with pytest.raises(InvalidInput, match="exists with other contents"):
+        store.append([event("A", "t:1", id_=own, data="[]")])
+    with pytest.raises(InvalidInput, match="some of the ids exist"):
+        store.append([event("A", "t:1", id_=own), event("A", "t:1")])
+    assert TagListings(store=store).count() == 1

@@ -1,0 +1,113 @@
+"""G3 and G11 for tagged events, with real threads, on DynamoDB Local and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.model.dcb import Query
+from epochal.plan.ops import Execute, Op, Reply, Transact
+from epochal.store.tag_listings import TagListings
+from epochal.store.tagged import TaggedEvents
+from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event
+
+
+def race(racers: int, run: Callable[[int], Written | Rejected]) -> list[Written | Rejected]:
+    """All start together."""
+    barrier = Barrier(racers)
+
+    def start(number: int) -> Written | Rejected:
+        barrier.wait()
+        return run(number)
+
+    with ThreadPoolExecutor(racers) as pool:
+        return list(pool.map(start, range(racers)))
+
+
+def winners(answers: list[Written | Rejected]) -> int:
+    return sum(isinstance(answer, Written) for answer in answers)
+
+
+@pytest.mark.parametrize("racers", [2, 4, 8, 16, 32, 64])
+def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
+    """Each condition overlaps with every other, and each winner's event matches them all."""
+    store.append([event("Renamed", "course:1", "student:7")])
+    queries = (COURSE, BOTH, PAIR)
+    positions = [store.read(query).position for query in queries]
+    begun = positions[2]
+    after = {0: positions[0], 1: positions[1], 2: begun}
+
+    answers = race(
+        racers,
+        lambda number: store.append([SUBSCRIBED], fail_if=queries[number % 3], after=after[number % 3]),
+    )
+
+    assert winners(answers) == 1
+    (winner,) = store.read(COURSE).events
+    lost = [answer for answer in answers if isinstance(answer, Rejected)]
+    assert len(lost) == racers - 1
+    assert all([found.id for found in answer.events][-1:] == [winner.id] for answer in lost)
+
+
+@pytest.mark.parametrize("racers", [2, 16, 64])
+def test_of_racers_who_read_for_themselves_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
+    answers = race(racers, lambda number: store.append([SUBSCRIBED], fail_if=(COURSE, BOTH)[number % 2]))
+
+    assert winners(answers) == 1
+    assert len(store.read(BOTH).events) == 1
+
+
+@pytest.mark.parametrize("racers", [2, 16])
+def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: Opens, racers: int) -> None:
+    """The barrier stands between the reads and each racer's first transaction."""
+    barrier = Barrier(racers)
+
+    def meeting(execute: Execute) -> Execute:
+        met: set[str] = set()
+
+        def perform(op: Op) -> Reply:
+            if isinstance(op, Transact) and not met:
+                met.add("here")
+                barrier.wait()
+            return execute(op)
+
+        return perform
+
+    stores = [opened(wrap=meeting) for _ in range(racers)]
+    answers = race(racers, lambda number: stores[number].append([SUBSCRIBED], fail_if=BOTH))
+
+    assert winners(answers) == 1
+    assert len(opened().read(BOTH).events) == 1
+
+
+def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvents) -> None:
+    own = "00000000-0000-4000-8000-000000000001"
+
+    answers = race(16, lambda _: store.append([event("Counted", "all:1", id_=own)], fail_if=None))
+
+    assert winners(answers) == 16
+    assert {found.sortable_id for answer in answers for found in answer.events} == {
+        store.read(Query(items=(asks("", "all:1"),))).events[0].sortable_id
+    }
+    assert TagListings(store=store).count() == 1
+
+
+def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(store: TaggedEvents) -> None:
+    def append(number: int) -> None:
+        answer = store.append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
+        assert isinstance(answer, Written)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(append, range(40)))
+    listings = TagListings(store=store)
+    found = list(listings.tagged("all:1"))
+    assert sorted(int(each.data) for each in found) == list(range(40))
+    assert [entry.index for entry in listings.entries("all:1")] == list(range(40))
+    ids = [each.sortable_id for each in found]
+    assert ids == sorted(set(ids))
+    assert [count.events for count in listings.tags("third")] == [14, 13, 13]
+    assert [each.id for each in listings.all_events()] == [each.id for each in found]
