@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
+from epochal.plan.ops import Delete
 from tests.support.api import Answer, Api
 
 
@@ -138,12 +141,18 @@ def test_a_feed_without_events_is_empty_and_at_its_tail() -> None:
 
 
 def test_every_partition_is_listed_with_its_tail(api: Api) -> None:
-    assert api.call("GET", "/feed").json == {"partitions": [{"partition": 0, "tail": "0@3"}]}
+    assert api.call("GET", "/feed").json == {
+        "partitions": [
+            {"partition": 0, "tail": "0@3"},
+            {"partition": 10_000, "tail": "0@0"},
+            {"partition": 20_000, "tail": "0@0"},
+        ]
+    }
 
 
 def test_partitions_that_nothing_was_indexed_in_are_listed_too() -> None:
     listed = Api(partitions=3).call("GET", "/feed").json["partitions"]
-    assert listed == [{"partition": number, "tail": "0@0"} for number in range(3)]
+    assert listed == [{"partition": number, "tail": "0@0"} for number in (0, 1, 2, 10_000, 20_000)]
 
 
 def test_streams_are_spread_over_partitions_and_none_is_in_two() -> None:
@@ -154,7 +163,32 @@ def test_streams_are_spread_over_partitions_and_none_is_in_two() -> None:
     found = [stream for number in range(3) for stream, _, _ in places(read(api, partition=number))]
     assert sorted(found) == sorted(f"Cat-{n}" for n in range(20))
     tails = {each["partition"]: each["tail"] for each in api.call("GET", "/feed").json["partitions"]}
-    assert set(tails.values()) == {"0@1"}
+    assert [tails[number] for number in range(3)] == ["0@1"] * 3
+
+
+def test_aggregates_and_tagged_events_are_in_partitions_of_their_own(api: Api) -> None:
+    api.aggregates.append(
+        aggregate_id("order", "1"), [AggregateEvent(type="Placed", data=b'{"n":1}')], snapshot=b"{}"
+    )
+    api.tagged.append([TaggedEvent(type="Enrolled", data='{"n":2}', tags=("student:7", "course:1"))])
+    api.tagged.append([TaggedEvent(type="Token", data="{}", tags=("course:1",))])
+    api.index()
+    for item in [item for item in api.tables.items("events") if item["eventType"]["S"] == "Token"]:
+        api.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
+    (placed,) = read(api, "data=true", 10_000).json["items"]
+    assert (placed["stream"], placed["index"], placed["data"]) == ("order-1", 0, {"n": 1})
+    course, token, student = read(api, "data=true", 20_000).json["items"]
+    assert (course["stream"], student["stream"]) == ("course:1", "student:7")
+    assert course["tags"] == student["tags"] == ["course:1", "student:7"]
+    assert course["id"] == student["id"]
+    assert token == {"stream": "course:1", "index": 1, "type": "Token", "expired": True}
+    assert places(read(api, "category=student", 20_000)) == [("student:7", 0, "Enrolled")]
+
+
+@pytest.mark.parametrize("place", ["0@99", "7@0", "7@7"])
+def test_a_checkpoint_beyond_the_end_is_refused(api: Api, place: str) -> None:
+    answer = api.call("GET", "/feed/0", query=f"from={place}")
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", "from")
 
 
 def test_a_partition_that_there_is_not_is_404(api: Api) -> None:

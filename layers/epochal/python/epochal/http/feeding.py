@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,28 +21,28 @@ HYDRATION: Final = 4.0
 """Seconds of a request kept for reading events after the waiting and the walking are over."""
 
 
-def operations(reader: FeedReader, partitions: int, link: Link) -> Operations:
-    """The operations on an index of so many partitions, by name."""
+def operations(reader: FeedReader, partitions: Sequence[int], link: Link) -> Operations:
+    """The operations on an index of these partitions, by name."""
     return {
         "listPartitions": partial(list_partitions, reader, partitions),
         "readFeed": partial(read_feed, reader, partitions, link),
     }
 
 
-def list_partitions(reader: FeedReader, partitions: int, request: Request) -> Response:
+def list_partitions(reader: FeedReader, partitions: Sequence[int], request: Request) -> Response:
     """Every partition and how far it has got; one that nothing was indexed in yet stands at the beginning."""
     commands.nothing(request)
     source, meter = _measured(reader, request)
     found = _tails(source)
-    body = views.partitions((number, found.get(number, BEGINNING)) for number in range(partitions))
+    body = views.partitions((number, found.get(number, BEGINNING)) for number in partitions)
     return Response(status=200, body=body, figures=consumed(meter.units))
 
 
-def read_feed(reader: FeedReader, partitions: int, link: Link, request: Request) -> Response:
+def read_feed(reader: FeedReader, partitions: Sequence[int], link: Link, request: Request) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     command = commands.read_feed(request)
-    if command.partition >= partitions:
-        raise _no_partition(command.partition, partitions)
+    if command.partition not in partitions:
+        raise _no_partition(command.partition)
     source, meter = _measured(reader, request)
     start = command.start
     if start is None:
@@ -66,16 +67,12 @@ def read_feed(reader: FeedReader, partitions: int, link: Link, request: Request)
 def _measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
     """The reader for one request, as `service.measured` makes a store."""
     meter = Meter()
-    driver = replace(reader.driver, meter=meter).within(request.seconds)
-    streams = reader.streams and replace(reader.streams, driver=replace(reader.streams.driver, meter=meter))
-    return replace(reader, driver=driver, streams=streams and streams.within(request.seconds)), meter
+    return reader.on(replace(reader.driver, meter=meter).within(request.seconds)), meter
 
 
 def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
     return {each.partition: each.tail for each in reader.partitions()}
 
 
-def _no_partition(partition: int, partitions: int) -> Problem:
-    return Problem(
-        problems.PARTITION_NOT_FOUND, f"this feed has partitions 0 to {partitions - 1}", partition=partition
-    )
+def _no_partition(partition: int) -> Problem:
+    return Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)

@@ -48,6 +48,7 @@ ROUTE_NOT_FOUND: Final = _kind("route-not-found", "There is no such operation", 
 STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 404)
 AGGREGATE_NOT_FOUND: Final = _kind("aggregate-not-found", "There is no such aggregate", 404)
 EVENT_NOT_FOUND: Final = _kind("event-not-found", "There is no such event", 404)
+TAG_NOT_FOUND: Final = _kind("tag-not-found", "No event has this tag", 404)
 PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
 METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
 VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
@@ -71,6 +72,7 @@ KINDS: Final = (
     STREAM_NOT_FOUND,
     AGGREGATE_NOT_FOUND,
     EVENT_NOT_FOUND,
+    TAG_NOT_FOUND,
     PARTITION_NOT_FOUND,
     METHOD_NOT_ALLOWED,
     VERSION_CONFLICT,

@@ -84,6 +84,8 @@ ROUTES: Final = (
     Route(method="POST", path="/dcb/events", function="append", operation="appendTagged", scope="append"),
     Route(method="POST", path="/dcb/query", function="replay", operation="queryTagged", scope="read"),
     Route(method="GET", path="/dcb/events/{id}", function="replay", operation="readTagged", scope="read"),
+    Route(method="GET", path="/dcb/tags", function="replay", operation="listTags", scope="read"),
+    Route(method="GET", path="/dcb/tags/{tag}", function="replay", operation="readTag", scope="read"),
     Route(method="GET", path="/health", function="replay", operation="checkHealth", scope="read"),
     Route(method="GET", path="/feed", function="feed", operation="listPartitions", scope="feed"),
     Route(method="GET", path="/feed/{partition}", function="feed", operation="readFeed", scope="feed"),

@@ -35,6 +35,7 @@ from epochal.model.dcb import (
     parse_event_id,
 )
 from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 
 MAX_EVENTS: Final = (TRANSACTION_ITEMS - 1) // 2
 """Events of an append: each has an entry at least, and they share a head at best. More tags leave room for fewer."""
@@ -80,6 +81,16 @@ class QueryTagged:
     limit: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListTags:
+    """`GET /dcb/tags`: one tag, those of a group, or all."""
+
+    tag: str | None
+    group: str | None
+    start: str | None
+    limit: int
+
+
 def append_tagged(request: Request, *, type_heads: bool) -> AppendTagged:
     """Parse an append."""
     Parameters(request)
@@ -115,6 +126,28 @@ def read_tagged(request: Request) -> str:
     no_document(request)
     Parameters(request)
     return parse_event_id(request.path["id"])
+
+
+def list_tags(request: Request) -> ListTags:
+    """Parse a listing of tags."""
+    no_document(request)
+    given = Parameters(request, ("group", "tag", "from", "limit"))
+    tag, group, start = given.text("tag"), given.text("group"), given.text("from")
+    if tag is not None and (group is not None or start is not None):
+        raise InvalidInput("tag", "asks for one tag: without group and from")
+    return ListTags(
+        tag=None if tag is None else check_tag(tag, "tag"),
+        group=group,
+        start=start,
+        limit=given.whole("limit", 1, MAX_TAGS) or MAX_TAGS,
+    )
+
+
+def read_tag(request: Request) -> str:
+    """Parse a read of a tag: which one."""
+    no_document(request)
+    Parameters(request)
+    return check_tag(request.path["tag"], "tag")
 
 
 def event(node: Node) -> TaggedEvent:

@@ -13,9 +13,11 @@ from epochal.http import bodies
 from epochal.http.room import Room
 from epochal.layout.dcb.append import Written
 from epochal.layout.dcb.conditions import write_position
+from epochal.layout.dcb.listing import TagCount, TagEntry
 from epochal.layout.dcb.paging import Page
-from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent, group_of
 from epochal.plan.units import Units
+from epochal.store.tag_pages import TagPage
 
 
 class Listed:
@@ -56,6 +58,25 @@ def page(found: Page, listed: Listed) -> dict[str, Any]:
     }
 
 
+def tags(found: TagPage) -> dict[str, Any]:
+    """A page of tags with their numbers of events."""
+    return {"tags": [_tag(each) for each in found.tags], "next": found.next}
+
+
+def tag(found: TagCount, latest: TagEntry) -> dict[str, Any]:
+    """A tag and its latest event."""
+    return {
+        **_tag(found),
+        "group": group_of(found.tag),
+        "latest": {
+            "id": latest.event_id,
+            "sortableId": latest.sortable_id,
+            "type": latest.event_type,
+            "timestamp": latest.created_at,
+        },
+    }
+
+
 def event(found: RecordedTaggedEvent) -> dict[str, Any]:
     """An event."""
     ids = {
@@ -72,6 +93,10 @@ def event(found: RecordedTaggedEvent) -> dict[str, Any]:
         **{name: value for name, value in ids.items() if value is not None},
         **_payload(found.data),
     }
+
+
+def _tag(found: TagCount) -> dict[str, Any]:
+    return {"tag": found.tag, "events": found.events}
 
 
 def _payload(data: str) -> dict[str, Any]:

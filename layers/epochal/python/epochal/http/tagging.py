@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http import tagged_commands as commands
 from epochal.http import tagged_views as views
@@ -17,6 +18,8 @@ from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.conditions import write_position
 from epochal.plan.units import Units
 from epochal.store.driver import Meter
+from epochal.store.tag_listings import TagListings
+from epochal.store.tag_pages import TagPage, TagPages
 from epochal.store.tagged import TaggedEvents
 
 
@@ -30,6 +33,8 @@ def replaying(store: TaggedEvents) -> Operations:
     return {
         "queryTagged": partial(query_tagged, store),
         "readTagged": partial(read_tagged, store),
+        "listTags": partial(list_tags, store),
+        "readTag": partial(read_tag, store),
     }
 
 
@@ -65,6 +70,38 @@ def read_tagged(store: TaggedEvents, request: Request) -> Response:
     if found is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}, or it has expired")
     return Response(status=200, body=text_of(views.event(found)), figures=consumed(meter.units))
+
+
+def list_tags(store: TaggedEvents, request: Request) -> Response:
+    """A page of tags: of a group, of all, or the one that is asked for."""
+    command = commands.list_tags(request)
+    store, meter = _measured(store, request)
+    listings = TagListings(store=store)
+    if command.tag is not None:
+        latest = listings.latest(command.tag)
+        found = TagPage(tags=() if latest is None else tuple(listings.counted([command.tag])), next=None)
+    else:
+        found = _tags_from(listings, command)
+    return Response(status=200, body=text_of(views.tags(found)), figures=consumed(meter.units))
+
+
+def read_tag(store: TaggedEvents, request: Request) -> Response:
+    """How many events a tag has, and the latest of them."""
+    tag = commands.read_tag(request)
+    store, meter = _measured(store, request)
+    listings = TagListings(store=store)
+    latest = listings.latest(tag)
+    if latest is None:
+        raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
+    (count,) = listings.counted([tag])
+    return Response(status=200, body=text_of(views.tag(count, latest)), figures=consumed(meter.units))
+
+
+def _tags_from(listings: TagListings, command: commands.ListTags) -> TagPage:
+    try:
+        return TagPages(listings=listings).tags(command.group, after=command.start, limit=command.limit)
+    except InvalidInput as error:
+        raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
 def _measured(store: TaggedEvents, request: Request) -> tuple[TaggedEvents, Meter]:

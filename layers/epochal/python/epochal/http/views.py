@@ -102,7 +102,7 @@ def _item(item: FeedItem, room: Room, link: Link, *, data: bool) -> Any:
     if not data:
         return frame
     if item.event is None:
-        return {**frame, "omitted": True} if item.omitted else {**frame, "pruned": True}
+        return {**frame, "omitted": True} if item.omitted else {**frame, str(item.gone): True}
     return room.put(_event(item.event, link), frame)
 
 
@@ -122,6 +122,8 @@ def _frame(event: Recorded | FeedEvent) -> dict[str, Any]:
         "type": event.type,
         "timestamp": event.timestamp,
     }
+    if isinstance(event, FeedEvent) and event.id is not None:
+        frame |= {"id": event.id, "tags": list(event.tags)}
     if event.correlation_id is not None:
         frame["correlationId"] = event.correlation_id
     if event.causation_id is not None:

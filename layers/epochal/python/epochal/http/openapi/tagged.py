@@ -7,7 +7,10 @@ from typing import Final
 
 from epochal.http import problems
 from epochal.http.openapi.operation import MEGABYTES, TAKES_JSON, Operation, parameter
-from epochal.http.openapi.tagged_schemas import ID
+from epochal.http.openapi.shapes import text, whole
+from epochal.http.openapi.tagged_schemas import ID, TAG
+from epochal.model.dcb import MAX_TAG_BYTES
+from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 
 TAGGED_OPERATIONS: Final[Mapping[str, Operation]] = {
     "appendTagged": Operation(
@@ -34,5 +37,26 @@ TAGGED_OPERATIONS: Final[Mapping[str, Operation]] = {
         parameters=(parameter("path", "id", ID, required=True),),
         gives="TaggedEvent",
         fails=(problems.EVENT_NOT_FOUND,),
+    ),
+    "listTags": Operation(
+        summary="List tags with their numbers of events",
+        description="Those of a group, in order; without one those of all groups, by reading through the tags table. A "
+        "page may be empty: go by `next`. Indexes lag by moments.",
+        parameters=(
+            parameter(
+                "query", "group", text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
+            ),
+            parameter("query", "tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
+            parameter("query", "from", text("`next` of the page before.")),
+            parameter("query", "limit", whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        ),
+        gives="TagPage",
+    ),
+    "readTag": Operation(
+        summary="Read how many events a tag has, and which is the latest",
+        description="Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.",
+        parameters=(parameter("path", "tag", TAG, required=True),),
+        gives="Tag",
+        fails=(problems.TAG_NOT_FOUND,),
     ),
 }

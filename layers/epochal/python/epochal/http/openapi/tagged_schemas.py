@@ -43,6 +43,11 @@ _TAKEN: Final[dict[str, Schema]] = {
 }
 _STAMP: Final[dict[str, Any]] = {"type": "string", "description": "When it was appended."}
 
+_TAG_COUNT: Final[dict[str, Schema]] = {
+    "tag": TAG,
+    "events": whole("How many events have it, those that have expired included."),
+}
+
 TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
     "NewTaggedEvent": record(
         {
@@ -126,6 +131,27 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
             },
         },
         required=("id", "sortableId", "type", "tags", "timestamp"),
+    ),
+    "TagPage": record(
+        {
+            "tags": array(record(_TAG_COUNT), "Tags of a group in order; of all groups in none."),
+            "next": _or_null(text(""), "`from` of the page that goes on; null where there is none."),
+        }
+    ),
+    "Tag": record(
+        {
+            **_TAG_COUNT,
+            "group": {"type": "string", "description": "What precedes its first `:`."},
+            "latest": record(
+                {
+                    "id": {"type": "string", "description": "Its id."},
+                    "sortableId": SORTABLE_ID,
+                    "type": {"type": "string", "description": "What kind of event it is."},
+                    "timestamp": _STAMP,
+                },
+                description="Its latest event.",
+            ),
+        }
     ),
     "TaggedEventPage": record(
         {

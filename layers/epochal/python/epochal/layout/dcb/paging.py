@@ -97,10 +97,12 @@ class _Slice:
 
 def parse_rest(written: str, field: str = REST) -> Rest:
     """Read `Rest.text` back; raises `InvalidInput` naming `field`."""
-    at, dot, position = written.partition(".")
-    if not dot:
-        raise InvalidInput(field, "must be what `next` of the page before says")
-    return Rest(at=read_position(at, field).seen, position=read_position(position, field))
+    at, dot, end = written.partition(".")
+    if dot:
+        begun, position = read_position(at, field), read_position(end, field)
+        if begun <= position:
+            return Rest(at=begun.seen, position=position)
+    raise InvalidInput(field, "must be what `next` of the page before says")
 
 
 def read_page(
