@@ -12,7 +12,6 @@ from epochal.local.deploy import Deployment
 from epochal.model.aggregates import AggregateId, aggregate_id
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number
-from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.driver import Driver, Meter
 from tests.deploy.test_http_api import Caller
@@ -34,13 +33,8 @@ def order() -> AggregateId:
 @pytest.fixture
 def tables(deployment: Deployment) -> AggregateStore:
     """The same aggregates, past the API."""
-    settings = Settings(
-        journal_table=deployment.journal_table,
-        snapshot_table=deployment.snapshot_table,
-        journal_shards=deployment.journal_shards,
-    )
     driver = Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
-    return AggregateStore(driver=driver, site=site_of(settings))
+    return AggregateStore(driver=driver, site=site_of(deployment.settings))
 
 
 def path(order: AggregateId) -> str:

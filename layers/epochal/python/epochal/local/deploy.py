@@ -17,6 +17,7 @@ from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
+from epochal.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class Deployment:
         journal_table: table of aggregates' events.
         snapshot_table: table of their heads.
         journal_shards: shards of both tables' keys.
+        settings: all that the outputs tell of tables, of what their keys are made with, and of the bucket.
     """
 
     endpoint: Endpoint
@@ -42,6 +44,7 @@ class Deployment:
     journal_table: str
     snapshot_table: str
     journal_shards: int
+    settings: Settings
 
     @property
     def api_url(self) -> str:
@@ -92,15 +95,35 @@ def _read(endpoint: Endpoint, outputs: Path) -> Deployment:
     stacks: dict[str, dict[str, Any]] = json.loads(outputs.read_text())
     values = {name: value for stack in stacks.values() for name, value in stack.items()}
     try:
+        settings = _settings(values)
         return Deployment(
             endpoint=endpoint,
             api_id=values["ApiId"],
-            tips_table=values["TipsTable"],
-            index_table=values["IndexTable"],
-            bucket=values["BucketName"],
-            journal_table=values["JournalTable"],
-            snapshot_table=values["SnapshotTable"],
-            journal_shards=int(values["JournalShards"]),
+            tips_table=settings.tips_table,
+            index_table=settings.index_table,
+            bucket=settings.bucket,
+            journal_table=settings.journal_table,
+            snapshot_table=settings.snapshot_table,
+            journal_shards=settings.journal_shards,
+            settings=settings,
         )
     except KeyError as error:
         raise OutputMissing(error.args[0]) from None
+
+
+def _settings(outputs: Mapping[str, str]) -> Settings:
+    return Settings(
+        tips_table=outputs["TipsTable"],
+        index_table=outputs["IndexTable"],
+        bucket=outputs["BucketName"],
+        journal_table=outputs["JournalTable"],
+        snapshot_table=outputs["SnapshotTable"],
+        journal_shards=int(outputs["JournalShards"]),
+        events_table=outputs["EventsTable"],
+        tags_table=outputs["TagsTable"],
+        write_shards=int(outputs["WriteShards"]),
+        type_heads=outputs["TypeHeads"] == "true",
+        projection_states_table=outputs["ProjectionStatesTable"],
+        states_prefix=outputs["StatesPrefix"],
+        service=outputs.get("Service", ""),
+    )

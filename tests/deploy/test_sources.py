@@ -1,0 +1,124 @@
+"""Heads of every layout on their way into the feed: three streams of tables, one indexer, as they are deployed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from epochal.dynamo.interpreter import interpreter
+from epochal.feed.reader import FeedReader
+from epochal.index.names import BASES, poison_stream
+from epochal.layout.journal.items import StoredEvent, write_event
+from epochal.layout.journal.keys import HEAD
+from epochal.layout.journal.retention import Retention
+from epochal.local.deploy import Deployment
+from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
+from epochal.model.dcb import TaggedEvent
+from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
+from epochal.plan.values import number, text
+from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.driver import Driver, Meter
+from epochal.store.tagged import TaggedEvents, tag_site_of
+
+SECONDS = 20.0
+_numbers = count()
+
+
+@pytest.fixture
+def driver(deployment: Deployment) -> Driver:
+    return Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
+
+
+@pytest.fixture
+def aggregates(deployment: Deployment, driver: Driver) -> AggregateStore:
+    return AggregateStore(driver=driver, site=site_of(deployment.settings))
+
+
+@pytest.fixture
+def tagged(deployment: Deployment, driver: Driver) -> TaggedEvents:
+    return TaggedEvents(driver=driver, site=tag_site_of(deployment.settings))
+
+
+@pytest.fixture
+def feed(deployment: Deployment, driver: Driver) -> FeedReader:
+    return FeedReader(driver=driver, table=deployment.settings.index_table)
+
+
+@pytest.fixture
+def order() -> AggregateId:
+    """One that no other test uses."""
+    return aggregate_id("order", f"source-{next(_numbers)}")
+
+
+def fed(feed: FeedReader, source: str, stream: str, events: int) -> list[tuple[int, str]]:
+    """Indices and types of a stream's first events in the feed, waited for."""
+    ends = time.monotonic() + SECONDS
+    while True:
+        pages = feed.read(BASES[source], predicate=lambda span: span.stream == stream)
+        found = [(item.index, item.type) for page in pages for item in page.items]
+        if len(found) >= events or time.monotonic() > ends:
+            return found
+        time.sleep(0.2)
+
+
+def test_events_of_an_aggregate_come_into_the_feed(
+    aggregates: AggregateStore, feed: FeedReader, order: AggregateId
+) -> None:
+    aggregates.append(order, [happened("Placed"), happened("Paid")], snapshot=b"{}")
+    aggregates.append(order, [happened("Shipped")])
+    assert fed(feed, "journal", str(order), 3) == [(0, "Placed"), (1, "Paid"), (2, "Shipped")]
+
+
+def test_so_do_those_that_another_library_wrote_once_its_head_says_that_something_happened(
+    aggregates: AggregateStore, feed: FeedReader, order: AggregateId
+) -> None:
+    """The indexer reads them from the journal: its role has to allow that."""
+    aggregates.append(order, [happened("Placed")], snapshot=b"{}")
+    assert fed(feed, "journal", str(order), 1) == [(0, "Placed")]
+    _append_as_another_library(aggregates, order)
+    assert fed(feed, "journal", str(order), 2) == [(0, "Placed"), (1, "Paid")]
+
+
+def test_a_tagged_event_comes_into_the_feed_of_each_of_its_tags(
+    tagged: TaggedEvents, feed: FeedReader, order: AggregateId
+) -> None:
+    mine, yours = f"order:{order.value}", f"customer:{order.value}"
+    tagged.append([TaggedEvent(type="Placed", data="{}", tags=(mine, yours))])
+    tagged.append([TaggedEvent(type="Paid", data="{}", tags=(mine,))])
+    assert fed(feed, "dcb", mine, 2) == [(0, "Placed"), (1, "Paid")]
+    assert fed(feed, "dcb", yours, 1) == [(0, "Placed")]
+
+
+def test_what_else_those_tables_hold_is_not_taken_for_poison(
+    deployment: Deployment,
+    aggregates: AggregateStore,
+    tagged: TaggedEvents,
+    feed: FeedReader,
+    order: AggregateId,
+) -> None:
+    tag = f"order:{order.value}"
+    keeping = replace(aggregates, retention=Retention())
+    keeping.append(order, [happened("Placed")], snapshot=b"{}")
+    tagged.append([TaggedEvent(type="Placed", data="{}", tags=(tag,))])
+    assert fed(feed, "journal", str(order), 1) == fed(feed, "dcb", tag, 1) == [(0, "Placed")]
+    for base in BASES.values():
+        poison = Query(table=deployment.settings.index_table, partition=("p", text(poison_stream(base))))
+        reply = feed.driver.execute(poison)
+        assert isinstance(reply, Items)
+        assert reply.items == ()
+
+
+def happened(kind: str) -> AggregateEvent:
+    return AggregateEvent(type=kind, data=b"{}")
+
+
+def _append_as_another_library(aggregates: AggregateStore, order: AggregateId) -> None:
+    """A second event, and a head whose version is raised while what is ours in it stays as it was."""
+    site = aggregates.site
+    event = StoredEvent(seq_nr=2, payload=b'{"type":"Paid","data":{}}', occurred_at="2026-11-21T08:00:00Z")
+    head = Update(table=site.snapshot, key=site.keys.key(order, HEAD), sets=(Set("version", number(2)),))
+    put = Put(table=site.journal, item=write_event(site.keys, order, event))
+    aggregates.driver.execute(Transact(writes=(head, put)))
