@@ -16,10 +16,10 @@ from urllib.parse import quote
 from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
+from epochal.feed.sources import partitions_of, sources_of
 from epochal.http import aggregating, feeding, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
-from epochal.index.sources import tips_source
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
@@ -101,10 +101,16 @@ class Api:
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
     clock: Clock = field(default_factory=Clock)
-    indexed: int = 0
+    indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        reader = FeedReader(driver=self.driver, table=INDEX.kind, streams=self.streams)
+        reader = FeedReader(
+            driver=self.driver,
+            table=INDEX.kind,
+            streams=self.streams,
+            aggregates=self.aggregates,
+            tagged=self.tagged,
+        )
         self.handlers: dict[str, Handler] = {
             "append": serve(
                 "append",
@@ -122,7 +128,7 @@ class Api:
                     **tagging.replaying(self.tagged),
                 },
             ),
-            "feed": serve("feed", feeding.operations(reader, self.partitions, download)),
+            "feed": serve("feed", feeding.operations(reader, partitions_of(self.settings), download)),
         }
 
     @property
@@ -137,14 +143,26 @@ class Api:
         return Streams(driver=self.driver, table=TIPS.kind, codec=BodyCodec(bodies=self.bodies))
 
     @property
+    def settings(self) -> Settings:
+        """What a deployment with these tables tells its functions."""
+        return Settings(
+            tips_table=TIPS.kind,
+            index_table=INDEX.kind,
+            journal_table=JOURNAL.kind,
+            snapshot_table=SNAPSHOT.kind,
+            events_table=EVENTS.kind,
+            tags_table=TAGS.kind,
+            type_heads=self.type_heads,
+            partitions=self.partitions,
+        )
+
+    @property
     def aggregates(self) -> AggregateStore:
-        site = site_of(Settings(journal_table=JOURNAL.kind, snapshot_table=SNAPSHOT.kind))
-        return AggregateStore(driver=self.driver, site=site)
+        return AggregateStore(driver=self.driver, site=site_of(self.settings))
 
     @property
     def tagged(self) -> TaggedEvents:
-        settings = Settings(events_table=EVENTS.kind, tags_table=TAGS.kind, type_heads=self.type_heads)
-        return TaggedEvents(driver=self.driver, site=tag_site_of(settings))
+        return TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
 
     @property
     def stored(self) -> list[Item]:
@@ -153,17 +171,17 @@ class Api:
 
     def index(self) -> None:
         """Let the indexer see what has been written since it last did."""
-        changes = self.tables.changes(TIPS.kind)
         driver = replace(self.driver, execute=self.tables.execute)
-        indexer = Indexer(
-            driver=driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind, self.partitions),)
-        )
+        indexer = Indexer(driver=driver, index_table=INDEX.kind, sources=sources_of(self.settings))
         indexer.register()
-        indexer.index(
-            Record(table=TIPS.kind, sequence_number=str(number), image=image)
-            for number, image in enumerate(changes[self.indexed :], self.indexed)
-        )
-        self.indexed = len(changes)
+        for spec in (TIPS, SNAPSHOT, TAGS):
+            changes, before = self.tables.changes(spec.kind), self.indexed.get(spec.kind, 0)
+            report = indexer.index(
+                Record(table=spec.kind, sequence_number=str(number), image=image)
+                for number, image in enumerate(changes[before:], before)
+            )
+            assert not report.failed
+            self.indexed[spec.kind] = len(changes)
 
     def append(self, stream: str, *types: str, **body: Any) -> Answer:
         """Append events of these types, whose data is their position in the call."""

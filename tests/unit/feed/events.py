@@ -24,8 +24,10 @@ def wire(value: AttributeValue) -> AttributeValue:
             return {kind: content}
 
 
-def stream_record(number: str, image: Item | None, kind: str = "MODIFY") -> dict[str, Any]:
-    """One record; a deletion has no image."""
+def stream_record(
+    number: str, image: Item | None, kind: str = "MODIFY", table: str = "tips"
+) -> dict[str, Any]:
+    """One record of a table's stream; a deletion has no image."""
     change: dict[str, Any] = {
         "ApproximateCreationDateTime": 1_700_000_000.0,
         "Keys": {"p": {"S": "x"}, "i": {"N": "2147483647"}},
@@ -42,7 +44,7 @@ def stream_record(number: str, image: Item | None, kind: str = "MODIFY") -> dict
         "eventSource": "aws:dynamodb",
         "awsRegion": "us-east-1",
         "dynamodb": change,
-        "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/tips/stream/2026-01-01T00:00:00.000",
+        "eventSourceARN": f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-01-01T00:00:00.000",
     }
 
 

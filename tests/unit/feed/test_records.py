@@ -58,6 +58,16 @@ def test_records_keep_their_numbers_and_their_order() -> None:
     assert [(each.sequence_number, each.image["n"]["N"]) for each in found] == [("300", "1"), ("301", "2")]
 
 
+def test_a_record_names_the_table_whose_stream_it_is_of() -> None:
+    arns = {
+        "arn:aws:dynamodb:us-east-1:123456789012:table/a.b-c_9/stream/2026-01-01T00:00:00.000": "a.b-c_9",
+        "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/tags/stream/2026-01-01T00:00:00.000": "tags",
+        "arn:aws:dynamodb:ddblocal:000000000000:table/tips/stream/2026-01-01T00:00:00.000": "tips",
+    }
+    found = read_records({**event(n={"N": "1"}), "eventSourceARN": arn} for arn in arns)
+    assert [each.table for each in found] == list(arns.values())
+
+
 def test_deletions_are_passed_over() -> None:
     removed = {"eventName": "REMOVE", "dynamodb": {"SequenceNumber": "1", "Keys": {"p": {"S": "A"}}}}
     expired = {**removed, "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}

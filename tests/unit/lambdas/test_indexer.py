@@ -21,6 +21,7 @@ from epochal.plan.ops import Op
 from epochal.store.driver import Patience
 from tests.unit.feed.events import event, stream_record
 from tests.unit.feed.feeds import Feeds, streams_of
+from tests.unit.feed.layouts import ALICE, HEADS, Layouts
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "indexer" / "handler.py"
 
@@ -141,6 +142,36 @@ def test_a_process_keeps_its_state_from_batch_to_batch(feeds: Feeds, start: Call
     before = len(feeds.ops)
     handler(changes(feeds))
     assert len(feeds.ops) - before == 1
+
+
+def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
+    start: Callable[[], Handler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts = Layouts()
+    monkeypatch.setattr(interpreter, "interpreter", lambda _: layouts.execute)
+    for name, value in {
+        settings.PARTITIONS: "1",
+        settings.JOURNAL_TABLE: "journal",
+        settings.SNAPSHOT_TABLE: "snapshot",
+        settings.JOURNAL_SHARDS: "4",
+        settings.EVENTS_TABLE: "events",
+        settings.TAGS_TABLE: "tags",
+    }.items():
+        monkeypatch.setitem(os.environ, name, value)
+    handler = start()
+    layouts.append("Order-1", "Placed")
+    layouts.persist(ALICE, "Registered")
+    layouts.persist_elsewhere(ALICE, "Renamed")
+    layouts.tag("Enrolled", "course:1")
+    for table in HEADS:
+        images = enumerate(layouts.tables.changes(table))
+        batch = event(stream_record(f"{k:021d}", image, table=table) for k, image in images)
+        assert handler(batch) == {"batchItemFailures": []}
+    assert {source: [item[2] for item in layouts.feed(source)] for source in ("tips", "journal", "dcb")} == {
+        "tips": ["Placed"],
+        "journal": ["Registered", "Renamed"],
+        "dcb": ["Enrolled"],
+    }
 
 
 def test_a_process_that_was_given_another_number_of_partitions_does_not_start(

@@ -40,6 +40,7 @@ from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
 
 OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
 """Outputs of the store's stack, and the settings they are."""
@@ -127,10 +128,19 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
     # Without a bucket, bodies too large for an item are refused.
     bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
     streams = Streams(driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=bodies))
+    aggregates = AggregateStore(driver=driver, site=site_of(settings))
+    tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
     return Store(
         streams=streams,
-        aggregates=AggregateStore(driver=driver, site=site_of(settings)),
-        feed=FeedReader(driver=driver, table=settings.index_table, streams=streams),
+        aggregates=aggregates,
+        feed=FeedReader(
+            driver=driver,
+            table=settings.index_table,
+            streams=streams,
+            aggregates=aggregates,
+            tagged=tagged,
+            types=settings.aggregate_types,
+        ),
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
     )
 

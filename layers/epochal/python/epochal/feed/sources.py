@@ -1,4 +1,4 @@
-"""The sources that a deployment has: those whose tables its settings name."""
+"""The sources that a deployment has: those whose tables of heads its settings name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from epochal.store.tagged import tag_site_of
 def sources_of(settings: Settings) -> tuple[Source, ...]:
     """A source for each table of heads that is named."""
     return tuple(_sources(settings))
+
+
+def partitions_of(settings: Settings) -> tuple[int, ...]:
+    """The feed's partitions, whether anything was indexed in them yet or not."""
+    return tuple(
+        source.base + number for source in sources_of(settings) for number in range(source.partitions)
+    )
 
 
 def _sources(settings: Settings) -> Iterator[Source]:
