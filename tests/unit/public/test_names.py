@@ -12,8 +12,8 @@ import epochal
 PUBLIC = {
     "ANY", "AggregateEvent", "Appended", "AtVersion", "Conflict", "Decider", "Deciders", "Event", "NO_STREAM",
     "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id",
-    "Delivery", "FeedEvent", "lambda_handler", "open_aggregates", "open_feed", "open_streams", "open_tagged_events",
-    "reaction",
+    "Delivery", "FeedEvent", "lambda_handler", "open_aggregates", "open_feed", "open_projection_states",
+    "open_streams", "open_tagged_events", "reaction",
 }  # fmt: skip
 
 

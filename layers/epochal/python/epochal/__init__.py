@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_feed as open_feed
+    from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
     from epochal.feed.reactions import Delivery as Delivery
@@ -59,6 +60,7 @@ _ROOMS = {
     "lambda_handler": "react.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
+    "open_projection_states": "dynamo.stores",
     "open_streams": "dynamo.stores",
     "open_tagged_events": "dynamo.stores",
     "reaction": "feed.reactions",

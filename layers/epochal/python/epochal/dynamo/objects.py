@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError
-
 from epochal.codec.states import CHUNK
-from epochal.errors import MissingBody
+from epochal.dynamo.s3_errors import told
 
 if TYPE_CHECKING:
+    from botocore.response import StreamingBody
     from mypy_boto3_s3.client import S3Client
 
 UNDER_WAY: Final = timedelta(days=1)
@@ -26,27 +25,33 @@ class S3Objects:
         self._bucket = bucket
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`, in parts where it is large."""
-        self._client.upload_fileobj(content, self._bucket, key)
+        """Store a file's content under `key`, sent as it is read; at most 5 GB."""
+        with told("PutObject", key):
+            self._client.put_object(Bucket=self._bucket, Key=key, Body=content)
 
     def get(self, key: str) -> Iterator[bytes]:
         """An object's content in chunks; raises `MissingBody`."""
-        try:
+        with told("GetObject", key):
             body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
-        except ClientError as error:
-            if error.response["Error"]["Code"] in ("NoSuchKey", "404"):
-                raise MissingBody(key) from error
-            raise
-        return body.iter_chunks(CHUNK)
+        return _chunks(key, body)
 
     def delete(self, key: str) -> None:
         """Delete an object, if it is there."""
-        self._client.delete_object(Bucket=self._bucket, Key=key)
+        with told("DeleteObject", key):
+            self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
         """Keys below a prefix that were written more than a day ago."""
         before = datetime.now(UTC) - UNDER_WAY
-        for page in self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self._bucket, Prefix=prefix
-        ):
-            yield from (found["Key"] for found in page.get("Contents", ()) if found["LastModified"] < before)
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        with told("ListObjects", prefix):
+            for page in pages:
+                yield from (
+                    found["Key"] for found in page.get("Contents", ()) if found["LastModified"] < before
+                )
+
+
+def _chunks(key: str, body: StreamingBody) -> Iterator[bytes]:
+    """A connection may break at any of them."""
+    with told("GetObject", key):
+        yield from body.iter_chunks(CHUNK)

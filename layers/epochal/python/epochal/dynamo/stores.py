@@ -7,21 +7,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
+from epochal.dynamo.objects import S3Objects
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site as JournalSite
+from epochal.settings import PROJECTIONS
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import DEFAULT, Driver, Meter, Patience
+from epochal.store.object_cache import CachedObjects
+from epochal.store.projections import NoObjects, Objects, ProjectionStates
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +39,29 @@ class Place:
     endpoint: str | None = None
     region: str | None = None
 
-    def driver(self) -> Driver:
+    def driver(self, patience: Patience = DEFAULT) -> Driver:
         """A driver with a meter of its own."""
         client = dynamodb_client(endpoint=self.endpoint, region=self.region)
-        return Driver(execute=interpreter(client), meter=Meter())
+        return Driver(execute=interpreter(client), meter=Meter(), patience=patience)
 
     def codec(self, bucket: str) -> BodyCodec:
         """Bodies too large for an item go to the bucket; without one they are refused."""
         if not bucket:
             return BodyCodec()
-        client = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
-        return BodyCodec(bodies=S3Bodies(client, bucket))
+        return BodyCodec(bodies=S3Bodies(self._s3(), bucket))
+
+    def objects(self, bucket: str) -> Objects:
+        """States too large for an item go to the bucket; without one they are refused."""
+        return S3Objects(self._s3(), bucket) if bucket else NoObjects()
+
+    def _s3(self) -> S3Client:
+        return lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
 
 
 HERE = Place()
+
+READS_AT_ONCE = 4
+"""Requests that a listing of tagged events has under way: some 400 events, of which each may have 400 KB."""
 
 
 def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
@@ -52,9 +69,18 @@ def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Stream
     return Streams(driver=place.driver(), table=table, codec=place.codec(bucket))
 
 
-def open_feed(index_table: str, *, streams: Streams | None = None, place: Place = HERE) -> FeedReader:
-    """The feed; with `streams` also the events themselves."""
-    return FeedReader(driver=place.driver(), table=index_table, streams=streams)
+def open_feed(
+    index_table: str,
+    *,
+    streams: Streams | None = None,
+    aggregates: AggregateStore | None = None,
+    tagged: TaggedEvents | None = None,
+    place: Place = HERE,
+) -> FeedReader:
+    """The feed; with a layout's store also the events of that layout themselves."""
+    return FeedReader(
+        driver=place.driver(), table=index_table, streams=streams, aggregates=aggregates, tagged=tagged
+    )
 
 
 def open_aggregates(journal: str, snapshot: str, *, shards: int = 64, place: Place = HERE) -> AggregateStore:
@@ -68,13 +94,60 @@ def open_aggregates(journal: str, snapshot: str, *, shards: int = 64, place: Pla
 
 
 def open_tagged_events(
-    events: str, tags: str, *, service: str = "", type_heads: bool = False, place: Place = HERE
+    events: str,
+    tags: str,
+    *,
+    service: str = "",
+    type_heads: bool = False,
+    write_shards: int = 1,
+    consistent: bool = True,
+    reads_at_once: int = READS_AT_ONCE,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
 ) -> TaggedEvents:
     """Tagged events in their two tables.
 
     Args:
         service: tenant whose events these are; empty for tables of one tenant.
         type_heads: also allow conditions by type alone; every append then moves heads that all others move too.
+        write_shards: over which the index of all events is spread; may be raised later, never lowered.
+        consistent: False halves what single events and listings by tag cost, which may then miss the latest events.
+        reads_at_once: requests for events that a listing by tag has under way.
+        patience: how long to wait out throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30
+            seconds apart, as the original library does.
     """
-    site = TagSite(events=events, tags=tags, keys=Keys(service=service), type_heads=type_heads)
-    return TaggedEvents(driver=place.driver(), site=site)
+    keys = Keys(service=service, shards=write_shards)
+    return TaggedEvents(
+        driver=place.driver(patience),
+        site=TagSite(events=events, tags=tags, keys=keys, type_heads=type_heads),
+        consistent=consistent,
+        reads_at_once=reads_at_once,
+    )
+
+
+def open_projection_states(
+    table: str,
+    *,
+    bucket: str = "",
+    prefix: str = PROJECTIONS,
+    service: str = "",
+    cache_bytes: int = 0,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
+) -> ProjectionStates:
+    """States of projections in their table, large ones in a bucket.
+
+    Args:
+        bucket: without one, states of more than 300,000 bytes when compressed are refused.
+        prefix: of keys in the bucket.
+        service: tenant whose states these are; empty for a table of one tenant.
+        cache_bytes: of large states, as compressed, kept in this process; 0 keeps none.
+    """
+    objects = place.objects(bucket)
+    return ProjectionStates(
+        driver=place.driver(patience),
+        table=table,
+        objects=CachedObjects(objects, cache_bytes) if cache_bytes else objects,
+        keys=Keys(service=service),
+        prefix=prefix,
+    )

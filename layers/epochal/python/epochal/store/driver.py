@@ -8,12 +8,13 @@ the layout finds out. Nothing here knows what is stored.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from epochal.errors import Unavailable
 from epochal.plan.failures import Failure, Lost
@@ -34,15 +35,28 @@ class Patience:
         seconds: after this no further try is made, and `Unavailable` is raised.
         first: longest wait before the second try, in seconds; doubled for each further one.
         longest: no wait is longer.
+        retries: at most so many further tries of one request; None for as many as the time allows.
     """
 
     seconds: float = REQUEST_SECONDS
     first: float = 0.05
     longest: float = 2.0
+    retries: int | None = None
+
+    def is_over(self, tries: int) -> bool:
+        """Whether a request that has failed `tries` times is given up, however much time is left."""
+        return self.retries is not None and tries > self.retries
 
     def wait(self, tries: int, luck: float) -> float:
         """Seconds to wait after `tries` failures; `luck` from 0 to 1 spreads writers out (full jitter)."""
         return luck * min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
+
+
+DEFAULT: Final = Patience()
+"""As long as an HTTP request may take."""
+
+PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
+"""The original tagged-event store's: 10 retries, up to 30 seconds apart. For programs that no request waits for."""
 
 
 class Meter:
@@ -70,7 +84,7 @@ class Driver:
 
     execute: Execute
     meter: Meter
-    patience: Patience = Patience()
+    patience: Patience = DEFAULT
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Any] = time.sleep
     luck: Callable[[], float] = random.random
@@ -122,6 +136,6 @@ class Driver:
 
     def _wait(self, tries: int, limit: float, failure: Failure, *, doubtful: bool) -> None:
         pause = self.patience.wait(tries, self.luck())
-        if self.clock() + pause >= limit:
+        if self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
         self.sleep(pause)

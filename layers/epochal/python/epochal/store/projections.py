@@ -2,8 +2,8 @@
 the bucket.
 
 An object is written before the item that names it, under the hash of its content, so a reader never finds a
-state half there. What a newer state replaces is deleted afterwards; what a crash leaves behind, `orphans`
-finds.
+state half there. What a newer state replaces stays for those who are reading it: it is an orphan then, as is what a
+crash leaves behind, and `remove_orphans` deletes what is older than a day.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from os import SEEK_END
 from typing import IO, Final, Protocol
 
 from epochal.codec.states import CHUNK, INLINE_BYTES, from_text, pack, to_text, unpack
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
@@ -41,16 +42,47 @@ class Objects(Protocol):
         """
 
 
+class NoObjects:
+    """No bucket: implements `Objects` for those who have small states only."""
+
+    def put(self, key: str, content: IO[bytes]) -> None:
+        """Refuse a state that no item holds; raises `TooLarge`."""
+        raise TooLarge(f"state {key} (there is no bucket)", content.seek(0, SEEK_END), INLINE_BYTES)
+
+    def get(self, key: str) -> Iterator[bytes]:
+        """Of a store that has a bucket; raises `MissingBody`."""
+        raise MissingBody(key)
+
+    def delete(self, key: str) -> None:
+        """There is nothing to delete."""
+
+    def old_keys(self, prefix: str) -> Iterator[str]:  # noqa: ARG002  the protocol's signature
+        """There are none."""
+        return iter(())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectionStates:
-    """A table of states, and the bucket beside it."""
+    """A table of states, and the bucket beside it.
+
+    Attributes:
+        objects: where large states go.
+        prefix: of their keys.
+        inline_bytes: states that are larger when compressed are large; at most 300,000.
+    """
 
     driver: Driver
     table: str
-    objects: Objects
+    objects: Objects = field(default_factory=NoObjects)
     keys: Keys = field(default_factory=Keys)
     prefix: str = "projections"
     inline_bytes: int = INLINE_BYTES
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.inline_bytes <= INLINE_BYTES:
+            raise InvalidInput(
+                "inline_bytes", f"must be 0 to {INLINE_BYTES:,}: an item holds no more in base64"
+            )
 
     def save(
         self,
@@ -66,6 +98,9 @@ class ProjectionStates:
 
         Args:
             state: its bytes, a chunk at a time; compressed on the way, never held whole.
+
+        Raises:
+            TooLarge: it is large, and there is no bucket.
         """
         _check_names(projector, version)
         if events_processed < 0:
@@ -74,7 +109,7 @@ class ProjectionStates:
             packed = pack(state, spool)
             spool.seek(0)
             large = packed.compressed > self.inline_bytes
-            key = f"{self.prefix}/{projector}/{packed.sha256}.bin" if large else None
+            key = f"{self._folder(projector)}{packed.sha256}.bin" if large else None
             if key is not None:
                 self.objects.put(key, spool)
             stored = StoredState(
@@ -108,7 +143,7 @@ class ProjectionStates:
         """A state's content, a chunk at a time.
 
         Raises:
-            MissingBody: its object is not in the bucket.
+            MissingBody: its object is not in the bucket, or no bucket was given.
             CorruptData: it does not decompress.
         """
         if state.offload_key is not None:
@@ -126,8 +161,12 @@ class ProjectionStates:
         """Keys of a projector's objects that no version names: replaced, deleted, or left behind by a
         crash.
         """
+        folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
-        return (key for key in self.objects.old_keys(f"{self.prefix}/{projector}/") if key not in named)
+        for key in self.objects.old_keys(folder):
+            # What lies deeper is of a tenant who is named as this projector is.
+            if key not in named and "/" not in key.removeprefix(folder):
+                yield key
 
     def remove_orphans(self, projector: str) -> int:
         """Delete a projector's orphans; how many there were."""
@@ -137,6 +176,11 @@ class ProjectionStates:
                 self.objects.delete(key)
                 removed += 1
         return removed
+
+    def _folder(self, projector: str) -> str:
+        """Tenants may have projectors of the same name, and neither may take the other's objects for orphans."""
+        tenant = f"{self.keys.service}/" if self.keys.service else ""
+        return f"{self.prefix}/{tenant}{projector}/"
 
 
 def _check_names(projector: str, version: str) -> None:

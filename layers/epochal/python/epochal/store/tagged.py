@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
@@ -36,6 +37,9 @@ from epochal.plan.ops import BatchGet, Items, Scan, Steps
 from epochal.plan.ops import Query as PlannedQuery
 from epochal.settings import Settings
 from epochal.store.driver import Driver
+
+MAX_READS_AT_ONCE: Final = 32
+"""A client keeps so many connections."""
 
 
 def tag_site_of(settings: Settings) -> Site:
@@ -71,6 +75,10 @@ class TaggedEvents:
     reads_at_once: int = 1
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.reads_at_once <= MAX_READS_AT_ONCE:
+            raise InvalidInput("reads_at_once", f"must be 1 to {MAX_READS_AT_ONCE}")
 
     def append(
         self,

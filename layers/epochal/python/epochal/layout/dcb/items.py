@@ -30,7 +30,7 @@ class Keys:
     """How keys are made.
 
     Attributes:
-        service: tenant, put before partition keys; empty for none. Without `#` and `|`, which separate it from
+        service: tenant, put before partition keys; empty for none. Without `#`, `|` and `/`, which separate it from
             what follows: else one tenant's keys could be read as another's.
         shards: write shards of the index of all events; may be raised later.
     """
@@ -39,8 +39,8 @@ class Keys:
     shards: int = 1
 
     def __post_init__(self) -> None:
-        if "#" in self.service or "|" in self.service:
-            raise InvalidInput("service", "must not contain # or |")
+        if any(mark in self.service for mark in "#|/"):
+            raise InvalidInput("service", "must not contain #, | or /")
         if self.shards < 1:
             raise InvalidInput("shards", "must be at least 1")
 
