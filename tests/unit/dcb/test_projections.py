@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
 
 import pytest
 
-from epochal.errors import CorruptData, InvalidInput, MissingBody
+from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
+from epochal.layout.dcb.items import Keys
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import text
@@ -122,6 +128,88 @@ def test_a_state_that_does_not_decompress_is_corruption(
 def test_malformed_names_are_refused(states: ProjectionStates, name: str) -> None:
     with pytest.raises(InvalidInput, match="projector"):
         states.find(name, "v1")
+
+
+def test_tenants_whose_projectors_have_one_name_never_take_each_others_objects_for_orphans(
+    tables: MemoryTables, objects: MemoryObjects
+) -> None:
+    driver = Driver(execute=tables.execute, meter=Meter())
+    plain, north, south = (
+        ProjectionStates(driver=driver, table="states", objects=objects, keys=Keys(service=service))
+        for service in ("", "north", "south")
+    )
+    for each in (plain, north, south):
+        for projector in ("Totals", "north"):
+            each.save(projector, "v1", [os.urandom(400_000)], events_processed=1, last_sortable_id="0" * 30)
+
+    for each in (plain, north, south):
+        for projector in ("Totals", "north"):
+            assert each.remove_orphans(projector) == 0
+            found = each.find(projector, "v1")
+            assert found is not None
+            assert len(b"".join(each.open(found))) == 400_000
+    assert len(objects.contents) == 6
+
+
+def test_without_a_bucket_a_large_state_is_refused_and_a_small_one_is_not(tables: MemoryTables) -> None:
+    states = ProjectionStates(driver=Driver(execute=tables.execute, meter=Meter()), table="states")
+
+    with pytest.raises(TooLarge, match="there is no bucket"):
+        save(states, os.urandom(400_000))
+    assert states.find("Totals", "v1") is None
+    assert save(states, b"small")
+    assert content(states) == b"small"
+    assert states.remove_orphans("Totals") == 0
+
+
+def test_without_a_bucket_a_state_that_lies_in_one_is_missing(
+    states: ProjectionStates, tables: MemoryTables
+) -> None:
+    save(states, os.urandom(400_000))
+
+    with pytest.raises(MissingBody):
+        content(ProjectionStates(driver=Driver(execute=tables.execute, meter=Meter()), table="states"))
+
+
+@pytest.mark.parametrize("inline_bytes", [-1, 300_001])
+def test_no_more_is_inline_than_an_item_holds_in_base64(states: ProjectionStates, inline_bytes: int) -> None:
+    with pytest.raises(InvalidInput, match="inline_bytes"):
+        replace(states, inline_bytes=inline_bytes)
+
+
+class Files:
+    """A bucket as a folder, so that what it holds is not in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, key: str, content: IO[bytes]) -> None:
+        with (self._folder / key.replace("/", "_")).open("wb") as file:
+            shutil.copyfileobj(content, file, 64 * 1024)
+
+    def get(self, key: str) -> Iterator[bytes]:
+        with (self._folder / key.replace("/", "_")).open("rb") as file:
+            while chunk := file.read(64 * 1024):
+                yield chunk
+
+
+def test_a_state_that_no_compression_shortens_is_not_held_in_memory_either(
+    states: ProjectionStates, tmp_path: Path
+) -> None:
+    noise = random.Random(0)
+    states = replace(states, objects=Files(tmp_path))
+
+    tracemalloc.start()
+    chunks = (noise.randbytes(256 * 1024) for _ in range(64))
+    states.save("Totals", "v1", chunks, events_processed=1, last_sortable_id="0" * 30)
+    found = states.find("Totals", "v1")
+    assert found is not None
+    size = sum(len(part) for part in states.open(found))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size == 64 * 256 * 1024
+    assert found.compressed_bytes > size
+    assert peak < size / 4
 
 
 def test_a_state_of_forty_megabytes_is_not_held_in_memory(states: ProjectionStates) -> None:

@@ -26,7 +26,7 @@ from epochal.plan.ops import (
 )
 from epochal.plan.units import Units
 from epochal.plan.values import number, text
-from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.driver import PERSISTENT, Driver, Meter, Patience
 
 KEY = {"p": text("a"), "i": number(0)}
 GET = Get(table="t", key=KEY)
@@ -127,6 +127,33 @@ def test_after_the_time_allowed_it_gives_up_and_names_the_cause(clock: Clock) ->
     assert gave_up.value.cause == "throttled"
     assert not gave_up.value.maybe_applied
     assert clock.now - began < 25
+
+
+def test_after_the_retries_allowed_it_gives_up_however_much_time_is_left(clock: Clock) -> None:
+    answers = [NotApplied("throttled") for _ in range(3)]
+
+    with pytest.raises(Unavailable, match="throttled"):
+        driver(answers, clock, patience=Patience(seconds=1e9, retries=2)).run(ask(PUT))
+
+    assert len(clock.sleeps) == 2
+    assert driver([*answers[:2], Done()], clock, patience=Patience(retries=2)).run(ask(PUT)) == [Done()]
+
+
+def test_retries_are_counted_for_each_request_anew(clock: Clock) -> None:
+    answers = [NotApplied("throttled"), Done(), NotApplied("throttled"), Done()]
+
+    assert len(driver(answers, clock, patience=Patience(retries=1)).run(ask(PUT, PUT))) == 2
+
+
+def test_who_is_persistent_tries_ten_times_more_and_waits_thirty_seconds_at_most(clock: Clock) -> None:
+    answers = [NotApplied("throttled") for _ in range(11)]
+
+    with pytest.raises(Unavailable):
+        driver(answers, clock, patience=PERSISTENT).run(ask(PUT))
+
+    assert len(clock.sleeps) == 10
+    assert sum(clock.sleeps) > 30
+    assert PERSISTENT.wait(50, 1.0) == 30.0
 
 
 @pytest.mark.parametrize("op", WRITES, ids=lambda op: type(op).__name__)
