@@ -16,7 +16,7 @@ from aws_cdk import aws_iam as iam
 from epochal.layout.tables import TAGS
 from stacks.parts import grants
 from stacks.stages import Stage
-from stacks.store import BODIES, StoreStack
+from stacks.store import BODIES, STATES, StoreStack
 
 Statements = list[iam.PolicyStatement]
 
@@ -31,7 +31,7 @@ def append(stage: Stage, store: StoreStack) -> Statements:
         grants.on_table(store.event_tags, "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
         grants.on_table(store.projection_states, "PutItem", "DeleteItem"),
         grants.on_objects(store.bucket, BODIES, "GetObject", "PutObject"),
-        grants.on_objects(store.bucket, f"{stage.states_prefix}/", "PutObject", "DeleteObject"),
+        grants.on_objects(store.bucket, _states_of(stage), "PutObject"),
         _telling_what_is_missing(store),
         *grants.on_key(store.key, write=True),
     ]
@@ -48,7 +48,7 @@ def replay(stage: Stage, store: StoreStack) -> Statements:
         grants.on_indexes(store.event_tags, TAGS, "Query"),
         grants.on_table(store.projection_states, "GetItem"),
         grants.on_objects(store.bucket, BODIES, "GetObject"),
-        grants.on_objects(store.bucket, f"{stage.states_prefix}/", "GetObject"),
+        grants.on_objects(store.bucket, _states_of(stage), "GetObject"),
         _telling_what_is_missing(store),
         *grants.on_key(store.key, write=False),
     ]
@@ -79,6 +79,11 @@ def indexer(store: StoreStack) -> Statements:
         grants.on_table(store.event_tags, "Query"),
         *grants.on_key(store.key, write=True),
     ]
+
+
+def _states_of(stage: Stage) -> str:
+    """Where the library puts the tenant's large states."""
+    return f"{STATES}{stage.service}/" if stage.service else STATES
 
 
 def _telling_what_is_missing(store: StoreStack) -> iam.PolicyStatement:

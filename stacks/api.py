@@ -70,7 +70,7 @@ class ApiStack(Stack):
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
         events = {**told.events(stage, store), **told.bucket(store)}
-        states = {**told.tagged_writes(stage), **told.projection_states(stage, store)}
+        states = {**told.tagged_writes(stage), **told.projection_states(store)}
         settings = {
             "append": ("appends, prunes and deletes", {**events, **states}, allowed.append(stage, store)),
             "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store)),

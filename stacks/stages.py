@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.settings import PROJECTIONS, SHARDS
+from epochal.settings import SHARDS
 from stacks.fields import RULES
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -107,13 +107,6 @@ class Stage:
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
         return f"{self.prefix}-{self.name}-{kind}"
-
-    @property
-    def states_prefix(self) -> str:
-        """Where large projection states lie in the bucket. Tenants that share one lie apart: states that none of
-        a tenant's items names are removed as orphans.
-        """
-        return f"{PROJECTIONS}-{self.service}" if self.service else PROJECTIONS
 
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(

@@ -17,12 +17,17 @@ from constructs import Construct
 
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.plan.tables import TableSpec
+from epochal.settings import PROJECTIONS
 from stacks.parts.buckets import private_bucket
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
 
 BODIES: Final = "bodies/"
 """Where the library keeps bodies too large for an item."""
+
+
+STATES: Final = f"{PROJECTIONS}/"
+"""Where the library keeps projection states too large for an item; a tenant's in a folder of its own."""
 
 
 class StoreStack(Stack):
@@ -78,7 +83,7 @@ class StoreStack(Stack):
             "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),
             "TypeHeads": (flag(stage.type_heads), "Whether there are conditions by type alone"),
             "ProjectionStatesTable": (self.projection_states.table_name, "States of projections"),
-            "StatesPrefix": (stage.states_prefix, "Where large states lie in the bucket"),
+            "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),
             "BucketName": (self.bucket.bucket_name, "Bucket of large bodies and states"),
         }
         if stage.service:

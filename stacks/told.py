@@ -16,6 +16,7 @@ from epochal.settings import (
     JOURNAL_TABLE,
     PARTITIONS,
     PROJECTION_STATES_TABLE,
+    PROJECTIONS,
     SERVICE,
     SNAPSHOT_TABLE,
     STATES_PREFIX,
@@ -54,11 +55,11 @@ def tagged_writes(stage: Stage) -> Environment:
     return {TYPE_HEADS: flag(stage.type_heads), WRITE_SHARDS: str(stage.write_shards)}
 
 
-def projection_states(stage: Stage, store: StoreStack) -> Environment:
+def projection_states(store: StoreStack) -> Environment:
     """States of projections, large ones in the bucket."""
     return {
         PROJECTION_STATES_TABLE: store.projection_states.table_name,
-        STATES_PREFIX: stage.states_prefix,
+        STATES_PREFIX: PROJECTIONS,
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from epochal.http.routes import ROUTES, Route
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
+from stacks.store import STATES as STATES_FOLDER
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
@@ -183,10 +184,10 @@ def test_a_function_reads_back_the_types_shards_and_tenant_that_the_stage_says(
 def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_lie(
     synthesise: Synthesise, name: str
 ) -> None:
-    settings = read_back(synthesise(type_heads=True, write_shards=4, service="shop"), name)
+    settings = read_back(synthesise(type_heads=True, write_shards=4), name)
     assert settings.type_heads
     assert settings.write_shards == 4
-    assert settings.states_prefix == "projections-shop"
+    assert f"{settings.states_prefix}/" == STATES_FOLDER
 
 
 @pytest.mark.parametrize("name", ["feed", "indexer"])

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.tables import ALL
+from epochal.layout.dcb.items import Keys
+from epochal.layout.tables import ALL, PROJECTION_STATES
+from epochal.store.driver import Driver, Meter
+from epochal.store.projections import ProjectionStates
+from epochal.testing.memory import MemoryTables
+from epochal.testing.objects import MemoryObjects
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
@@ -39,7 +44,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("projection-states", "PutItem", "DeleteItem"),
         *BUCKET,
         *on("bodies/*", "GetObject", "PutObject", service="s3"),
-        *on("projections/*", "PutObject", "DeleteObject", service="s3"),
+        *on("projections/*", "PutObject", service="s3"),
     },
     "replay": {
         *OWN_LOG,
@@ -99,6 +104,25 @@ def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
         assert reading < added
         assert {resource for _, resource in added} == {KEY}
         assert ("kms:GenerateDataKey", KEY) in added
+
+
+@pytest.mark.parametrize(("name", "action"), [("append", "PutObject"), ("replay", "GetObject")])
+def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_the_library_puts_them(
+    synthesise: Synthesise, name: str, action: str
+) -> None:
+    objects = MemoryObjects()
+    driver = Driver(execute=MemoryTables({"states": PROJECTION_STATES}).execute, meter=Meter())
+    store = ProjectionStates(
+        driver=driver, table="states", objects=objects, keys=Keys(service="shop"), inline_bytes=0
+    )
+    store.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
+    found = {
+        resource for each, resource in allowed(synthesise(service="shop"), name) if each == f"s3:{action}"
+    }
+    (folder,) = found - {"bodies/*"}
+    assert folder == "projections/shop/*"
+    (key,) = objects.contents
+    assert key.startswith(folder.removesuffix("*"))
 
 
 @pytest.mark.parametrize("target", ["aws", "embedded"])
@@ -173,6 +197,7 @@ def plainly(resource: Any) -> str:
         *((rf"GetAtt{id_}\w+Arn", kind) for id_, kind in TABLES.items()),
         (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),
         (r"GetAttBodies\w+Arn.*/projections/\*", "projections/*"),
+        (r"GetAttBodies\w+Arn.*/projections/shop/\*", "projections/shop/*"),
         (r"GetAttBodies\w+Arn", "bodies"),
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),
         (r"'Failures\w+', 'Arn'", "failures"),

@@ -192,14 +192,6 @@ def test_the_longest_names_fit_a_bucket() -> None:
     assert len(f"{stage.named('failures')}-123456789012-ap-southeast-2") <= 63
 
 
-def test_tenants_that_share_a_bucket_keep_their_states_apart() -> None:
-    """Otherwise one would remove the other's as orphans: neither prefix may begin the other's."""
-    stages = [stage_from("prod", {"prod": {"service": service}}) for service in ("", "a", "a-b")]
-    prefixes = [f"{stage.states_prefix}/" for stage in stages]
-    for mine in prefixes:
-        assert [other for other in prefixes if other.startswith(mine)] == [mine]
-
-
 @pytest.mark.parametrize("name", STAGES)
 def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> None:
     here, there = fitted(STAGES[name], Target.EMBEDDED), fitted(STAGES[name], Target.AWS)

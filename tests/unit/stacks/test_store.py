@@ -219,7 +219,7 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
 
 def test_outputs_name_the_tenant_where_there_is_one(synthesise: Synthesise) -> None:
     outputs = synthesise(service="shop", type_heads=True)["store"].to_json()["Outputs"]
-    facts = {"Service": "shop", "TypeHeads": "true", "StatesPrefix": "projections-shop"}
+    facts = {"Service": "shop", "TypeHeads": "true"}
     assert {name: outputs[name]["Value"] for name in facts} == facts
 
 
