@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from random import Random
+from uuid import UUID, uuid4
+
+import pytest
+
 from epochal import (
     NO_STREAM,
     AggregateEvent,
@@ -13,11 +19,16 @@ from epochal import (
     aggregate_id,
     open_aggregates,
     open_feed,
+    open_projection_states,
     open_streams,
     open_tagged_events,
 )
+from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.errors import MissingTable
+from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.store.driver import PERSISTENT
+from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables
 
 
@@ -47,3 +58,77 @@ def test_tagged_events_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
     tagged.append([TaggedEvent(type="Placed", data="{}", tags=("order:1",))])
     seen = tagged.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
     assert [event.type for event in seen.events] == ["Placed"]
+
+
+def test_tagged_events_open_with_the_options_of_the_original_library(ddbl_tables: Tables) -> None:
+    place = Place(endpoint=ddbl_tables.endpoint.url)
+    events, tags = ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS)
+    tagged = open_tagged_events(
+        events,
+        tags,
+        service="north",
+        type_heads=True,
+        write_shards=3,
+        consistent=False,
+        reads_at_once=8,
+        patience=PERSISTENT,
+        place=place,
+    )
+    ids = [
+        tagged.append([TaggedEvent(type="Placed", data=str(nth), tags=("order:1",))]).events[0].id
+        for nth in range(9)
+    ]
+    listings = TagListings(store=tagged)
+    assert [event.id for event in listings.tagged("order:1")] == ids
+    assert [event.id for event in listings.all_events()] == ids
+    assert len(tagged.read(Query(items=(QueryItem(types=frozenset({"Placed"})),))).events) == 9
+
+    other = open_tagged_events(events, tags, place=place)
+    assert other.event(ids[0]) is None
+    assert TagListings(store=other).all_tags() == []
+
+
+def test_tables_that_are_missing_are_named_by_the_stores_that_need_them(ddbl_tables: Tables) -> None:
+    place = Place(endpoint=ddbl_tables.endpoint.url)
+    tagged = open_tagged_events("no-events", "no-tags", place=place)
+    order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
+    listings = TagListings(store=tagged)
+    for ask in (
+        lambda: tagged.append([TaggedEvent(type="Placed", data="{}")]),
+        lambda: tagged.read(order),
+        lambda: tagged.event(str(UUID(int=1))),
+        lambda: list(listings.all_events()),
+        lambda: list(listings.tagged("order:1")),
+        lambda: listings.tags("order"),
+        listings.all_tags,
+    ):
+        with pytest.raises(MissingTable, match="no-(events|tags) does not exist here: deploy first"):
+            ask()
+    with pytest.raises(MissingTable, match="no-states"):
+        open_projection_states("no-states", place=place).find("Totals", "v1")
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 10_000_000])
+def test_projection_states_open_on_a_table_and_a_bucket_of_their_own(
+    embedded_tables: Tables, cache_bytes: int
+) -> None:
+    place = Place(endpoint=embedded_tables.endpoint.url)
+    bucket = f"states-{uuid4().hex}"
+    s3_client(endpoint=place.endpoint).create_bucket(Bucket=bucket)
+    states = open_projection_states(
+        embedded_tables.create(PROJECTION_STATES), bucket=bucket, cache_bytes=cache_bytes, place=place
+    )
+    noise = Random(0)
+    chunks = [noise.randbytes(256 * 1024) for _ in range(32)]
+    for state in ([b"small"], chunks):
+        tracemalloc.start()
+        states.save("Totals", "v1", state, events_processed=1, last_sortable_id="0" * 30)
+        found = states.find("Totals", "v1")
+        assert found is not None
+        first = sum(len(chunk) for chunk in states.open(found))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert first == sum(map(len, state))
+        assert peak < 5_000_000 + cache_bytes
+        assert b"".join(states.open(found)) == b"".join(state)
+    assert found.offload_key is not None
