@@ -46,7 +46,7 @@ def replay(stage: Stage, store: StoreStack) -> Statements:
         grants.on_table(store.events, "BatchGetItem"),
         grants.on_table(store.event_tags, "BatchGetItem", "Query", "Scan"),
         grants.on_indexes(store.event_tags, TAGS, "Query"),
-        grants.on_table(store.projection_states, "GetItem"),
+        grants.on_table(store.projection_states, "GetItem", "Query"),
         grants.on_objects(store.bucket, BODIES, "GetObject"),
         grants.on_objects(store.bucket, _states_of(stage), "GetObject"),
         _telling_what_is_missing(store),

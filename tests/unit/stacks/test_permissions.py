@@ -54,7 +54,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("events", "BatchGetItem"),
         *on("tags", "BatchGetItem", "Query", "Scan"),
         *on("GSI1 of tags", "Query"),
-        *on("projection-states", "GetItem"),
+        *on("projection-states", "GetItem", "Query"),
         *BUCKET,
         *on("bodies/*", "GetObject", service="s3"),
         *on("projections/*", "GetObject", service="s3"),

@@ -114,6 +114,7 @@ def replay(tables: Tables) -> None:
     pages.entries("order:1", limit=10)
     pages.tagged("order:1", limit=10)
     tables.states.find("totals", "1")
+    tables.states.list("totals")
 
 
 def feed(tables: Tables) -> None:
