@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
-from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.store.decisions import Decisions
-from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
-from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tagged_events
 
 
 def decisions() -> Decisions:
     """An empty store, and decisions on it."""
-    tables = MemoryTables({"events": EVENTS, "tags": TAGS})
-    driver = Driver(execute=tables.execute, meter=Meter())
-    site = Site(events="events", tags="tags", keys=Keys())
-    return Decisions(store=TaggedEvents(driver=driver, site=site))
+    return Decisions(store=memory_tagged_events())
 
 
 def event(kind: str, *tags: str, **data: Any) -> TaggedEvent:

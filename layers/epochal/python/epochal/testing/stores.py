@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from epochal.layout.tables import ALL, JOURNAL, SNAPSHOT, TIPS
+from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
+from epochal.testing.objects import MemoryObjects
 
 
 def memory_tables() -> MemoryTables:
@@ -29,3 +32,20 @@ def memory_aggregates(tables: MemoryTables | None = None) -> AggregateStore:
     tables = tables or memory_tables()
     site = site_of(Settings(journal_table=JOURNAL.kind, snapshot_table=SNAPSHOT.kind))
     return AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=site)
+
+
+def memory_tagged_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> TaggedEvents:
+    """A store of tagged events in memory."""
+    tables = tables or memory_tables()
+    site = tag_site_of(Settings(events_table=EVENTS.kind, tags_table=TAGS.kind, type_heads=type_heads))
+    return TaggedEvents(driver=Driver(execute=tables.execute, meter=Meter()), site=site)
+
+
+def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
+    """States of projections in memory, with a bucket."""
+    tables = tables or memory_tables()
+    return ProjectionStates(
+        driver=Driver(execute=tables.execute, meter=Meter()),
+        table=PROJECTION_STATES.kind,
+        objects=MemoryObjects(),
+    )
