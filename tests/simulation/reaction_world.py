@@ -1,0 +1,268 @@
+"""Writers, indexers, reactors of one group and an operator who replays, over one table, one request at a time.
+
+A seed says who comes next, which requests are throttled, lost or left unanswered, which processes die and where, what
+handlers fail at and when they take long. Two things are looked at: before each delivery, that it takes its stream no
+further than one event at a time; and after each write of the group's state, that nothing lies behind its checkpoint
+that is neither handled nor parked (GUARANTEES G9), and that it has not gone back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+
+from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reactor import Reactor
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.epochs import EpochLimits
+from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.sources import tips_source
+from epochal.model.events import Event
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.streams import Streams
+from epochal.testing.faults import Fault, Faults, Late, Schedule
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+from tests.simulation.scheduler import Killed, Process
+from tests.simulation.scheduler import run as take_turns
+from tests.simulation.world import NOON, Calm
+from tests.unit.reactions.world import Inline
+
+STREAMS = ("A-1", "A-2", "B-1")
+GROUP = "board"
+LIMITS = EpochLimits(entries=3)
+"""An epoch is over soon, so that checkpoints cross its end."""
+
+
+class Violation(AssertionError):
+    """What must never happen has."""
+
+
+@dataclass
+class ReactionWorld:
+    """One seed's history."""
+
+    seed: int
+    tables: MemoryTables = field(default_factory=memory_tables)
+    handled: list[tuple[str, int]] = field(default_factory=list)
+    met: Counter[str] = field(default_factory=Counter)
+    reached: Checkpoint = BEGINNING
+
+    def __post_init__(self) -> None:
+        self.luck = random.Random(self.seed)
+        self.poison = {
+            (self.luck.choice(STREAMS), self.luck.randrange(4)): self.luck.choice([1, 2, 3, 4, 8])
+            for _ in range(self.luck.randrange(3))
+        }
+        self.deadly = (
+            (self.luck.choice(STREAMS), self.luck.randrange(4)) if self.luck.random() < 0.3 else None
+        )
+
+    def driver(self, name: str, execute: Execute) -> tuple[Driver, Callable[[int], bytes]]:
+        """A process's driver, and its random bytes."""
+        calm, numbers = Calm(), count()
+
+        def fresh(size: int) -> bytes:
+            return hashlib.sha256(f"{self.seed} {name} {next(numbers)}".encode()).digest()[:size]
+
+        driver = Driver(
+            execute=execute,
+            meter=Meter(),
+            patience=Patience(seconds=1_000.0),
+            clock=calm,
+            sleep=calm.sleep,
+            luck=lambda: 0.5,
+        )
+        return driver, fresh
+
+    def streams(self, name: str, execute: Execute) -> Streams:
+        driver, fresh = self.driver(name, execute)
+        return Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh)
+
+    def reactor(self, name: str, execute: Execute) -> Reactor:
+        """A process of the group."""
+        driver, fresh = self.driver(name, execute)
+        reader = FeedReader(driver=driver, table="index", streams=self.streams(f"{name} reads", execute))
+
+        def handle(delivery: Delivery) -> None:
+            self._handle(delivery, driver)
+
+        reaction = Reaction(name=GROUP, handler=handle, max_events=2, attempts=2, parallel=1)
+        member = Member(
+            reaction=reaction, driver=driver, table="index", reader=reader, now=lambda: NOON, fresh=fresh
+        )
+        return Reactor(member=member, executor=Inline)
+
+    def _handle(self, delivery: Delivery, driver: Driver) -> None:
+        driver.sleep(self.luck.choice([0.0, 0.0, 0.0, 4.0]))
+        for event in delivery.events:
+            place = (delivery.stream, event.index)
+            missing = [at for at in range(event.index) if (delivery.stream, at) not in self.handled]
+            if missing:
+                raise Violation(f"{place} was delivered before {missing}")
+            if place == self.deadly and self.luck.random() < 0.7:
+                self.met["died in a handler"] += 1
+                raise Killed
+            if self.poison.get(place, 0) > 0:
+                self.poison[place] -= 1
+                self.met["failed in a handler"] += 1
+                raise ValueError("poison")
+        self.handled += [(delivery.stream, event.index) for event in delivery.events]
+
+    def feed(self) -> list[tuple[str, int, int]]:
+        """All of the feed: stream, index, and the checkpoint after the entry it is in."""
+        driver, _ = self.driver("judge", self.tables.execute)
+        reader = FeedReader(driver=driver, table="index")
+        found, start, at_tail = [], BEGINNING, False
+        while not at_tail:
+            page = reader.page(0, start=start, limit=1)
+            found += [(item.stream, item.index, int(page.next)) for item in page.items]
+            start, at_tail = page.next, page.at_tail
+        return found
+
+    def state(self) -> GroupState:
+        driver, _ = self.driver("judge", self.tables.execute)
+        return driver.run(load("index", group_stream(0, GROUP))).state or GroupState()
+
+    def judge(self) -> None:
+        """Nothing before the checkpoint is neither handled nor parked, and it never goes back."""
+        state, done = self.state(), set(self.handled)
+        if state.checkpoint < self.reached:
+            raise Violation(f"the checkpoint went back from {self.reached!r} to {state.checkpoint!r}")
+        self.reached = state.checkpoint
+        for stream, index, after in self.feed():
+            waits = stream in state.parked and state.parked[stream] <= index
+            if after <= state.checkpoint and (stream, index) not in done and not waits:
+                raise Violation(f"checkpoint {state.checkpoint!r} passed {stream}@{index}")
+
+    def watched(self, op: Op) -> Reply:
+        """The tables, judged after each write of the group's state."""
+        reply = self.tables.execute(op)
+        key = op.item if isinstance(op, Put) else op.key if isinstance(op, Update) else {}
+        if key.get("p", {}).get("S") == group_stream(0, GROUP):
+            self.met["saved"] += 1
+            self.judge()
+        return reply
+
+    def faulty(self, execute: Execute) -> Execute:
+        """A network, as the seed has it."""
+        schedule: Schedule = {
+            self.luck.randrange(60): self.luck.choice([*Fault, Late(self.luck.randrange(1, 9))])
+            for _ in range(self.luck.randrange(4))
+        }
+        return Faults(execute, schedule).execute
+
+    def write(self, execute: Execute) -> None:
+        streams = self.streams("writer", self.faulty(execute))
+        for number in range(8):
+            kinds = ["x"] * self.luck.randrange(1, 4)
+            with suppress(Unavailable):
+                streams.append(
+                    self.luck.choice(STREAMS), [Event(type=kind, data=b"%d" % number) for kind in kinds]
+                )
+
+    def index(self, execute: Execute) -> None:
+        driver, fresh = self.driver("indexer", self.faulty(execute))
+        indexer = Indexer(
+            driver=driver,
+            index_table="index",
+            sources=(tips_source("tips"),),
+            limits=LIMITS,
+            now=lambda: NOON,
+            fresh=fresh,
+        )
+        indexer.register()
+        at = 0
+        for _ in range(12):
+            changes = self.tables.changes("tips")
+            batch = [
+                Record(table="tips", sequence_number=f"{number:021d}", image=changes[number])
+                for number in range(at, min(len(changes), at + 3))
+            ]
+            if not indexer.index(batch).failed:
+                at += len(batch)
+            execute(NOTHING)
+
+    def react(self, name: str, rounds: int) -> Callable[[Execute], None]:
+        """A process of the group, and those that take its place when it dies."""
+
+        def body(execute: Execute) -> None:
+            for life in range(rounds):
+                with suppress(Killed, Unavailable):
+                    reactor = self.reactor(f"{name} {life}", self.faulty(self.mortal(execute)))
+                    reactor.run(
+                        0, seconds=self.luck.choice([1.0, 5.0, 100.0]), careful=self.luck.random() < 0.4
+                    )
+                execute(NOTHING)
+
+        return body
+
+    def mortal(self, execute: Execute) -> Execute:
+        """A process that dies before one of its requests, sometimes."""
+        left = self.luck.randrange(1, 40) if self.luck.random() < 0.4 else None
+        requests = count()
+
+        def perform(op: Op) -> Reply:
+            if left is not None and next(requests) >= left:
+                self.met["died before a request"] += 1
+                raise Killed
+            return execute(op)
+
+        return perform
+
+    def operate(self, execute: Execute) -> None:
+        """Replays whatever is parked, now and then."""
+        for life in range(20):
+            with suppress(Killed, Unavailable, InvalidInput):
+                parking = Parking(reactor=self.reactor(f"operator {life}", self.faulty(self.mortal(execute))))
+                for parked in parking.streams(0):
+                    replayed = parking.replay(0, parked.stream, seconds=self.luck.choice([1.0, 100.0]))
+                    self.met["unparked" if replayed.unparked else "parked again"] += 1
+            execute(NOTHING)
+
+    def settle(self) -> None:
+        """Everything is well again: in the end every event of the feed is handled, and nothing is parked."""
+        self.poison.clear()
+        self.deadly = None
+        self.index(self.tables.execute)
+        for life in range(40):
+            reactor = self.reactor(f"settler {life}", self.watched)
+            ran = reactor.run(0, seconds=1_000.0)
+            for parked in Parking(reactor=reactor).streams(0):
+                Parking(reactor=reactor).replay(0, parked.stream, seconds=1_000.0)
+            if ran.at_tail and not self.state().parked:
+                break
+        missing = {(stream, index) for stream, index, _ in self.feed()} - set(self.handled)
+        if missing:
+            raise Violation(f"never handled: {sorted(missing)}")
+
+
+NOTHING = Put(table="tips", item={"p": {"S": "$Nothing"}, "i": {"N": "0"}})
+"""A request that changes nothing that matters: a place to be at while others go on."""
+
+
+def run(seed: int) -> ReactionWorld:
+    """Live one seed's history; raises what went wrong."""
+    world = ReactionWorld(seed)
+    bodies = {
+        "writer": world.write,
+        "indexer": world.index,
+        "reactor 1": world.react("reactor 1", 8),
+        "reactor 2": world.react("reactor 2", 5),
+        "operator": world.operate,
+    }
+    processes = {name: Process(name, world.watched, body) for name, body in bodies.items()}
+    take_turns(processes, world.luck.choice)
+    world.settle()
+    return world

@@ -1,0 +1,163 @@
+"""The simulation of reactions is worth its time: take any one rule out, and a seed finds out.
+
+Each mutant breaks what DESIGN §5.11, or the module it is in, asks for. The seeds are those that the unchanged code
+passes.
+"""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.errors import EpochalError
+from epochal.feed import handling, membership, parking, running, turns
+from epochal.feed.handling import Progress, Work
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking, Replayed
+from epochal.feed.turns import Done, Task, Turn
+from epochal.index import groups
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import GroupState, Held, Overtaken
+from epochal.model.spans import Span
+from tests.simulation.reaction_world import Violation, run
+
+SEEDS = 300
+
+Patch = pytest.MonkeyPatch
+MUTANTS: list[Callable[[Patch], None]] = []
+
+
+def mutant(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    MUTANTS.append(change)
+    return change
+
+
+@mutant
+def the_checkpoint_is_committed_early(patch: Patch) -> None:
+    settled = turns.settled
+
+    def early(state: GroupState, turn: Turn, done: Done) -> GroupState:
+        return replace(settled(state, turn, done), checkpoint=turn.next)
+
+    patch.setattr(running, "settled", early)
+
+
+@mutant
+def states_are_saved_whoever_was_there(patch: Patch) -> None:
+    save = Member.save
+
+    def blind(self: Member, held: Held, state: GroupState) -> Held | Overtaken:
+        found = self.load(int(held.stream.split("_")[1]))
+        return save(self, replace(held, known=found.known), state)
+
+    patch.setattr(Member, "save", blind)
+
+
+@mutant
+def parking_is_no_part_of_the_commit(patch: Patch) -> None:
+    settled = turns.settled
+
+    def apart(state: GroupState, turn: Turn, done: Done) -> GroupState:
+        return replace(settled(state, turn, done), parked=state.parked)
+
+    patch.setattr(running, "settled", apart)
+
+
+@mutant
+def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
+    turn_of = turns.turn_of
+
+    def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> Turn:
+        return turn_of(spans, following, replace(state, parked={}))
+
+    patch.setattr(running, "turn_of", unaware)
+
+
+@mutant
+def a_failed_event_counts_as_handled(patch: Patch) -> None:
+    handle = Work._handle
+
+    def past(self: Work, task: Task) -> Progress:
+        progress = handle(self, task)
+        return Progress(next=progress.next + 1) if progress.failure is not None else progress
+
+    patch.setattr(Work, "_handle", past)
+
+
+@mutant
+def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
+    failure = handling._failure
+    patch.setattr(
+        handling, "_failure", lambda stream, index, cause, tries: failure(stream, index + 1, cause, tries)
+    )
+
+
+@mutant
+def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
+    def blind(
+        self: Parking, partition: int, stream: str, go_on: Callable[[int], Progress], _: float
+    ) -> Replayed:
+        _, index = self._find(partition, stream)
+        progress = go_on(index)
+        if progress.failure is None:
+            held = self.reactor.member.load(partition)
+            if stream in parking._state(held).parked:
+                state = turns.unparked(parking._state(held), stream, progress.next)
+                self.reactor.member.save(held, state)
+        return Replayed(next=progress.next, unparked=progress.failure is None)
+
+    patch.setattr(Parking, "_catch_up", blind)
+
+
+@mutant
+def what_is_ahead_is_believed_to_be_further(patch: Patch) -> None:
+    patch.setattr(GroupState, "next_of", lambda self, stream: self.ahead.get(stream, -1) + 1)
+
+
+@mutant
+def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
+    patch.setattr(
+        turns, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
+    )
+
+
+@mutant
+def a_replay_that_fails_unparks_all_the_same(patch: Patch) -> None:
+    catch_up = Parking._catch_up
+
+    def lenient(
+        self: Parking, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
+    ) -> Replayed:
+        return catch_up(self, partition, stream, lambda index: Progress(next=go_on(index).next), ends)
+
+    patch.setattr(Parking, "_catch_up", lenient)
+
+
+@mutant
+def another_process_is_overlooked(patch: Patch) -> None:
+    """The refusal is taken for success: what is held is not what is stored, and the next save is blind to it."""
+    save = groups.save
+
+    def deaf(table: str, held: Held, state: GroupState, ids: Any) -> Any:
+        saved = yield from save(table, held, state, ids)
+        if isinstance(saved, Overtaken):
+            return Held(stream=held.stream, state=state, known=saved.held.known)
+        return saved
+
+    patch.setattr(membership, "save", deaf)
+
+
+def all_seeds() -> None:
+    for seed in range(SEEDS):
+        run(seed)
+
+
+@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
+def test_a_broken_rule_is_found_out(change: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    change(monkeypatch)
+    with pytest.raises((Violation, EpochalError, AssertionError)):
+        all_seeds()
