@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from bench import calving, capacity, comparison, imports, indexing, replay
+from bench import calving, capacity, comparison, imports, indexing, replay, tag_races, tagging
 
 BENCHMARKS = {
     "calving": calving.main,
@@ -13,6 +13,8 @@ BENCHMARKS = {
     "workloads": comparison.main,
     "replay": replay.main,
     "indexing": indexing.main,
+    "tagging": tagging.main,
+    "tag_races": tag_races.main,
     "imports": imports.main,
 }
 
