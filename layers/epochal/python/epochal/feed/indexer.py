@@ -111,7 +111,7 @@ class Indexer:
             InvalidInput: the index has another number on record; changing it means a rebuild.
         """
         counts = {source.name: source.partitions for source in self.sources}
-        recorded = self.driver.run(register(self.index_table, counts, self._ids()))
+        recorded = self.driver.run(register(self.index_table, counts, self.ids()))
         for name, count in counts.items():
             if recorded[name] != count:
                 rule = f"the index has {recorded[name]} on record; another number needs a rebuild"
@@ -140,6 +140,26 @@ class Indexer:
             self._index_partition(number, batch, outcome)
         return outcome.report()
 
+    def index_now(self, table: str, image: Item) -> Ingested | None:
+        """Index one image, and raise what is wrong with it instead of setting it aside. None: it adds nothing.
+
+        Raises:
+            CorruptData: it is malformed, or its stream cannot be healed.
+        """
+        source = self._source(table)
+        try:
+            change = source.appended(image)
+            number = None if change is None else _partition(source, change.stream)
+        except (KeyError, TypeError, ValueError) as cause:
+            raise CorruptData(f"{type(cause).__name__}: {cause}") from cause
+        if change is None or number is None:
+            return None
+        record = Record(table=table, sequence_number="", image=image)
+        ingested = self._ingest(number, _Batch(source=source, changes=[(record, change)]))
+        if change.stream in ingested.unhealed:
+            raise ingested.unhealed[change.stream].cause
+        return ingested
+
     def _source(self, table: str) -> Source:
         for source in self.sources:
             if source.table == table:
@@ -159,7 +179,7 @@ class Indexer:
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
     def _ingest(self, number: int, batch: _Batch) -> Ingested:
-        indexing = Indexing(table=self.index_table, heal=batch.source.heal, ids=self._ids, limits=self.limits)
+        indexing = Indexing(table=self.index_table, heal=batch.source.heal, ids=self.ids, limits=self.limits)
         # What is held counts only while every step of it was carried out: after an error it is read anew.
         partition = self._held.pop(number, None) or Partition(number=number)
         ingested = self.driver.run(indexing.ingest(partition, [change for _, change in batch.changes]))
@@ -168,13 +188,14 @@ class Indexer:
 
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
         poison = Poison(sequence_number=record.sequence_number, image=record.image, cause=cause)
-        steps = set_aside(self.index_table, source.base, poison, self._ids())
+        steps = set_aside(self.index_table, source.base, poison, self.ids())
         try:
             outcome.set_aside += self.driver.run(steps)
         except EpochalError as error:
             outcome.fail([record], error)
 
-    def _ids(self) -> Ids:
+    def ids(self) -> Ids:
+        """Identity of a write to the index."""
         timestamp = format_ticks(from_unix_nanoseconds(self.now()))
         return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
 
