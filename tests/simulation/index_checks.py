@@ -9,6 +9,7 @@ at rest            each stream is there from its first event to its last, once, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,7 +142,16 @@ class Reading:
             self.read(tables)
 
 
-def check_order(seen: list[tuple[Entry, Checkpoint]], pruned: dict[str, int]) -> dict[str, int]:
+def named(stream: str, index: int) -> str:
+    """The type of an event, where streams and indices name their events."""
+    return f"{stream}:{index}"
+
+
+def check_order(
+    seen: list[tuple[Entry, Checkpoint]],
+    pruned: dict[str, int],
+    type_of: Callable[[str, int], str] = named,
+) -> dict[str, int]:
     """No stream goes back, nor on over a gap that was not pruned; how far each has got."""
     reached: dict[str, int] = {}
     for span in (span for entry, _ in seen for span in entry.spans):
@@ -149,17 +159,18 @@ def check_order(seen: list[tuple[Entry, Checkpoint]], pruned: dict[str, int]) ->
         assert span.index >= following, f"backwards: {span.stream} is at {following}, then comes {span.index}"
         gap = span.index > max(following, pruned.get(span.stream, 0))
         assert not gap, f"a gap: {span.stream} from {following} to {span.index}"
-        assert span.types == tuple(f"{span.stream}:{index}" for index in range(span.index, span.next))
+        assert span.types == tuple(type_of(span.stream, index) for index in range(span.index, span.next))
         reached[span.stream] = span.next
     return reached
 
 
 def check_feed(
-    tables: MemoryTables, truth: dict[str, int], pruned: dict[str, int], readings: list[Reading]
+    tables: MemoryTables, types: dict[str, list[str]], pruned: dict[str, int], readings: list[Reading]
 ) -> None:
-    """The feed is `truth`, and what the readers saw."""
+    """The feed has the events of these types, by stream, and is what the readers saw."""
     whole = Reading.whole(tables)
-    reached = check_order(whole.seen, pruned)
+    reached = check_order(whole.seen, pruned, lambda stream, index: types[stream][index])
+    truth = {stream: len(own) for stream, own in types.items()}
     assert reached == truth, f"lost: {truth} were appended, {reached} are indexed"
     for reading in readings:
         reading.to_the_tail(tables)

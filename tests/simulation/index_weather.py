@@ -17,6 +17,7 @@ class Weather:
         again: an invocation starts on a batch that is done, or that another is at.
         drops: a record never arrives.
         stale: an invocation starts with the state that some earlier one held.
+        pieces: gaps are healed event by event.
     """
 
     limits: EpochLimits
@@ -30,6 +31,7 @@ class Weather:
     drops: float
     prunes: float
     stale: float
+    pieces: bool
 
     @classmethod
     def draw(cls, rng: random.Random) -> Weather:
@@ -51,4 +53,5 @@ class Weather:
             drops=rng.choice((0.0, 0.1)),
             prunes=rng.choice((0.0, 0.0, 0.1)),
             stale=rng.choice((0.2, 0.9)),
+            pieces=rng.random() < 0.3,
         )

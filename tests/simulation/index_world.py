@@ -1,8 +1,9 @@
 """The indexer's generators under a scheduler that a seed decides: who goes on next, and what befalls each request.
 
 A source whose appends go to shards, by stream; invocations that take batches of a shard and may overlap, crash, lose
-answers, come too late or be started again on batches long done; readers of the feed beside them. `run(seed)` plays one
-world to its rest and fails with the seed and what was done. Whoever wants to see it again runs the same seed.
+answers, come too late or be started again on batches long done; readers of the feed beside them. The source is of any
+layout (`index_writers`). `run(seed, layout)` plays one world to its rest and fails with the seed and what was done.
+Whoever wants to see it again runs the same seed.
 
 What must hold is `index_checks`.
 """
@@ -16,19 +17,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from epochal.index.healing import heal_tips
+from epochal.index.epochs import Change, Gap
+from epochal.index.healing import Heal, Healed
 from epochal.index.ingesting import Indexing, Partition
 from epochal.index.series import Ids
-from epochal.layout.tips.heads import appended
-from epochal.model.events import Event
-from epochal.model.outcomes import Appended
-from epochal.model.spans import Span
+from epochal.index.sources import Source
 from epochal.plan.ops import Op, Refusal, Reply, Steps
-from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables
 from tests.simulation.index_checks import Reading, Watch, check_feed
 from tests.simulation.index_weather import Weather
+from tests.simulation.index_writers import Writer, changes_of, writer_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
 PATIENCE = 4_000
@@ -37,14 +36,14 @@ PATIENCE = 4_000
 
 @dataclass(slots=True)
 class Shard:
-    """Records of some streams, in order.
+    """What the records of some streams tell, in order.
 
     Attributes:
         done: records before this one have been acknowledged.
         delivered: for the first record of a batch, how many epochs had closed when it was first delivered.
     """
 
-    spans: list[Span] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     done: int = 0
     delivered: dict[int, int] = field(default_factory=dict)
 
@@ -90,6 +89,7 @@ class World:
 
     rng: random.Random
     weather: Weather
+    layout: str = "tips"
     tables: MemoryTables = field(default_factory=memory_tables)
     invocations: list[Invocation] = field(default_factory=list)
     held: list[Partition] = field(default_factory=list)
@@ -97,10 +97,9 @@ class World:
     readings: list[Reading] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
-    truth: dict[str, int] = field(default_factory=dict)
     pruned: dict[str, int] = field(default_factory=dict)
     shards: list[Shard] = field(init=False)
-    streams: Streams = field(init=False)
+    writer: Writer = field(init=False)
     watch: Watch = field(init=False)
     left: int = field(init=False)
     seen: int = 0
@@ -108,7 +107,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.shards = [Shard() for _ in range(self.weather.shards)]
-        self.streams = replace(memory_streams(self.tables), fresh=self.rng.randbytes, now=lambda: 10**18)
+        self.writer = writer_of(self.layout, self.tables, self.rng)
         self.watch = Watch(self.tables)
         self.left = self.weather.appends
 
@@ -119,15 +118,15 @@ class World:
         while not self._at_rest():
             self._turn()
         self.calm = True
-        for stream in sorted(self.truth):
-            self._append(stream)
+        for stream in sorted(self.writer.types):
+            self._append([stream])
         while not self._at_rest():
             self._turn()
-        check_feed(self.tables, self.truth, self.pruned, self.readings)
+        check_feed(self.tables, self.writer.types, self.pruned, self.readings)
 
     def _at_rest(self) -> bool:
         working = self.left or self.invocations or self.on_the_way
-        return not working and all(shard.done == len(shard.spans) for shard in self.shards)
+        return not working and all(shard.done == len(shard.changes) for shard in self.shards)
 
     def _turn(self) -> None:
         assert len(self.told) < PATIENCE, "the index does not come to rest"
@@ -140,7 +139,7 @@ class World:
         turns += [partial(self._step, each) for each in self.invocations] * 3
         turns += [partial(self._land, op) for op in self.on_the_way]
         if len(self.invocations) < self.weather.invocations:
-            turns += [partial(self._deliver, shard) for shard in self.shards if shard.spans]
+            turns += [partial(self._deliver, shard) for shard in self.shards if shard.changes]
         return [*turns, self._read]
 
     def _chance(self, probability: float) -> bool:
@@ -153,55 +152,51 @@ class World:
 
     def _write(self) -> None:
         self.left -= 1
-        stream = f"S-{self.rng.randrange(self.weather.streams)}"
-        if stream in self.truth and self._chance(self.weather.prunes):
-            before = self.rng.randint(0, self.truth[stream])
-            self.streams.prune(stream, before)
-            self.pruned[stream] = max(before, self.pruned.get(stream, 0))
-            self._tell(f"{stream} is pruned below {before}")
+        streams = [f"S-{self.rng.randrange(self.weather.streams)}" for _ in range(self.rng.randint(1, 2))]
+        stream = streams[0]
+        if stream in self.writer.types and self._chance(self.weather.prunes):
+            before = self.rng.randint(0, len(self.writer.types[stream]))
+            if self.writer.prune(stream, before):
+                self.pruned[stream] = max(before, self.pruned.get(stream, 0))
+                self._tell(f"{stream} is pruned below {before}")
         else:
-            self._append(stream)
+            self._append(streams)
 
-    def _append(self, stream: str) -> None:
-        version = self.truth.get(stream, 0)
-        events = [Event(type=f"{stream}:{version + k}") for k in range(self.rng.randint(1, 2))]
-        outcome = self.streams.append(stream, events)
-        assert isinstance(outcome, Appended)
-        self.truth[stream] = outcome.version
-        self._tell(f"{stream} has {outcome.version} events")
+    def _append(self, streams: list[str]) -> None:
+        self.writer.append(streams)
+        for stream in streams:
+            self._tell(f"{stream} has {len(self.writer.types.get(stream, ()))} events")
         self._to_shards()
 
     def _to_shards(self) -> None:
-        changes = self.tables.changes("tips")
-        for image in changes[self.seen :]:
-            span = appended(image)
-            if span is not None and self._chance(self.weather.drops):
-                self._tell(f"{span} never arrives")
-            elif span is not None:
-                self.shards[int(span.stream[2:]) % len(self.shards)].spans.append(span)
-        self.seen = len(changes)
+        changes, self.seen = changes_of(self.writer, self.tables, self.seen)
+        for change in changes:
+            if self._chance(self.weather.drops):
+                self._tell(f"{change} never arrives")
+            else:
+                self.shards[int(change.stream[2:]) % len(self.shards)].changes.append(change)
 
     # ------------------------------------------------------------------------------------------------- the invocations
 
     def _deliver(self, shard: Shard) -> None:
         """A batch to an invocation: the next one, or any other that has been there before."""
         if self._chance(self.weather.again):
-            first = self.rng.randrange(len(shard.spans))
+            first = self.rng.randrange(len(shard.changes))
         else:
             first = shard.done
             at_it = any(each.shard is shard and each.first == first for each in self.invocations)
-            if at_it or first == len(shard.spans):
+            if at_it or first == len(shard.changes):
                 return
-        end = min(len(shard.spans), first + self.rng.randint(1, self.weather.batch))
+        end = min(len(shard.changes), first + self.rng.randint(1, self.weather.batch))
         held = Partition(number=0)
         if self.held and self._chance(self.weather.stale):
             held = self.held.pop(self.rng.randrange(len(self.held)))
         rolled = self.watch.closed - shard.delivered.setdefault(first, self.watch.closed)
         self.met[f"delivered again after {min(rolled, 3)} rollovers"] += 1
-        steps = self._indexing().ingest(held, shard.spans[first:end])
+        steps = self._indexing().ingest(held, shard.changes[first:end])
         name = f"#{len(self.told)}"
         invocation = Invocation(name=name, shard=shard, first=first, end=end, held=held, steps=steps)
-        self._tell(f"{name} gets {shard.spans[first:end]} holding {epoch_of(held)}")
+        self._tell(f"{name} gets {shard.changes[first:end]} holding {epoch_of(held)}")
         self.invocations.append(invocation)
         invocation.go_on(None)
         self._end(invocation)
@@ -210,7 +205,10 @@ class World:
         def ids() -> Ids:
             return Ids(etag=self.rng.randbytes(16).hex(), append_id=self.rng.randbytes(16), timestamp=NOW)
 
-        return Indexing(table="index", heal=heal_tips("tips"), ids=ids, limits=self.weather.limits)
+        heal = heal_of(self.writer.source)
+        if self.weather.pieces:
+            heal = in_pieces(heal)
+        return Indexing(table="index", heal=heal, ids=ids, limits=self.weather.limits)
 
     def _step(self, invocation: Invocation) -> None:
         op = invocation.op
@@ -284,13 +282,31 @@ def shown(op: Op) -> str:
     return f"{type(op).__name__} {key.get('p', {}).get('S', getattr(op, 'keys', ''))}"
 
 
-def run(seed: int) -> World:
+def heal_of(source: Source) -> Heal:
+    """How a source's gaps are healed."""
+    return source.heal
+
+
+def in_pieces(heal: Heal) -> Heal:
+    """The same in pieces of one event, as if each were as large as a piece may be."""
+
+    def healed(gap: Gap) -> Steps[Healed]:
+        found = yield from heal(gap)
+        if found.events <= 1:
+            return found
+        first = found.spans[0]
+        return Healed(spans=[replace(first, types=first.types[:1])], whole=False)
+
+    return healed
+
+
+def run(seed: int, layout: str = "tips") -> World:
     """Play one world to its rest; an `AssertionError` names the seed and tells what was done."""
     rng = random.Random(seed)
-    world = World(rng=rng, weather=Weather.draw(rng))
+    world = World(rng=rng, weather=Weather.draw(rng), layout=layout)
     try:
         world.play()
     except Exception as failure:
         story = "\n".join(f"  {turn:4} {what}" for turn, what in enumerate(world.told))
-        raise AssertionError(f"seed {seed}: {failure!r}\n{world.weather}\n{story}") from failure
+        raise AssertionError(f"seed {seed} of {layout}: {failure!r}\n{world.weather}\n{story}") from failure
     return world

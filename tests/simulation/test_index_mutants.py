@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from epochal.index import ingesting, loading, series
-from epochal.index.epochs import Gap, decide
-from epochal.index.healing import Heal, Healed, heal_tips
+from epochal.index.epochs import Change, Gap, decide
+from epochal.index.healing import Heal, Healed
 from epochal.index.ingesting import Indexing, Partition
 from epochal.index.loading import Loaded
 from epochal.index.marks import write_marks
 from epochal.index.names import epoch_stream, mark_name
+from epochal.index.sources import Source
 from epochal.layout.tips.append import append, read
 from epochal.layout.tips.batch import batch_of
 from epochal.layout.tips.items import calf_key
@@ -28,18 +29,20 @@ from epochal.plan.ops import Put, Steps
 from epochal.plan.values import number
 from tests.simulation import index_world
 from tests.simulation.index_world import run
+from tests.simulation.index_writers import LAYOUTS, changes_of
 
 SEEDS = 400
 
 Patch = pytest.MonkeyPatch
-MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
+MUTANTS: dict[tuple[str, str], tuple[Callable[[Patch], None], str]] = {}
 
 
-def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Register a mutant, and how it is found out."""
+def mutant(found: str, *layouts: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a mutant, how it is found out, and in the worlds of which layouts: in all, if none is named."""
 
     def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[change.__name__] = change, found
+        for layout in layouts or LAYOUTS:
+            MUTANTS[change.__name__, layout] = change, found
         return change
 
     return register
@@ -55,7 +58,7 @@ def no_marks_are_written(patch: Patch) -> None:
     patch.setattr(ingesting, "write_marks", nothing)
 
 
-@mutant("backwards")
+@mutant("backwards|rest")
 def no_marks_are_read(patch: Patch) -> None:
     def no_marks(*_: Any) -> Steps[dict[str, int]]:
         yield from ()
@@ -125,14 +128,14 @@ def a_gap_is_accepted(patch: Patch) -> None:
 
 @mutant("a gap|lost")
 def an_unknown_stream_is_accepted_where_it_begins(patch: Patch) -> None:
-    def lenient(spans: Sequence[Span], next_of: Callable[[str], int]) -> list[Span | Gap]:
-        first = {span.stream: span.index for span in reversed(spans)}
-        return decide(spans, lambda stream: next_of(stream) or first[stream])
+    def lenient(spans: Sequence[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
+        first = {span.stream: span.index for span in reversed(spans) if isinstance(span, Span)}
+        return decide(spans, lambda stream: next_of(stream) or first.get(stream, 0))
 
     patch.setattr(ingesting, "decide", lenient)
 
 
-@mutant("backwards")
+@mutant("backwards|rest")
 def the_previous_epoch_is_not_looked_at(patch: Patch) -> None:
     hold = Partition.hold
 
@@ -192,22 +195,22 @@ def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
 
 @mutant("lost|a gap")
 def healing_reads_nothing(patch: Patch) -> None:
-    def heal(_table: str) -> Heal:
+    def heal(_source: Source) -> Heal:
         def unread(_gap: Gap) -> Steps[Healed]:
             yield from ()
             return Healed()
 
         return unread
 
-    patch.setattr(index_world, "heal_tips", heal)
+    patch.setattr(index_world, "heal_of", heal)
 
 
 @mutant("backwards")
 def healing_reads_one_event_too_many(patch: Patch) -> None:
-    def heal(table: str) -> Heal:
-        return lambda gap: heal_tips(table)(replace(gap, end=(gap.end or 0) + 1))
+    def heal(source: Source) -> Heal:
+        return lambda gap: source.heal(gap if gap.end is None else replace(gap, end=gap.end + 1))
 
-    patch.setattr(index_world, "heal_tips", heal)
+    patch.setattr(index_world, "heal_of", heal)
 
 
 @mutant("backwards")
@@ -221,14 +224,58 @@ def what_is_left_of_a_batch_is_not_decided_again_in_a_new_epoch(patch: Patch) ->
     patch.setattr(Indexing, "_write_all", all_at_once)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
-    change, found = MUTANTS[name]
+@mutant("a gap|lost|backwards")
+def a_piece_of_a_gap_is_taken_for_all_of_it(patch: Patch) -> None:
+    in_pieces = index_world.in_pieces
+
+    def all_of_it(heal: Heal) -> Heal:
+        def healed(gap: Gap) -> Steps[Healed]:
+            return replace((yield from in_pieces(heal)(gap)), whole=True)
+
+        return healed
+
+    patch.setattr(index_world, "in_pieces", all_of_it)
+
+
+@mutant("lost", "journal")
+def heads_that_another_library_wrote_tell_nothing(patch: Patch) -> None:
+    def ours(writer: Any, *rest: Any) -> Any:
+        changes, seen = changes_of(writer, *rest)
+        return [change for change in changes if isinstance(change, Span)], seen
+
+    patch.setattr(index_world, "changes_of", ours)
+
+
+@mutant("lost", "journal")
+def of_what_another_library_appended_only_the_first_event_is_read(patch: Patch) -> None:
+    def heal(source: Source) -> Heal:
+        def first(gap: Gap) -> Steps[Healed]:
+            found = yield from source.heal(gap)
+            if gap.end is not None or not found.events:
+                return found
+            return Healed(spans=[replace(found.spans[0], types=found.spans[0].types[:1])])
+
+        return first
+
+    patch.setattr(index_world, "heal_of", heal)
+
+
+@mutant("backwards|double|a gap|lost", "journal")
+def what_follows_a_head_of_another_library_is_decided_as_if_that_had_told_nothing(patch: Patch) -> None:
+    def forgetful(changes: Sequence[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
+        return [step for change in changes for step in decide([change], next_of)]
+
+    patch.setattr(ingesting, "decide", forgetful)
+
+
+@pytest.mark.parametrize(("name", "layout"), MUTANTS)
+def test_a_seed_finds_out(name: str, layout: str, monkeypatch: Patch) -> None:
+    change, found = MUTANTS[name, layout]
     change(monkeypatch)
-    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
-        run_seeds()
+    with pytest.raises(AssertionError, match=rf"^seed \d+ of {layout}: .*({found})"):
+        run_seeds(layout)
 
 
-def run_seeds() -> None:
+def run_seeds(layout: str) -> None:
     for seed in range(SEEDS):
-        run(seed)
+        run(seed, layout)

@@ -1,0 +1,137 @@
+"""Writers of each layout in a simulated world: what they append, and what the streams of their tables carry then.
+
+tips       streams, which may be pruned
+journal    aggregates; some appends are another library's, whose heads tell nothing
+dcb        tags; an event may have several, and moves the head of each
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Protocol
+
+from epochal.index.epochs import Change
+from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
+from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.driver import Driver, Meter
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams
+from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
+
+LAYOUTS = ("tips", "journal", "dcb")
+
+Types = dict[str, list[str]]
+"""Types of events by stream."""
+
+
+class Writer(Protocol):
+    """Appends to streams of one layout.
+
+    Attributes:
+        types: all that was appended, by stream.
+    """
+
+    source: Source
+    types: Types
+
+    def append(self, streams: list[str]) -> None:
+        """Append to these streams: to the first, and with it to others where the layout can."""
+
+    def prune(self, stream: str, before: int, /) -> bool:
+        """Prune a stream, where the layout can."""
+
+
+def writer_of(layout: str, tables: MemoryTables, rng: random.Random) -> Writer:
+    """The writer of a layout."""
+    kinds = {"tips": TipsWriter, "journal": JournalWriter, "dcb": TagsWriter}
+    return kinds[layout](tables, rng)
+
+
+def changes_of(writer: Writer, tables: MemoryTables, since: int) -> tuple[list[Change], int]:
+    """What the stream of the heads' table tells since a change, and where it has got to."""
+    images = tables.changes(writer.source.table)
+    told = [writer.source.appended(image) for image in images[since:]]
+    return [change for change in told if change is not None], len(images)
+
+
+class TipsWriter:
+    """Streams."""
+
+    def __init__(self, tables: MemoryTables, rng: random.Random) -> None:
+        self.source = tips_source("tips")
+        self.types: Types = {}
+        self._rng = rng
+        self._store = replace(memory_streams(tables), fresh=rng.randbytes, now=lambda: 10**18)
+
+    def append(self, streams: list[str]) -> None:
+        """One or two events."""
+        types = self.types.setdefault(streams[0], [])
+        new = [f"{streams[0]}:{len(types) + k}" for k in range(self._rng.randint(1, 2))]
+        outcome = self._store.append(streams[0], [Event(type=kind) for kind in new])
+        assert isinstance(outcome, Appended)
+        types += new
+
+    def prune(self, stream: str, before: int, /) -> bool:
+        """Always."""
+        self._store.prune(stream, before)
+        return True
+
+
+class JournalWriter:
+    """Aggregates, a third of whose appends another library makes."""
+
+    def __init__(self, tables: MemoryTables, rng: random.Random) -> None:
+        self.source = journal_source(JOURNAL)
+        self.types: Types = {}
+        self._rng = rng
+        self._tables = tables
+        driver = Driver(execute=tables.execute, meter=Meter())
+        self._store = AggregateStore(driver=driver, site=JOURNAL, fresh=rng.randbytes, now=lambda: 10**18)
+
+    def append(self, streams: list[str]) -> None:
+        """One or two events."""
+        kind, _, value = streams[0].partition("-")
+        aggregate = AggregateId(type=kind, value=value)
+        types = self.types.setdefault(streams[0], [])
+        new = [f"{streams[0]}:{len(types) + k}" for k in range(self._rng.randint(1, 2))]
+        if self._rng.random() < 1 / 3:
+            for each in new:
+                persist_elsewhere(self._tables.execute, aggregate, each)
+        else:
+            events = [AggregateEvent(type=each, data=b"{}") for each in new]
+            assert isinstance(self._store.append(aggregate, events, snapshot=b"{}"), AggregateAppended)
+        types += new
+
+    def prune(self, _stream: str, _before: int, /) -> bool:
+        """Journals are not pruned."""
+        return False
+
+
+class TagsWriter:
+    """Tags."""
+
+    def __init__(self, tables: MemoryTables, rng: random.Random) -> None:
+        site = tag_site(type_heads=rng.random() < 0.5)
+        self.source = dcb_source(site)
+        self.types: Types = {}
+        self._rng = rng
+        driver = Driver(execute=tables.execute, meter=Meter())
+        self._store = TaggedEvents(driver=driver, site=site, fresh=rng.randbytes, now=lambda: 10**18)
+
+    def append(self, streams: list[str]) -> None:
+        """One or two events of all these tags."""
+        serial = sum(map(len, self.types.values()))
+        new = [f"{streams[0]}:{serial + k}" for k in range(self._rng.randint(1, 2))]
+        self._store.append([TaggedEvent(type=kind, data="{}", tags=tuple(streams)) for kind in new])
+        for tag in set(streams):
+            self.types.setdefault(tag, []).extend(new)
+
+    def prune(self, _stream: str, _before: int, /) -> bool:
+        """Tags are not pruned."""
+        return False
