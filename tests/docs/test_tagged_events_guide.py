@@ -1,0 +1,31 @@
+"""docs/guide/tagged-events.md: its code runs, in the order it is written, and its options are those there are."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from epochal import open_tagged_events
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tagged-events.md"
+
+
+def test_the_guide_to_tagged_events_runs_from_top_to_bottom() -> None:
+    text = GUIDE.read_text()
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert len(blocks) >= 10
+    names: dict[str, object] = {"__name__": __name__}
+    for block in blocks:
+        first = text.count("\n", 0, block.start(1))
+        exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
+
+
+def test_the_options_described_are_the_options_there_are() -> None:
+    described = re.findall(r"^\| `(\w+)` \|", GUIDE.read_text(), re.MULTILINE)
+    options = [
+        name
+        for name, parameter in inspect.signature(open_tagged_events).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and name != "place"
+    ]
+    assert described == options
