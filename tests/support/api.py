@@ -17,10 +17,10 @@ from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.feed.sources import partitions_of, sources_of
-from epochal.http import aggregating, feeding, reading, tagging, writing
+from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
@@ -29,10 +29,12 @@ from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.projections import ProjectionStates, states_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
+from epochal.testing.objects import MemoryObjects
 from epochal.testing.stores import memory_tables
 from tests.support.contract import hold
 
@@ -100,6 +102,7 @@ class Api:
     around: Callable[[Execute], Execute] = lambda execute: execute
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
     clock: Clock = field(default_factory=Clock)
     indexed: dict[str, int] = field(default_factory=dict)
 
@@ -118,6 +121,7 @@ class Api:
                     **writing.operations(self.streams, upload),
                     **aggregating.appending(self.aggregates, AggregateTypes(self.types)),
                     **tagging.appending(self.tagged),
+                    **projecting.appending(self.states),
                 },
             ),
             "replay": serve(
@@ -126,6 +130,7 @@ class Api:
                     **reading.operations(self.streams, download),
                     **aggregating.replaying(self.aggregates, AggregateTypes(self.types)),
                     **tagging.replaying(self.tagged),
+                    **projecting.replaying(self.states, self.link),
                 },
             ),
             "feed": serve("feed", feeding.operations(reader, partitions_of(self.settings), download)),
@@ -163,6 +168,15 @@ class Api:
     @property
     def tagged(self) -> TaggedEvents:
         return TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+
+    @property
+    def states(self) -> ProjectionStates:
+        return states_of(Settings(projection_states_table=PROJECTION_STATES.kind), self.driver, self.objects)
+
+    def link(self, key: str, seconds: int) -> str:
+        """Stands for a signed URL of an object."""
+        self.objects.get(key)
+        return f"https://bucket.example/{quote(key)}?expires={seconds}"
 
     @property
     def stored(self) -> list[Item]:

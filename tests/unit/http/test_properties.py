@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,18 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import aggregate_commands, commands, events, transport
+from epochal.http import (
+    aggregate_commands,
+    commands,
+    events,
+    projection_commands,
+    tagged_commands,
+    transport,
+)
 from epochal.http.message import Request
+from epochal.layout.dcb.conditions import write_position
 from epochal.model.aggregates import AggregateTypes
+from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
 from tests.support.api import Api, gateway_event
 
@@ -44,11 +54,28 @@ FIELDS = st.sampled_from(
         "sha256",
         "bytes",
         "key",
+        "id",
+        "tags",
+        "types",
+        "items",
+        "query",
+        "failIf",
+        "after",
+        "from",
+        "limit",
+        "state",
+        "state64",
+        "eventsProcessed",
+        "lastSortableId",
         "x",
     ]
 )
+POSITION = write_position(Position())
 SHAPED = st.recursive(
-    st.one_of(VALUES, st.sampled_from(["any", "YQ==", "2013-01-01T00:00:00Z", "0" * 64, 1, -1])),
+    st.one_of(
+        VALUES,
+        st.sampled_from(["any", "YQ==", "2013-01-01T00:00:00Z", "0" * 64, "0" * 30, POSITION, 1, -1]),
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(FIELDS, inner, max_size=4)),
     max_leaves=20,
 )
@@ -68,6 +95,14 @@ PARSERS: dict[str, Callable[[Request], object]] = {
     "appendToAggregate": partial(aggregate_commands.append_to_aggregate, TYPES),
     "readAggregate": partial(aggregate_commands.read_aggregate, TYPES),
     "readAggregateEvents": partial(aggregate_commands.read_aggregate_events, TYPES),
+    "appendTagged": partial(tagged_commands.append_tagged, type_heads=False),
+    "queryTagged": partial(tagged_commands.query_tagged, type_heads=True),
+    "readTagged": tagged_commands.read_tagged,
+    "listTags": tagged_commands.list_tags,
+    "readTag": tagged_commands.read_tag,
+    "writeProjectionState": projection_commands.write_state,
+    "readProjectionState": projection_commands.one_state,
+    "listProjectionStates": projection_commands.list_states,
 }
 HEADERS = st.dictionaries(
     st.sampled_from(["if-match", "if-none-match", "idempotency-key", "content-type", "content-encoding"]),
@@ -110,14 +145,21 @@ def test_a_request_is_a_command_or_is_refused_by_field(
     operation: str, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
     path = {"stream": name, "partition": name, "type": "order", "id": name}
+    path |= {"tag": name, "name": name, "version": "v1"}
     is_parsed(operation, Request(path=path, query=tuple(query), headers=headers, body=body))
 
 
 @settings(max_examples=300, deadline=None)
 @given(document=SHAPED)
 def test_a_document_is_an_append_or_is_refused_by_field(document: Any) -> None:
-    path = {"stream": "Cat-1", "type": "order", "id": "1"}
-    for operation in ("appendEvents", "appendToAggregate"):
+    path = {"stream": "Cat-1", "type": "order", "id": "1", "name": "Totals", "version": "v1"}
+    for operation in (
+        "appendEvents",
+        "appendToAggregate",
+        "appendTagged",
+        "queryTagged",
+        "writeProjectionState",
+    ):
         is_parsed(operation, Request(path=path, body=json.dumps(document)))
 
 
@@ -160,6 +202,40 @@ def test_any_json_of_an_aggregate_comes_back_to_the_digit(data: Any, snapshot: A
     found = api.call("GET", "/aggregates/order/1").json["snapshot"]
     assert json.dumps(event["data"]) == json.dumps(json.loads(json.dumps(data)))
     assert json.dumps(found) == json.dumps(json.loads(json.dumps(snapshot)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=VALUES, state=VALUES)
+def test_any_json_of_a_tagged_event_and_a_state_comes_back_to_the_digit(data: Any, state: Any) -> None:
+    api = Api()
+    sent = {"events": [{"type": "A", "data": data, "tags": ["a"]}]}
+    assert api.call("POST", "/dcb/events", sent).status == 201
+    (event,) = api.call("POST", "/dcb/query", {"query": {"items": [{"tags": ["a"]}]}}).json["events"]
+    assert json.dumps(event["data"]) == json.dumps(json.loads(json.dumps(data)))
+    assert api.call("PUT", "/projections/P/v", {"eventsProcessed": 0, "state": state}).status == 200
+    found = api.call("GET", "/projections/P/v").json["state"]
+    assert json.dumps(found) == json.dumps(json.loads(json.dumps(state)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    tags=st.lists(
+        st.one_of(st.text(max_size=12), st.sampled_from(["a/b", "100%", "ä:ö", "~", "a;"])), max_size=3
+    )
+)
+def test_tags_are_kept_and_found_or_refused_by_their_place(tags: list[str]) -> None:
+    api = Api()
+    answer = api.call("POST", "/dcb/events", {"events": [{"type": "A", "data": 1, "tags": tags}]})
+    wrong = [at for at, tag in enumerate(tags) if isinstance(outcome(partial(check_tag, tag)), InvalidInput)]
+    if wrong:
+        assert (answer.status, answer.json["field"]) == (400, f"events[0].tags[{wrong[0]}]")
+        return
+    assert answer.status == 201
+    for tag in tags:
+        (event,) = api.call("POST", "/dcb/query", {"query": {"items": [{"tags": [tag]}]}}).json["events"]
+        assert event["tags"] == sorted(set(tags))
+        (found,) = api.call("GET", "/dcb/tags", query=f"tag={quote(tag, safe='')}").json["tags"]
+        assert found == {"tag": tag, "events": 1}
 
 
 @settings(max_examples=150, deadline=None)

@@ -116,6 +116,8 @@ def test_the_collector_runs_again_once_everything_is_imported(function: str) -> 
         ("replay", "GET", "/aggregates/invoice/1"),
         ("append", "POST", "/dcb/events"),
         ("replay", "GET", "/dcb/events/1"),
+        ("append", "DELETE", "/projections/a/b\n"),
+        ("replay", "GET", "/projections/a\n"),
     ],
 )
 def test_a_handler_answers_the_gateways_events(function: str, method: str, path: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+from epochal.dynamo.s3_errors import told
 from epochal.model.events import Claim
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class S3Links:
-    """Signs URLs of objects in one bucket. Signing sends nothing."""
+    """Signs URLs of objects in one bucket. Signing sends nothing; `object` looks first."""
 
     def __init__(self, client: S3Client, bucket: str) -> None:
         self._client = client
@@ -27,6 +28,14 @@ class S3Links:
         """Where the content that `claim` names can be got from for so many seconds."""
         return self._client.generate_presigned_url(
             "get_object", Params={"Bucket": self._bucket, "Key": claim.key}, ExpiresIn=seconds
+        )
+
+    def object(self, key: str, seconds: int) -> str:
+        """Where an object can be got from for so many seconds; raises `MissingBody` where there is none."""
+        with told("HeadObject", key):
+            self._client.head_object(Bucket=self._bucket, Key=key)
+        return self._client.generate_presigned_url(
+            "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=seconds
         )
 
     def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:

@@ -11,6 +11,7 @@
     writing, reading, feeding      the operations themselves
     aggregating, aggregate_commands, aggregate_views      the same for aggregates
     tagging, tagged_commands, tagged_views      the same for tagged events
+    projecting, projection_commands, projection_views      the same for states of projections
     gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
     openapi      the same tables as an OpenAPI document
 

@@ -49,10 +49,12 @@ STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 4
 AGGREGATE_NOT_FOUND: Final = _kind("aggregate-not-found", "There is no such aggregate", 404)
 EVENT_NOT_FOUND: Final = _kind("event-not-found", "There is no such event", 404)
 TAG_NOT_FOUND: Final = _kind("tag-not-found", "No event has this tag", 404)
+PROJECTION_NOT_FOUND: Final = _kind("projection-not-found", "There is no such state", 404)
 PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
 METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
 VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
 CONDITION_FAILED: Final = _kind("condition-failed", "Events that the condition forbids were appended", 409)
+PROJECTION_BEHIND: Final = _kind("projection-behind", "The stored state has processed more events", 409)
 STREAM_DELETED: Final = _kind("stream-deleted", "The stream was deleted", 410)
 PRECONDITION_FAILED: Final = _kind(
     "precondition-failed", "The stream is not in the state that the header names", 412
@@ -73,10 +75,12 @@ KINDS: Final = (
     AGGREGATE_NOT_FOUND,
     EVENT_NOT_FOUND,
     TAG_NOT_FOUND,
+    PROJECTION_NOT_FOUND,
     PARTITION_NOT_FOUND,
     METHOD_NOT_ALLOWED,
     VERSION_CONFLICT,
     CONDITION_FAILED,
+    PROJECTION_BEHIND,
     STREAM_DELETED,
     PRECONDITION_FAILED,
     TOO_LARGE,
@@ -141,7 +145,9 @@ def problem_of(error: Exception) -> Problem:
         case MissingTable():
             return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")
         case MissingBody():
-            return Problem(MISSING_BODY, "the event's body was deleted from the bucket by other means")
+            return Problem(
+                MISSING_BODY, "what the store refers to was deleted from the bucket by other means"
+            )
         case Refused():
             return Problem(INTERNAL, "the function lacks a permission")
         case CorruptData():

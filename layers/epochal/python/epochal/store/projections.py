@@ -19,9 +19,21 @@ from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
+from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 MAX_NAME_BYTES: Final = 512
+
+
+def states_of(settings: Settings, driver: Driver, objects: Objects) -> ProjectionStates:
+    """The states of a deployment."""
+    return ProjectionStates(
+        driver=driver,
+        table=settings.projection_states_table,
+        objects=objects,
+        keys=Keys(service=settings.service),
+        prefix=settings.states_prefix,
+    )
 
 
 class Objects(Protocol):
@@ -94,7 +106,28 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> bool:
-        """Store a state, unless one that has processed more events is there. Whether it was stored.
+        """Store a state, unless one that has processed more events is there. Whether it was stored; see `offer`."""
+        newer = self.offer(
+            projector,
+            version,
+            state,
+            events_processed=events_processed,
+            last_sortable_id=last_sortable_id,
+            safe_window=safe_window,
+        )
+        return newer is None
+
+    def offer(
+        self,
+        projector: str,
+        version: str,
+        state: Iterable[bytes],
+        *,
+        events_processed: int,
+        last_sortable_id: str,
+        safe_window: str | None = None,
+    ) -> StoredState | None:
+        """Store a state: None if done, else the stored one, which has processed more events.
 
         Args:
             state: its bytes, a chunk at a time; compressed on the way, never held whole.
@@ -102,7 +135,7 @@ class ProjectionStates:
         Raises:
             TooLarge: it is large, and there is no bucket.
         """
-        _check_names(projector, version)
+        check_names(projector, version)
         if events_processed < 0:
             raise InvalidInput("events_processed", "must not be negative")
         with tempfile.SpooledTemporaryFile(max_size=4 * CHUNK) as spool:
@@ -123,11 +156,11 @@ class ProjectionStates:
                 offload_key=key,
                 safe_window=safe_window,
             )
-        return self.driver.run(states.upsert(self.table, self.keys, stored)) is None
+        return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
         """What is known of a version's state, without its content; None where there is none."""
-        _check_names(projector, version)
+        check_names(projector, version)
         return self.driver.run(states.latest(self.table, self.keys, projector, version))
 
     def find_any(self, projector: str) -> StoredState | None:
@@ -136,8 +169,15 @@ class ProjectionStates:
 
     def list(self, projector: str) -> list[StoredState]:
         """The states of every version of a projector."""
-        _check_names(projector, "-")
+        check_names(projector, "-")
         return self.driver.run(states.versions(self.table, self.keys, projector))
+
+    def page(
+        self, projector: str, *, beyond: str | None = None, limit: int
+    ) -> tuple[tuple[StoredState, ...], str | None]:
+        """At most `limit` versions that follow `beyond`, and beyond which to go on; None at the end."""
+        check_names(projector, "-" if beyond is None else beyond)
+        return self.driver.run(states.versions_page(self.table, self.keys, projector, beyond, limit))
 
     def open(self, state: StoredState) -> Iterator[bytes]:
         """A state's content, a chunk at a time.
@@ -154,7 +194,7 @@ class ProjectionStates:
 
     def delete(self, projector: str, version: str) -> None:
         """Delete a version's state; an object of its own is then an orphan."""
-        _check_names(projector, version)
+        check_names(projector, version)
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
@@ -183,7 +223,8 @@ class ProjectionStates:
         return f"{self.prefix}/{tenant}{projector}/"
 
 
-def _check_names(projector: str, version: str) -> None:
+def check_names(projector: str, version: str) -> None:
+    """Refuse what names no projector, or no version of one."""
     for name, value in (("projector", projector), ("version", version)):
         if not value or "/" in value or not value.isprintable() or len(value.encode()) > MAX_NAME_BYTES:
             raise InvalidInput(name, f"must be 1 to {MAX_NAME_BYTES} bytes of printable text without /")

@@ -17,6 +17,7 @@ from epochal.http.openapi.operation import (
     header,
     parameter,
 )
+from epochal.http.openapi.projections import PROJECTION_OPERATIONS
 from epochal.http.openapi.schemas import CHECKPOINT, STREAM
 from epochal.http.openapi.shapes import flag, text, whole
 from epochal.http.openapi.tagged import TAGGED_OPERATIONS
@@ -169,4 +170,5 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     **AGGREGATE_OPERATIONS,
     **TAGGED_OPERATIONS,
+    **PROJECTION_OPERATIONS,
 }

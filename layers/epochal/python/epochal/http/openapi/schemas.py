@@ -8,6 +8,7 @@ from epochal.codec.claims import PREFIX
 from epochal.http.bodies import CODINGS
 from epochal.http.events import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_ID_BYTES, MAX_TYPE_BYTES, MAX_UNFOLDS
 from epochal.http.openapi.aggregate_schemas import AGGREGATE_SCHEMAS
+from epochal.http.openapi.projection_schemas import PROCESSED, PROJECTION_SCHEMAS
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, only_one, record, ref, text, whole
 from epochal.http.openapi.tagged_schemas import POSITION, TAGGED_SCHEMAS
 from epochal.http.preconditions import EXPECTATIONS
@@ -242,9 +243,17 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "limit": whole("How large it may be."),
             "stream": text("The stream concerned."),
             "aggregate": text("The aggregate concerned."),
-            "version": _VERSION,
+            "version": {
+                "description": "Where the stream or aggregate stands; of a state, the projection's version.",
+                "anyOf": [_VERSION, text("A projection's version.")],
+            },
             "index": _INDEX,
             "partition": whole("The partition asked for."),
+            "name": text("The projection concerned."),
+            "eventsProcessed": {
+                **PROCESSED,
+                "description": "How many events the stored state has processed.",
+            },
             "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
             "position": {**POSITION, "description": "Has seen these events: to append after."},
             "more": flag("Whether there are more of them, which the position has not seen."),
@@ -257,4 +266,4 @@ SCHEMAS: Final[dict[str, Schema]] = {
 
 def components() -> dict[str, Any]:
     """The schemas, by name."""
-    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS, **TAGGED_SCHEMAS}.items()))
+    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS, **TAGGED_SCHEMAS, **PROJECTION_SCHEMAS}.items()))

@@ -80,6 +80,25 @@ def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]
         last = reply.last
 
 
+def versions_page(
+    table: str, keys: Keys, projector: str, beyond: str | None, limit: int
+) -> Steps[tuple[tuple[StoredState, ...], str | None]]:
+    """The states of at most `limit` versions that follow `beyond`, in order, and beyond which to go on; None at the
+    end.
+
+    Versions have no character as low as the one after `beyond`.
+    """
+    lowest = "VERSION#" if beyond is None else f"VERSION#{beyond}\0"
+    reply = yield Query(
+        table=table,
+        partition=("pk", text(keys.projector(projector))),
+        sort=("sk", text(lowest), text("VERSION$")),
+        limit=limit,
+    )
+    found = tuple(map(_read, reply.items))
+    return found, None if reply.last is None else found[-1].version
+
+
 def delete(table: str, keys: Keys, projector: str, version: str) -> Steps[None]:
     """Delete the state of one version; its object in the bucket, if any, is then an orphan."""
     yield Delete(table=table, key=key_of(keys, projector, version))

@@ -1,0 +1,55 @@
+"""What each operation on projection states takes and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from epochal.http import problems
+from epochal.http.openapi.operation import NO_CACHE, TAKES_JSON, Operation, header, parameter
+from epochal.http.openapi.projection_schemas import NAME, VERSION
+from epochal.http.openapi.shapes import text, whole
+from epochal.http.projection_commands import MAX_VERSIONS, VERSIONS
+
+_NAME: Final = parameter("path", "name", NAME, required=True)
+_WHICH: Final = (_NAME, parameter("path", "version", VERSION, required=True))
+
+PROJECTION_OPERATIONS: Final[Mapping[str, Operation]] = {
+    "listProjectionStates": Operation(
+        summary="List the versions of a projection that have a state",
+        description="Without the states. A projection that has none is an empty page.",
+        parameters=(
+            _NAME,
+            parameter("query", "from", text("`next` of the page before.")),
+            parameter("query", "limit", whole("Versions at most.", 1, MAX_VERSIONS, default=VERSIONS)),
+        ),
+        gives="ProjectionVersions",
+    ),
+    "readProjectionState": Operation(
+        summary="Read the state of a version of a projection",
+        description="The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
+        parameters=(
+            *_WHICH,
+            header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
+        ),
+        gives="ProjectionState",
+        headers={"ETag": text("The exact state, for `If-None-Match`."), **NO_CACHE},
+        not_modified=True,
+        fails=(problems.PROJECTION_NOT_FOUND, problems.MISSING_BODY),
+    ),
+    "writeProjectionState": Operation(
+        summary="Store the state of a version of a projection",
+        description="Unless the stored one has processed more events. At most 4 MB: the library, and the command line, "
+        "write larger ones.",
+        parameters=_WHICH,
+        takes="WriteProjectionState",
+        gives="ProjectionWritten",
+        fails=(*TAKES_JSON, problems.PROJECTION_BEHIND),
+    ),
+    "deleteProjectionState": Operation(
+        summary="Delete the state of a version of a projection",
+        description="If it is there. What it left in the bucket `epochal projections orphans` removes.",
+        parameters=_WHICH,
+        gives="ProjectionDeleted",
+    ),
+}
