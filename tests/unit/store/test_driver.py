@@ -20,6 +20,7 @@ from epochal.plan.ops import (
     Query,
     Refusal,
     Reply,
+    Scan,
     Steps,
     Transact,
     Update,
@@ -31,7 +32,12 @@ from epochal.store.driver import PERSISTENT, Driver, Meter, Patience
 KEY = {"p": text("a"), "i": number(0)}
 GET = Get(table="t", key=KEY)
 PUT = Put(table="t", item=KEY)
-READS: list[Op] = [GET, BatchGet(table="t", keys=(KEY,)), Query(table="t", partition=("p", text("a")))]
+READS: list[Op] = [
+    GET,
+    BatchGet(table="t", keys=(KEY,)),
+    Query(table="t", partition=("p", text("a"))),
+    Scan(table="t"),
+]
 WRITES: list[Op] = [
     PUT,
     Update(table="t", key=KEY, sets=()),

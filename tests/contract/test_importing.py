@@ -1,0 +1,81 @@
+"""Imports on AWS's own DynamoDB: batches as large as we reckon they may be are taken, and leave what appends leave."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from epochal.dynamo.stores import Place, open_tagged_events
+from epochal.layout.tables import EVENTS, TAGS
+from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
+from epochal.store.importing import Imported, ImportedEvent, Importer
+from epochal.store.tag_listings import TagListings
+from epochal.store.tagged import TaggedEvents
+from tests.support.tables import Tables
+
+
+@pytest.fixture
+def store(ddbl_tables: Tables) -> TaggedEvents:
+    place = Place(endpoint=ddbl_tables.endpoint.url)
+    return open_tagged_events(
+        ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), write_shards=3, place=place
+    )
+
+
+def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEvent]:
+    """Events of any sizes and numbers of tags, the same every time."""
+    chance = Random(count)
+    for nth in range(count):
+        tags = tuple(
+            f"g{chance.randrange(4)}:{chance.randrange(9)}" for _ in range(chance.randrange(most_tags))
+        )
+        yield ImportedEvent(
+            event=TaggedEvent(
+                type="A",
+                data=f'"{"é" * chance.randrange(largest // 2)}"',
+                tags=tags,
+                id=str(uuid.UUID(int=chance.getrandbits(128))),
+            ),
+            timestamp="1997-05-23T21:20:00.1234567+00:00",
+            sortable_id=SortableId(f"{630_000_000_000_000_000 + nth:019d}{0:011d}"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("count", "largest", "most_tags"),
+    [(200, 400, 5), (40, 380_000, 4), (60, 100, 49)],
+    ids=["small", "large", "many tags"],
+)
+def test_a_history_is_imported_whole_and_read_back_as_it_was(
+    store: TaggedEvents, count: int, largest: int, most_tags: int
+) -> None:
+    events = list(history(count, largest=largest, most_tags=most_tags))
+
+    assert Importer(store=store).run(events) == Imported(read=count, written=count)
+
+    listings = TagListings(store=store)
+    stored = list(listings.all_events())
+    assert [(event.id, event.data, event.sortable_id, event.timestamp) for event in stored] == [
+        (each.event.id, each.event.data, each.sortable_id, each.timestamp) for each in events
+    ]
+    expected: dict[str, list[str]] = {}
+    for each in events:
+        for tag in set(each.event.tags):
+            expected.setdefault(tag, []).append(str(each.event.id))
+    assert {tag: [entry.event_id for entry in listings.entries(tag)] for tag in expected} == expected
+    counts = {tag: len(ids) for tag, ids in expected.items()}
+    assert {found.tag: found.events for found in listings.all_tags()} == counts
+    for tag, ids in expected.items():
+        found = store.read(Query(items=(QueryItem(tags=frozenset({tag})),)))
+        assert [event.id for event in found.events] == ids
+
+
+def test_an_import_that_goes_on_from_the_start_passes_by_what_is_there(store: TaggedEvents) -> None:
+    events = list(history(100, largest=100, most_tags=3))
+    Importer(store=store).run(events[:70])
+
+    assert Importer(store=store).run(events) == Imported(read=100, written=30, found=70)
+    assert len(list(TagListings(store=store).all_events())) == 100
