@@ -90,6 +90,31 @@ def test_batches_of_large_events_stay_within_4_mb() -> None:
     assert len(transactions) == 3
 
 
+def test_sizes_are_reckoned_with_the_entries_and_heads_of_long_tags() -> None:
+    """Eleven of these events are less than 4 MB; with their entries and heads they are more."""
+    events = [
+        replace(
+            each,
+            event=replace(each.event, tags=tuple(f"{nth}:{place}".ljust(512, "x") for place in range(4))),
+        )
+        for nth, each in enumerate(history(25, data='"' + "x" * 375_000 + '"'))
+    ]
+
+    assert Importer(store=World().store()).run(events).written == 25
+
+
+def test_an_import_moves_type_heads_where_they_are_on() -> None:
+    world = World(type_heads=True)
+    sizes = []
+    world.before = lambda op: sizes.append(len(op.writes)) if isinstance(op, Transact) else None
+
+    Importer(store=world.store()).run(history(60))
+
+    assert max(sizes) <= 100
+    assert len(world.store().read(query(("T0", ""))).events) == 30
+    assert len(world.store().read(query(("", ""))).events) == 60
+
+
 def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> None:
     world = World()
     Importer(store=world.store()).run(history(90))

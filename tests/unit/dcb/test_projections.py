@@ -151,6 +151,23 @@ def test_tenants_whose_projectors_have_one_name_never_take_each_others_objects_f
     assert len(objects.contents) == 6
 
 
+def test_all_states_of_a_tenant_are_listed_whatever_their_projector(tables: MemoryTables) -> None:
+    driver = Driver(execute=tables.execute, meter=Meter())
+    plain, north = (
+        ProjectionStates(driver=driver, table="states", keys=Keys(service=service))
+        for service in ("", "north")
+    )
+    for each, projectors in ((plain, "ABC"), (north, "AD")):
+        for projector in projectors:
+            for version in ("v1", "v2"):
+                state = [os.urandom(250_000)]
+                each.save(projector, version, state, events_processed=1, last_sortable_id="0" * 30)
+
+    for each, projectors in ((plain, "ABC"), (north, "AD")):
+        found = sorted((state.projector, state.version) for state in each.list_all())
+        assert found == [(projector, version) for projector in projectors for version in ("v1", "v2")]
+
+
 def test_without_a_bucket_a_large_state_is_refused_and_a_small_one_is_not(tables: MemoryTables) -> None:
     states = ProjectionStates(driver=Driver(execute=tables.execute, meter=Meter()), table="states")
 

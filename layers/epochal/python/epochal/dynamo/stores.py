@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from epochal.codec.states import INLINE_BYTES
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
@@ -131,6 +132,7 @@ def open_projection_states(
     bucket: str = "",
     prefix: str = PROJECTIONS,
     service: str = "",
+    inline_bytes: int = INLINE_BYTES,
     cache_bytes: int = 0,
     patience: Patience = DEFAULT,
     place: Place = HERE,
@@ -138,9 +140,10 @@ def open_projection_states(
     """States of projections in their table, large ones in a bucket.
 
     Args:
-        bucket: without one, states of more than 300,000 bytes when compressed are refused.
+        bucket: of large states; without one they are refused.
         prefix: of keys in the bucket.
         service: tenant whose states these are; empty for a table of one tenant.
+        inline_bytes: states that are larger when compressed are large; at most 300,000.
         cache_bytes: of large states, as compressed, kept in this process; 0 keeps none.
     """
     objects = place.objects(bucket)
@@ -150,4 +153,5 @@ def open_projection_states(
         objects=CachedObjects(objects, cache_bytes) if cache_bytes else objects,
         keys=Keys(service=service),
         prefix=prefix,
+        inline_bytes=inline_bytes,
     )

@@ -19,6 +19,7 @@ from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
+from epochal.plan.values import Key
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -171,6 +172,15 @@ class ProjectionStates:
         """The states of every version of a projector."""
         check_names(projector, "-")
         return self.driver.run(states.versions(self.table, self.keys, projector))
+
+    def list_all(self) -> Iterator[StoredState]:
+        """The states of every version of every projector, in no order. Reads all of the table: for tools."""
+        after: Key | None = None
+        while True:
+            found, after = self.driver.run(states.every_page(self.table, self.keys, after))
+            yield from found
+            if after is None:
+                return
 
     def page(
         self, projector: str, *, beyond: str | None = None, limit: int

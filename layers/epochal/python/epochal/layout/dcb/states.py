@@ -11,7 +11,7 @@ from typing import Final
 
 from epochal.layout.dcb.items import Keys
 from epochal.plan.conditions import Absent, AnyOf, Compare
-from epochal.plan.ops import Delete, Done, Get, Put, Query, Steps
+from epochal.plan.ops import Delete, Done, Get, Put, Query, Scan, Steps
 from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
 
 _TEXTS: Final = {
@@ -97,6 +97,16 @@ def versions_page(
     )
     found = tuple(map(_read, reply.items))
     return found, None if reply.last is None else found[-1].version
+
+
+def every_page(table: str, keys: Keys, after: Key | None) -> Steps[tuple[list[StoredState], Key | None]]:
+    """Some states of all projectors, in the table's order, and after which key to go on; None at the end.
+
+    Nothing lists projectors, so this reads all of the table, with the states that lie in it.
+    """
+    reply = yield Scan(table=table, consistent=False, after=after)
+    own = keys.projector("")
+    return [_read(item) for item in reply.items if item["pk"]["S"].startswith(own)], reply.last
 
 
 def delete(table: str, keys: Keys, projector: str, version: str) -> Steps[None]:
