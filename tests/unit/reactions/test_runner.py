@@ -1,0 +1,124 @@
+"""Processes that share a reaction: who runs what, and what happens when one goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from epochal.feed.reactor import Ran
+from epochal.index.members import Sign, give_sign, read_signs, share
+from epochal.react.runner import ALIVE_SECONDS, FORGOTTEN_SECONDS, Runner
+from tests.unit.feed.feeds import Feeds
+from tests.unit.reactions.world import Told, World
+
+
+def world_of(partitions: int) -> World:
+    return World(feeds=Feeds(partitions=partitions))
+
+
+def runner(
+    world: World, owner: str = "one", told: Callable[[int, Ran], None] | None = None, **reaction: Any
+) -> Runner:
+    found = Runner(reactor=world.reactor(**reaction), owner=owner, now=world.feeds.clock)
+    if told is not None:
+        found.told = told
+    return found
+
+
+def signs(world: World) -> dict[str, int]:
+    return {sign.owner: sign.until for sign in world.feeds.driver.run(read_signs("index", "board"))}
+
+
+def test_a_process_alone_runs_every_partition_and_leaves_no_sign_behind() -> None:
+    world = world_of(4)
+    for number in range(20):
+        world.append(f"A-{number}")
+    runner(world).run(until_done=True)
+    assert len(world.told.handled) == 20
+    assert signs(world) == {}
+
+
+def test_two_processes_share_the_partitions_without_overlap() -> None:
+    both = [share(name, ["one", "two"], range(100)) for name in ("one", "two")]
+    assert sorted(both[0] + both[1]) == list(range(100))
+    assert all(len(part) > 25 for part in both)
+
+
+def test_whoever_goes_leaves_only_his_own_partitions_to_the_others() -> None:
+    before = {name: set(share(name, ["one", "two", "three"], range(100))) for name in ("one", "two")}
+    after = {name: set(share(name, ["one", "two"], range(100))) for name in ("one", "two")}
+    assert all(before[name] <= after[name] for name in before)
+
+
+def test_what_another_living_process_takes_is_left_to_it() -> None:
+    world = world_of(8)
+    for number in range(40):
+        world.append(f"A-{number}")
+    alive = Sign(owner="two", until=int((world.feeds.clock() + ALIVE_SECONDS) * 1000))
+    world.feeds.driver.run(give_sign("index", "board", alive))
+    ran: list[int] = []
+    runner(world, told=lambda partition, _: ran.append(partition)).run(until_done=True)
+    assert set(ran) == set(share("one", ["one", "two"], range(8)))
+    assert 0 < len(world.told.handled) < 40
+
+
+def test_a_process_that_fell_silent_is_replaced_and_its_work_done_carefully(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_of(2)
+    world.append("A-1")
+    world.feeds.driver.run(give_sign("index", "board", Sign(owner="dead", until=1)))
+    world.feeds.clock.now = 100.0
+    found = runner(world)
+    careful: list[bool] = []
+    run = type(found.reactor).run
+
+    def noted(self: Any, partition: int, *, seconds: float, careful_: bool = False, **more: Any) -> Ran:
+        careful.append(more.get("careful", careful_))
+        return run(self, partition, seconds=seconds, **more)
+
+    monkeypatch.setattr(type(found.reactor), "run", noted)
+    found.run(until_done=True)
+    assert world.told.of("A-1") == [0]
+    assert careful[:2] == [True, True]
+    assert not any(careful[2:])
+    assert set(signs(world)) == {"dead"}
+
+
+def test_a_sign_that_is_an_hour_old_is_swept_away() -> None:
+    world = world_of(1)
+    world.append("A-1")
+    world.feeds.driver.run(give_sign("index", "board", Sign(owner="dead", until=1)))
+    world.feeds.clock.now = FORGOTTEN_SECONDS + 10
+    runner(world).run(until_done=True)
+    assert signs(world) == {}
+
+
+def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+    blocked: list[Ran] = []
+    runner(world, told=lambda _, ran: blocked.append(ran), on_failure="block", attempts=1).run(
+        until_done=True
+    )
+    assert len(blocked) == 1
+    assert blocked[0].blocked is not None
+
+
+def test_a_process_that_is_stopped_ends_and_leaves() -> None:
+    world = world_of(1)
+    for number in range(5):
+        world.append(f"A-{number}")
+    found = runner(world, max_events=1)
+    world.told.during = lambda _: found.stop.set()
+    found.run()
+    assert signs(world) == {}
+
+
+def test_sources_that_are_not_wanted_are_nobodys() -> None:
+    world = world_of(2)
+    world.append("A-1")
+    runner(world, sources=frozenset({"dcb"})).run(until_done=True)
+    assert world.told.handled == []
