@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from epochal.dynamo.records import table_of
 from tests.unit.feed.events import event, stream_record
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
@@ -35,7 +36,10 @@ def records_of(client: Any, table_stream: str) -> list[list[StreamRecord]]:
     return [
         [
             stream_record(
-                found["dynamodb"]["SequenceNumber"], found["dynamodb"].get("NewImage"), found["eventName"]
+                found["dynamodb"]["SequenceNumber"],
+                found["dynamodb"].get("NewImage"),
+                found["eventName"],
+                table_of(table_stream),
             )
             for found in _read(client, table_stream, shard["ShardId"])
         ]

@@ -237,6 +237,7 @@ def test_a_crash_in_the_middle_of_a_batch_leaves_nothing_held() -> None:
 # -------------------------------------------------------------------------------------------------------------- poison
 
 POISON = {
+    "no count of what was appended": tip(n={"N": "1"}, c={"L": [{"S": "a"}]}),
     "no next index": tip(a={"N": "1"}, c={"L": [{"S": "a"}]}),
     "more appended than there are": tip(n={"N": "1"}, a={"N": "2"}, c={"L": [{"S": "a"}, {"S": "b"}]}),
     "a negative count": tip(n={"N": "5"}, a={"N": "-1"}, c={"L": [{"S": "a"}]}),

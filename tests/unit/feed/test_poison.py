@@ -10,7 +10,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.indexer import Record
 from epochal.feed.poison import PoisonRecords
 from epochal.plan.ops import Delete, Put
-from epochal.plan.values import Item, binary, number, text
+from epochal.plan.values import binary, number, text
 from tests.unit.feed.layouts import ALICE, HEADS, JOURNAL, START, Layouts
 
 

@@ -203,6 +203,41 @@ def test_a_process_that_finds_the_series_behind_walks_on_to_the_active_epoch() -
     assert [index for _, index, _ in feeds.feed()] == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_process_that_slept_through_many_epochs_goes_straight_to_where_the_others_are() -> None:
+    feeds, sleeper = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
+    ingest(feeds, sleeper, spans_of(["A:0:a"]))
+    awake = Partition(number=0)
+    for index in range(1, 200):
+        ingest(feeds, awake, spans_of([f"A:{index}:a"]))
+    start = len(feeds.ops)
+    assert ingest(feeds, sleeper, spans_of(["A:198:aaa"])) == Ingested(events=1)
+    assert len([op for op in since(feeds, start) if is_read(op)]) <= 8
+    assert [index for _, index, _ in feeds.feed()] == list(range(201))
+    fresh = Partition(number=0)
+    ingest(feeds, fresh, [])
+    assert (fresh.state.active.number, fresh.state.active.next) == (201, {})
+    assert sleeper.state.active.number == fresh.state.active.number
+    assert sleeper.state.previous is not None
+    assert sleeper.state.previous.next == {"A": 201}
+
+
+def test_a_sleeper_walks_on_where_the_series_is_behind_the_epochs() -> None:
+    feeds, sleeper = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
+    ingest(feeds, sleeper, spans_of(["A:0:a"]))
+
+    def forget_the_series(op: Op) -> None:
+        if isinstance(op, Put | Update) and "$AppendsIndex-0" in streams_of([op]):
+            raise KeyboardInterrupt
+
+    for index in range(1, 6):
+        feeds.fault = forget_the_series
+        with pytest.raises(KeyboardInterrupt):
+            ingest(feeds, Partition(number=0), spans_of([f"A:{index}:a"]))
+    feeds.fault = no_fault
+    assert ingest(feeds, sleeper, spans_of(["A:5:ab"])) == Ingested(events=1)
+    assert [index for _, index, _ in feeds.feed()] == list(range(7))
+
+
 # --------------------------------------------------------------------------------------------------------------- marks
 
 

@@ -15,11 +15,13 @@ from epochal.store.results import StreamState
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:
     """An event."""
     ids = {"correlationId": found.correlation_id, "causationId": found.causation_id}
+    tags = {"id": found.id, "tags": list(found.tags)} if isinstance(found, FeedEvent) and found.id else {}
     return {
         "stream": found.stream,
         "index": found.index,
         "type": found.type,
         "timestamp": found.timestamp,
+        **tags,
         **{name: value for name, value in ids.items() if value is not None},
         **bodies.members("data", found.data, _link),
         **bodies.members("meta", found.meta, _link),
@@ -35,14 +37,16 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    return {"stream": found.stream, "index": found.index, "type": found.type}
+    gone = {} if found.gone is None else {str(found.gone): True}
+    return {"stream": found.stream, "index": found.index, "type": found.type, **gone}
 
 
 def item_line(found: FeedItem) -> str:
     """An event of the feed in one line."""
     if found.event is not None:
         return event_line(found.event)
-    return f"{found.stream}  {found.index:>6}  {found.type}"
+    gone = "" if found.gone is None else f"  ({found.gone})"
+    return f"{found.stream}  {found.index:>6}  {found.type}{gone}"
 
 
 def state(found: StreamState) -> dict[str, Any]:

@@ -140,11 +140,14 @@ class Indexing:
         least_healed = least_pruned = 0
         while True:
             new = yield from self._resolve(partition.number, partition.state, changes)
-            # Deciding again finds the gaps of before, or what is left of them: they are not counted twice.
-            least_healed, least_pruned = max(least_healed, new.healed), max(least_pruned, new.pruned)
             written = yield from self._write_all(partition, new.spans)
             events += written
-            if written < sum(len(span.types) for span in new.spans):
+            complete = written == sum(len(span.types) for span in new.spans)
+            if written or complete:
+                # Deciding again finds what is left of the gaps of before: they are not counted twice. Those of a
+                # round that wrote nothing were none: what was held was out of date.
+                least_healed, least_pruned = max(least_healed, new.healed), max(least_pruned, new.pruned)
+            if not complete:
                 continue
             healed, pruned = healed + least_healed, pruned + least_pruned
             least_healed = least_pruned = 0

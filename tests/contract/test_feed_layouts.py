@@ -1,0 +1,238 @@
+"""From appends of every layout, over DynamoDB's own stream records, to their events in the feed: on AWS's DynamoDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import boto3
+import pytest
+
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.records import read_records
+from epochal.feed.indexer import Indexer, Report
+from epochal.feed.poison import PoisonRecords
+from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem
+from epochal.feed.sources import partitions_of, sources_of
+from epochal.index.epochs import EpochLimits
+from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
+from epochal.plan.values import binary, number, text
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateAppended, AggregateStore, site_of
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
+from tests.simulation.index_event_source import records_of
+from tests.support.tables import Tables
+
+pytestmark = pytest.mark.ddbl
+
+ALICE = AggregateId(type="user-account", value="alice-1")
+
+
+@dataclass
+class Deployment:
+    """Tables of all layouts, and an indexer that has been shown their streams so far."""
+
+    tables: Tables
+    table_streams: Any
+    settings: Settings = field(init=False)
+    shown: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settings = Settings(
+            tips_table=self.tables.create(TIPS),
+            index_table=self.tables.create(INDEX),
+            journal_table=self.tables.create(JOURNAL),
+            snapshot_table=self.tables.create(SNAPSHOT),
+            events_table=self.tables.create(EVENTS),
+            tags_table=self.tables.create(TAGS),
+            type_heads=True,
+            partitions=2,
+            dcb_partitions=3,
+        )
+        self.execute = interpreter(self.tables.client)
+        self.driver = Driver(execute=self.execute, meter=Meter())
+        self.streams = Streams(driver=self.driver, table=self.settings.tips_table)
+        self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
+        self.tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+        self.indexer = Indexer(
+            driver=self.driver,
+            index_table=self.settings.index_table,
+            sources=sources_of(self.settings),
+            limits=EpochLimits(entries=3),
+        )
+        self.indexer.register()
+        self.reader = FeedReader(
+            driver=self.driver,
+            table=self.settings.index_table,
+            streams=self.streams,
+            aggregates=self.aggregates,
+            tagged=self.tagged,
+        )
+
+    def perform(self, *ops: Op) -> None:
+        for op in ops:
+            self.execute(op)
+
+    def fresh(self, table: str) -> list[dict[str, Any]]:
+        """Records of a table's stream that have not been asked for before."""
+        arn = self.tables.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
+        (shard,) = records_of(self.table_streams, arn)
+        before, self.shown[table] = self.shown.get(table, 0), len(shard)
+        return shard[before:]
+
+    def index(self) -> list[Report]:
+        """Index all that is new, in batches of four of one table."""
+        batches = [
+            records[start : start + 4]
+            for table in (self.settings.tips_table, self.settings.snapshot_table, self.settings.tags_table)
+            for records in [self.fresh(table)]
+            for start in range(0, len(records), 4)
+        ]
+        return [self.indexer.index(read_records(batch)) for batch in batches]
+
+    def feed(self, first: int, *, once: bool = False) -> list[FeedItem]:
+        """A source's feed: all of its partitions."""
+        return [
+            item
+            for partition in partitions_of(self.settings)
+            if first <= partition < first + 10_000
+            for page in self.reader.read(partition, data=True, once=once, limit=5)
+            for item in page.items
+        ]
+
+    def persist_elsewhere(self, version: int, seq_nr: int) -> None:
+        """What event-store-adapter sends for `persistEvent`."""
+        site = self.aggregates.site
+        journal = {
+            **site.keys.key(ALICE, seq_nr),
+            "aid": text(str(ALICE)),
+            "seq_nr": number(seq_nr),
+            "payload": binary(b'{"type":"Elsewhere","data":{}}'),
+            "occurred_at": number(481),
+        }
+        head = Update(
+            table=site.snapshot,
+            key=site.keys.key(ALICE, 0),
+            sets=(Set("version", number(version + 1)),),
+            condition=equals("version", number(version)),
+        )
+        self.perform(Transact(writes=(head, Put(table=site.journal, item=journal))))
+
+
+@pytest.fixture
+def deployed(ddbl_tables: Tables) -> Iterator[Deployment]:
+    endpoint = ddbl_tables.endpoint
+    client = boto3.client("dynamodbstreams", endpoint_url=endpoint.url, region_name=endpoint.region)
+    yield Deployment(tables=ddbl_tables, table_streams=client)
+    client.close()
+
+
+def persist(deployed: Deployment, *types: str) -> None:
+    new = [AggregateEvent(type=kind, data=b"{}") for kind in types]
+    assert isinstance(deployed.aggregates.append(ALICE, new, snapshot=b"{}"), AggregateAppended)
+
+
+def places(items: list[FeedItem]) -> dict[str, list[tuple[int, str]]]:
+    """Index and type by stream; the event says the same."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for item in items:
+        assert item.event is not None
+        assert (item.event.stream, item.event.index, item.event.type) == (item.stream, item.index, item.type)
+        found.setdefault(item.stream, []).append((item.index, item.type))
+    return found
+
+
+def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: Deployment) -> None:
+    expected: dict[str, list[tuple[int, str]]] = {}
+    for k in range(12):
+        deployed.streams.append(f"Order-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
+        expected.setdefault(f"Order-{k % 3}", []).append((k // 3, f"T{k}"))
+        persist(deployed, f"T{k}")
+        expected.setdefault(str(ALICE), []).append((k, f"T{k}"))
+        deployed.tagged.append(
+            [TaggedEvent(type=f"T{k}", data="{}", tags=("course:1", f"student:{k % 2}") if k % 4 else ())]
+        )
+        for tag in ("course:1", f"student:{k % 2}") if k % 4 else ("",):
+            own = expected.setdefault(tag, [])
+            own.append((len(own), f"T{k}"))
+        if k % 5 == 0:
+            deployed.index()
+    assert not any(report.failed or report.set_aside for report in deployed.index())
+    assert {
+        **places(deployed.feed(0)),
+        **places(deployed.feed(10_000)),
+        **places(deployed.feed(20_000)),
+    } == expected
+    once = [item.type for item in deployed.feed(20_000, once=True)]
+    assert sorted(once) == sorted(f"T{k}" for k in range(12))
+
+
+def test_what_another_library_persists_is_in_the_feed_too(deployed: Deployment) -> None:
+    persist(deployed, "Ours")
+    deployed.index()
+    deployed.persist_elsewhere(version=1, seq_nr=2)
+    deployed.persist_elsewhere(version=2, seq_nr=3)
+    persist(deployed, "Ours")
+    deployed.persist_elsewhere(version=4, seq_nr=5)
+    deployed.index()
+    kinds = ["Ours", "Elsewhere", "Elsewhere", "Ours", "Elsewhere"]
+    assert places(deployed.feed(10_000)) == {str(ALICE): list(enumerate(kinds))}
+
+
+def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(deployed: Deployment) -> None:
+    for k in range(30):
+        deployed.streams.append("Order-1", [Event(type=f"T{k}", data=b"{}")])
+        persist(deployed, f"T{k}")
+        deployed.tagged.append([TaggedEvent(type=f"T{k}", data="{}", tags=("course:1",))])
+    for table in (
+        deployed.settings.tips_table,
+        deployed.settings.snapshot_table,
+        deployed.settings.tags_table,
+    ):
+        deployed.fresh(table)
+    deployed.streams.append("Order-1", [Event(type="T30", data=b"{}")])
+    persist(deployed, "T30")
+    deployed.tagged.append([TaggedEvent(type="T30", data="{}", tags=("course:1",))])
+    reports = deployed.index()
+    assert sum(ingested.healed for report in reports for ingested in report.by_partition.values()) == 90
+    for first in (0, 10_000, 20_000):
+        (found,) = places(deployed.feed(first)).values()
+        assert found == [(k, f"T{k}") for k in range(31)]
+
+
+def test_an_expired_event_keeps_its_place(deployed: Deployment) -> None:
+    for kind in ("a", "b", "c"):
+        deployed.tagged.append([TaggedEvent(type=kind, data="{}", tags=("course:1",))])
+    deployed.index()
+    second = deployed.feed(20_000)[1].event
+    assert second is not None
+    assert second.id is not None
+    site = deployed.tagged.site
+    deployed.perform(Delete(table=site.events, key=site.keys.event(second.id)))
+    assert [(item.index, item.type, item.gone) for item in deployed.feed(20_000)] == [
+        (0, "a", None),
+        (1, "b", "expired"),
+        (2, "c", None),
+    ]
+
+
+def test_a_poisoned_record_is_set_aside_and_indexed_by_a_retry(deployed: Deployment) -> None:
+    persist(deployed, "a", "b")
+    (record,) = deployed.fresh(deployed.settings.snapshot_table)
+    record["dynamodb"]["NewImage"]["last_seq_nr"] = {"N": "1"}
+    for _ in range(2):
+        deployed.indexer.index(read_records([record]))
+    poison = PoisonRecords(indexer=replace(deployed.indexer))
+    assert [(found.source, found.index) for found in poison.waiting()] == [("journal", 0)]
+    assert poison.retry("journal", 0).events == 2
+    assert places(deployed.feed(10_000)) == {str(ALICE): [(0, "a"), (1, "b")]}
+    assert list(poison.waiting()) == []
