@@ -1,0 +1,147 @@
+"""What `dcb_explorer` explores: writers of tagged events, their steps, and states of a small world as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from epochal.layout.dcb import append, reading
+from epochal.layout.dcb.append import Condition, Rejected, Written
+from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.items import Keys
+from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.writes import Batch, Stamp
+from epochal.model.dcb import Query, TaggedEvent, sortable_id
+from epochal.model.times import Ticks, format_ticks
+from epochal.plan.ops import BatchGet, Items, Op, Reply, Steps
+from epochal.plan.ops import Query as Pages
+
+T = TypeVar("T")
+
+Ids = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """What one writer does.
+
+    Attributes:
+        query: its condition; None for none.
+        reads: it reads first, and appends after the position of that.
+        clock: what it takes for the time.
+    """
+
+    event: TaggedEvent
+    query: Query | None = None
+    reads: bool = False
+    clock: int = 5
+
+
+class Budget(NamedTuple):
+    """How often each thing may still go wrong."""
+
+    unheard: int = 0
+    forgotten: int = 0
+    late: int = 0
+    crashes: int = 0
+
+    def less(self, what: str) -> Budget:
+        """After one more."""
+        return self._replace(**{what: getattr(self, what) - 1})
+
+
+NOTHING = Budget()
+
+
+class Past(NamedTuple):
+    """A writer, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
+
+    who: int
+    replies: tuple[int, ...] = ()
+    lost: bool = False
+
+
+class State(NamedTuple):
+    """A state of the world.
+
+    Attributes:
+        tables: by their number.
+        writers: each one's past; None at its end.
+        on_the_way: late transactions with what their senders had seen.
+        rejected: ids of events whose writers were told that they were not appended.
+    """
+
+    tables: int
+    writers: tuple[Past | None, ...]
+    budget: Budget
+    on_the_way: tuple[tuple[int, int, Ids], ...] = ()
+    rejected: Ids = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a past has led to: the request it is at or the answer it has got, and what it had seen before it wrote."""
+
+    op: int | None
+    seen: Ids
+    answer: Written | Rejected | None
+
+
+def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[Written | Rejected]:
+    """A writer's steps; `seen` gets the ids of what it has seen before it writes."""
+    site = Site(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
+    moment = Ticks(writer.clock)
+    stamp = Stamp(sortable_id(moment, 0), format_ticks(moment))
+    batch = Batch(events=(writer.event,), stamps=(stamp,))
+    condition = None
+    if writer.query is not None:
+        fenced = fence(writer.query, type_heads=type_heads)
+        after = None
+        if writer.reads:
+            found = yield from reading.read(site, fenced)
+            seen.update(event.id for event in found.events)
+            after = found.position
+        condition = Condition(fence=fenced, after=after)
+    return (yield from append.append(site, batch, condition))
+
+
+def apart(steps: Steps[T]) -> Steps[T]:
+    """The same steps, with their reads taken apart."""
+    try:
+        op = next(steps)
+        while True:
+            reply: Reply
+            if isinstance(op, BatchGet):
+                items = []
+                for key in op.keys:
+                    items += (yield replace(op, keys=(key,))).items
+                reply = Items(items=tuple(items))
+            else:
+                reply = yield replace(op, limit=1) if isinstance(op, Pages) else op
+            op = steps.send(reply)
+    except StopIteration as end:
+        outcome: T = end.value
+        return outcome
+
+
+def replay(steps: Steps[T], replies: Sequence[Reply]) -> tuple[Op | None, T | None]:
+    """The request that steps come to after some replies, or their outcome."""
+    try:
+        op = next(steps)
+        for reply in replies:
+            op = steps.send(reply)
+    except StopIteration as end:
+        return None, end.value
+    return op, None
+
+
+def way(state: State, came_from: Mapping[State, tuple[State, str] | None]) -> str:
+    """What led to a state, a line for each step."""
+    told: list[str] = []
+    before = came_from[state]
+    while before is not None:
+        state, what = before
+        told.append(f"  {what}")
+        before = came_from[state]
+    return "\n".join(reversed(told))
