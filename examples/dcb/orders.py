@@ -1,0 +1,46 @@
+"""Orders that are placed once: a browser that sends a form twice orders nothing twice.
+
+The client chooses a token for each form. An order belongs to its token as to a tag, and is placed only if nothing
+else does: no table of tokens seen, and nothing that forgets them after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from epochal.model.dcb import TaggedEvent
+from epochal.store.decisions import Decisions, Projection, projection
+from examples.dcb.store import data_of, decisions, event
+
+
+def placed(token: str) -> Projection[str | None]:
+    """The order that was placed with this token."""
+    return projection(
+        tags=[f"token:{token}"],
+        initial=None,
+        on={"OrderPlaced": lambda _, order: data_of(order)["order"]},
+    )
+
+
+def place(decide: Decisions, order: str, token: str) -> str:
+    """Place an order, unless its form has been sent before; the order that there is now."""
+
+    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+        if model["placed"] is not None:
+            return []
+        return [event("OrderPlaced", f"order:{order}", f"token:{token}", order=order)]
+
+    decided = decide.decide({"placed": placed(token)}, rules)
+    found: str | None = decided.model.states["placed"]
+    return found or order
+
+
+def main() -> None:
+    """The same form twice, then another."""
+    decide = decisions()
+    print(place(decide, "1", "11111"), place(decide, "2", "11111"), place(decide, "2", "22222"))
+
+
+if __name__ == "__main__":
+    main()
