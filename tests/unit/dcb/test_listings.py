@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import islice
 
@@ -9,7 +10,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.listing import TagCount
 from epochal.layout.dcb.reading import Site
-from epochal.plan.ops import Delete, Put
+from epochal.plan.ops import BatchGet, Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.tag_listings import GroupCount, TagListings
 from tests.unit.dcb.world import NOW, World, event
@@ -197,6 +198,16 @@ def test_events_fetched_several_batches_at_a_time_come_in_order_all_the_same() -
 
     assert [int(event.data) for event in eager.tagged("t:1")] == list(range(750))
     assert [int(event.data) for event in islice(eager.tagged("t:1"), 3)] == [0, 1, 2]
+
+
+def test_as_many_requests_are_under_way_as_the_store_was_opened_with() -> None:
+    world = World()
+    fill(world, 600)
+    together = threading.Barrier(3, timeout=10)
+    world.before = lambda op: together.wait() if isinstance(op, BatchGet) else None
+    eager = TagListings(store=replace(world.store(), reads_at_once=3))
+
+    assert len(list(eager.tagged("t:1"))) == 600
 
 
 def test_reading_tells_how_far_it_is() -> None:

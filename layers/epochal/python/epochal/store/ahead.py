@@ -21,5 +21,6 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
     with ThreadPoolExecutor(at_once) as pool:
         under_way = deque(pool.submit(make, item) for item in islice(waiting_for, at_once))
         while under_way:
-            yield under_way.popleft().result()
+            made = under_way.popleft().result()
             under_way.extend(pool.submit(make, item) for item in islice(waiting_for, 1))
+            yield made
