@@ -15,6 +15,7 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.objects import S3Objects
+from epochal.feed.read_models import ReadModels
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
@@ -92,6 +93,11 @@ def open_aggregates(journal: str, snapshot: str, *, shards: int = 64, place: Pla
     """
     site = JournalSite(journal=journal, snapshot=snapshot, keys=KeyResolver(shards=shards))
     return AggregateStore(driver=place.driver(), site=site)
+
+
+def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
+    """Read models in a table of their own (`layout.tables.READ_MODELS`)."""
+    return ReadModels(driver=place.driver(), table=table)
 
 
 def open_tagged_events(

@@ -83,4 +83,7 @@ TAGS: Final = TableSpec(
 PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, sort=_SK)
 """States of projections, one for each version of each."""
 
+READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
+"""Read models of reactions: no part of the store, and made by whoever wants them."""
+
 ALL: Final = (TIPS, INDEX, JOURNAL, SNAPSHOT, EVENTS, TAGS, PROJECTION_STATES)

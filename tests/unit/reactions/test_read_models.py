@@ -1,0 +1,195 @@
+"""Read models: every event once, whoever delivers it how often; and a caller can wait for his own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from epochal.errors import Contended, InvalidInput, TooLarge
+from epochal.feed.reactions import Delivery
+from epochal.feed.read_models import Documents, ReadModel, ReadModels
+from epochal.feed.results import FeedEvent
+from epochal.layout.tables import ALL, READ_MODELS
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Transact
+from epochal.testing.memory import MemoryTables
+from tests.unit.feed.feeds import Feeds
+from tests.unit.reactions.world import World
+
+
+def feeds() -> Feeds:
+    return Feeds(tables=MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)}))
+
+
+def models(feeds_: Feeds | None = None) -> ReadModels:
+    return ReadModels(driver=(feeds_ or feeds()).driver, table="read-models")
+
+
+def delivery(stream: str, first: int, *types: str) -> Delivery:
+    events = tuple(
+        FeedEvent(stream=stream, index=first + offset, type=kind) for offset, kind in enumerate(types)
+    )
+    return Delivery(group="board", partition=0, stream=stream, events=events)
+
+
+def count(documents: Documents, event: FeedEvent) -> None:
+    """How many events of each type there have been."""
+    documents.put(event.type, documents.get(event.type, 0) + 1)
+
+
+def test_events_are_folded_into_documents() -> None:
+    model = models().open("counts", 1)
+    assert model.apply(delivery("A-1", 0, "x", "y", "x"), count) == 3
+    assert (model.get("x"), model.get("y"), model.get("z")) == (2, 1, None)
+
+
+def test_what_is_delivered_again_is_folded_once() -> None:
+    model = models().open("counts", 1)
+    model.apply(delivery("A-1", 0, "x", "x"), count)
+    assert model.apply(delivery("A-1", 0, "x", "x"), count) == 0
+    assert model.apply(delivery("A-1", 1, "x", "x"), count) == 1
+    assert model.get("x") == 3
+
+
+def test_streams_are_folded_side_by_side_into_one_document_and_none_is_lost() -> None:
+    model = models().open("counts", 1)
+    other = ReadModel(driver=model.driver, table=model.table, name="counts", generation=1)
+    interfered = False
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        nonlocal interfered
+        count(documents, event)
+        if not interfered:
+            interfered = True
+            other.apply(delivery("B-1", 0, "x"), count)
+
+    model.apply(delivery("A-1", 0, "x"), fold)
+    assert model.get("x") == 2
+
+
+def test_a_document_that_others_always_change_first_is_given_up_and_nothing_is_half_done() -> None:
+    model = models().open("counts", 1)
+    numbers = iter(range(1_000))
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        count(documents, event)
+        model.apply(delivery(f"B-{next(numbers)}", 0, "x"), count)
+
+    with pytest.raises(Contended):
+        model.apply(delivery("A-1", 0, "x"), fold)
+    assert model.place("A-1") is None
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once() -> None:
+    tables = feeds()
+    lost = False
+
+    def lose(op: Op) -> None:
+        nonlocal lost
+        if isinstance(op, Transact) and not lost:
+            lost = True
+            tables.tables.execute(op)
+            raise Lost("reset")
+
+    tables.fault = lose
+    model = models(tables).open("counts", 1)
+    model.apply(delivery("A-1", 0, "x"), count)
+    assert lost
+    assert model.get("x") == 1
+
+
+def test_a_fold_that_fails_changes_nothing() -> None:
+    model = models().open("counts", 1)
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        count(documents, event)
+        if event.index == 1:
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        model.apply(delivery("A-1", 0, "x", "x"), fold)
+    assert (model.get("x"), model.place("A-1")) == (None, None)
+
+
+def test_a_delivery_that_changes_more_documents_than_a_transaction_holds_is_committed_in_parts() -> None:
+    model = models().open("each", 1)
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        documents.put(f"{event.stream}@{event.index}", event.type)
+
+    assert model.apply(delivery("A-1", 0, *["x"] * 250), fold) == 250
+    assert model.place("A-1") == 250
+    assert model.get("A-1@249") == "x"
+
+
+def test_one_event_that_changes_too_many_documents_is_refused() -> None:
+    model = models().open("each", 1)
+
+    def fold(documents: Documents, _: FeedEvent) -> None:
+        for number in range(100):
+            documents.put(str(number), number)
+
+    with pytest.raises(TooLarge):
+        model.apply(delivery("A-1", 0, "x"), fold)
+    assert model.place("A-1") is None
+
+
+def test_documents_can_be_deleted_and_written_again() -> None:
+    model = models().open("board", 1)
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        if event.type == "Landed":
+            documents.delete(event.stream)
+        else:
+            documents.put(event.stream, {"state": event.type})
+
+    model.apply(delivery("A-1", 0, "Departed"), fold)
+    assert model.get("A-1") == {"state": "Departed"}
+    model.apply(delivery("A-1", 1, "Landed"), fold)
+    assert model.get("A-1", "gone") == "gone"
+    model.apply(delivery("A-1", 2, "Departed", "Landed", "Departed"), fold)
+    assert model.get("A-1") == {"state": "Departed"}
+
+
+def test_nothing_is_no_document() -> None:
+    with pytest.raises(InvalidInput, match="delete"):
+        models().open("board", 1).apply(
+            delivery("A-1", 0, "x"), lambda documents, _: documents.put("k", None)
+        )
+
+
+def test_a_caller_waits_until_what_he_appended_is_in_the_documents() -> None:
+    world = World(feeds=feeds())
+    model = models(world.feeds).open("counts", 1)
+    world.told.during = lambda call: model.apply(call, count)
+    appended = world.feeds.append("A-1", "x", "y")
+    assert not model.wait_for("A-1", appended.version, seconds=1)
+
+    def catch_up() -> None:
+        world.index()
+        world.reactor().run(0, seconds=60)
+
+    steps: list[Callable[[], object]] = [catch_up]
+    world.feeds.clock.at_sleep = lambda: steps.pop()() if steps else None
+    assert model.wait_for("A-1", appended.version, seconds=10)
+    assert model.get("y") == 1
+
+
+def test_a_generation_is_made_beside_the_live_one_and_takes_its_place() -> None:
+    found = models()
+    one, two = found.open("counts", 1), found.open("counts", 2)
+    one.apply(delivery("A-1", 0, "x"), count)
+    assert found.live("counts").get("x") == 1
+    two.apply(delivery("A-1", 0, "x", "x"), count)
+    assert found.live("counts").get("x") == 1
+    assert found.swap("counts", 2).get("x") == 2
+    assert found.live("counts").get("x") == 2
+    with pytest.raises(InvalidInput, match="2 is live already"):
+        found.swap("counts", 1)
+
+
+@pytest.mark.parametrize(("name", "generation"), [("", 1), ("a@b", 1), ("a#b", 1), ("a", 0)])
+def test_names_that_would_be_taken_for_others_are_refused(name: str, generation: int) -> None:
+    with pytest.raises(InvalidInput):
+        models().open(name, generation)
