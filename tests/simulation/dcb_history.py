@@ -89,6 +89,10 @@ class History:
         """Every promise, on what is stored and on what was answered."""
         check_tables(self.world)
         self._check_atomicity()
+        self.check_answers()
+
+    def check_answers(self) -> None:
+        """What was answered, against what is stored."""
         stored = {event.id: event for event in self.world.events()}
         for attempt in self.attempts:
             self._check_condition(attempt, stored)
