@@ -13,10 +13,18 @@ from epochal.codec import json
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.sources import tips_source
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import EVENTS, INDEX, PROJECTION_STATES, TAGS, TIPS
+from epochal.settings import Settings
+from epochal.store.projections import states_of
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.memory import MemoryTables
+from epochal.testing.objects import MemoryObjects
 from epochal.testing.stores import memory_aggregates, memory_streams, memory_tables
+
+SETTINGS = Settings(
+    events_table=EVENTS.kind, tags_table=TAGS.kind, projection_states_table=PROJECTION_STATES.kind
+)
 
 
 @dataclass
@@ -24,6 +32,7 @@ class Terminal:
     """Runs commands; `index` lets the indexer see what was appended since."""
 
     tables: MemoryTables = field(default_factory=memory_tables)
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
     partitions: int = 1
     indexed: int = 0
 
@@ -36,6 +45,8 @@ class Terminal:
         return Store(
             streams=self.streams,
             aggregates=memory_aggregates(self.tables),
+            tagged=TaggedEvents(driver=self.streams.driver, site=tag_site_of(SETTINGS)),
+            states=states_of(SETTINGS, self.streams.driver, self.objects),
             feed=FeedReader(driver=self.streams.driver, table=INDEX.kind, streams=self.streams),
             sizes=lambda: [TableSize(name="tips", items=3, bytes=4_096)],
         )

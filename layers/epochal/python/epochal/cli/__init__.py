@@ -7,6 +7,10 @@ views       events, states and pages as JSON and as lines
 output      printing either
 streams     append, read, state
 aggregates  aggregate append, show, events
+tagged      tagged append, query, event
+tagged_listings   tagged read, tags, tag, count
+tagged_import     tagged import
+projections projections list, get, put, delete, orphans
 feed        feed, tail
 stats       stats
 local       local up, down, status

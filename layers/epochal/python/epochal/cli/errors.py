@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from epochal.errors import EpochalError
 
 
@@ -28,6 +30,55 @@ class AggregateMissing(EpochalError, LookupError):
     def __init__(self, aggregate: str) -> None:
         super().__init__(f"{aggregate}: there is no such aggregate")
         self.aggregate = aggregate
+
+
+class EventMissing(EpochalError, LookupError):
+    """There is no such tagged event, or it has expired."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"{event_id}: there is no such event, or it has expired")
+        self.event_id = event_id
+
+
+class TagMissing(EpochalError, LookupError):
+    """No event has this tag."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(f"{tag}: no event has this tag")
+        self.tag = tag
+
+
+class ConditionFailed(EpochalError):
+    """Events that a condition forbids have been appended; `events` names the first of them."""
+
+    def __init__(self, events: Sequence[str], *, more: bool) -> None:
+        rest = " and others" if more else ""
+        named = ", ".join(events)
+        super().__init__(f"not appended: --fail-if matches {named}{rest}; query again, and append after that")
+        self.events = events
+
+
+class ImportStopped(EpochalError):
+    """An import ended early; what it had read until then is stored."""
+
+    def __init__(self, read: int, cause: EpochalError) -> None:
+        super().__init__(f"{cause} (the first {read:,} events are stored: go on with --skip {read})")
+        self.read = read
+
+
+class ProjectionMissing(EpochalError, LookupError):
+    """A version of a projection has no state."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(f"{name} {version}: there is no such state")
+
+
+class ProjectionBehind(EpochalError):
+    """The stored state has processed more events."""
+
+    def __init__(self, name: str, version: str, processed: int) -> None:
+        super().__init__(f"{name} {version}: not stored, the stored state has processed {processed:,} events")
+        self.processed = processed
 
 
 class StreamMissing(EpochalError, LookupError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
@@ -30,9 +30,17 @@ def text_of(source: str, name: str) -> str:
         raise InvalidInput(name, f"cannot be read: {error}") from error
 
 
+def opened(source: str, name: str) -> IO[bytes]:
+    """The file `source`; raises `InvalidInput` where it cannot be opened."""
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        raise InvalidInput(name, f"cannot be read: {error}") from error
+
+
 def json_of(source: str, name: str) -> Any:
     """The JSON that `source` stands for; raises `InvalidInput` where it is none."""
-    return _parsed(text_of(source, name), name)
+    return parsed(text_of(source, name), name)
 
 
 def body_of(source: str | None, name: str) -> bytes:
@@ -44,7 +52,7 @@ def events_of(source: str, read: Callable[[Node], T]) -> list[T]:
     """Events in the HTTP API's form, as a JSON array or as a JSON document a line; `read` parses one."""
     text = text_of(source, "--events")
     if text.lstrip().startswith("["):
-        nodes = Node(_parsed(text, "--events"), "events").items(most=sys.maxsize)
+        nodes = Node(parsed(text, "--events"), "events").items(most=sys.maxsize)
         return [read(node) for node in nodes]
     return list(_lines(text, read))
 
@@ -69,10 +77,11 @@ def _lines(text: str, read: Callable[[Node], T]) -> Iterator[T]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             place = f"--events line {number}"
-            yield read(Node(_parsed(line, place), place))
+            yield read(Node(parsed(line, place), place))
 
 
-def _parsed(text: str, name: str) -> Any:
+def parsed(text: str | bytes, name: str) -> Any:
+    """JSON; raises `InvalidInput` naming its place where it is none."""
     try:
         return json.loads(text)
     except (ValueError, ArithmeticError, RecursionError) as error:

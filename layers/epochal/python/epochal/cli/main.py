@@ -9,15 +9,19 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
+from epochal.cli import tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
 from epochal.cli.feed import feed, tail
 from epochal.cli.local import local
+from epochal.cli.projections import projections
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
+from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.errors import EpochalError
 from epochal.settings import Settings
@@ -32,36 +36,27 @@ INTERRUPTED = 130
 @click.pass_context
 def epochal(
     context: click.Context,
+    /,
     *,
     stack: str,
-    tips_table: str,
-    index_table: str,
-    bucket: str,
-    journal_table: str,
-    snapshot_table: str,
-    journal_shards: int,
     endpoint: str,
     region: str,
+    **named: Any,
 ) -> None:
     """An event store on DynamoDB: append to streams, read them, follow the feed.
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
-    settings = Settings(
-        tips_table=tips_table,
-        index_table=index_table,
-        bucket=bucket,
-        journal_table=journal_table,
-        snapshot_table=snapshot_table,
-        journal_shards=journal_shards,
-    )
-    choice = Choice(settings=settings, stack=stack, endpoint=endpoint, region=region)
+    choice = Choice(settings=Settings(**named), stack=stack, endpoint=endpoint, region=region)
     # Whoever invokes the command from Python may bring a store of its own.
     context.obj = context.obj or partial(open_store, choice)
 
 
-for command in (append, read, tail, state, aggregate, feed, stats, local):
+for command in (append, read, tail, state, aggregate, tagged, projections, feed, stats, local):
     epochal.add_command(command)
+for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):
+    tagged.add_command(listing)
+tagged.add_command(tagged_import.import_)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

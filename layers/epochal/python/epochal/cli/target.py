@@ -20,6 +20,7 @@ from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
+from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.local import deploy
@@ -27,25 +28,43 @@ from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
 from epochal.settings import (
     BUCKET,
+    EVENTS_TABLE,
     INDEX_TABLE,
     JOURNAL_SHARDS,
     JOURNAL_TABLE,
     MAX_SHARDS,
+    MAX_WRITE_SHARDS,
+    PROJECTION_STATES_TABLE,
+    PROJECTIONS,
+    SERVICE,
     SHARDS,
     SNAPSHOT_TABLE,
+    STATES_PREFIX,
+    TAGS_TABLE,
     TIPS_TABLE,
+    TYPE_HEADS,
+    WRITE_SHARDS,
     Settings,
 )
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
 
 OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
 """Outputs of the store's stack, and the settings they are."""
 
-AGGREGATE_OUTPUTS = {"JournalTable": "journal_table", "SnapshotTable": "snapshot_table"}
+LATER_OUTPUTS = {
+    "JournalTable": "journal_table",
+    "SnapshotTable": "snapshot_table",
+    "EventsTable": "events_table",
+    "TagsTable": "tags_table",
+    "ProjectionStatesTable": "projection_states_table",
+    "StatesPrefix": "states_prefix",
+    "Service": "service",
+}
 """Those that a stack of an older version lacks."""
 
 
@@ -74,6 +93,8 @@ class Store:
 
     streams: Streams
     aggregates: AggregateStore
+    tagged: TaggedEvents
+    states: ProjectionStates
     feed: FeedReader
     sizes: Callable[[], list[TableSize]]
 
@@ -112,15 +133,7 @@ def _local() -> Store:
         found = deploy.current(here())
     except (NotACheckout, NotRunning) as error:
         raise NoStore(str(error)) from error
-    settings = Settings(
-        tips_table=found.tips_table,
-        index_table=found.index_table,
-        bucket=found.bucket,
-        journal_table=found.journal_table,
-        snapshot_table=found.snapshot_table,
-        journal_shards=found.journal_shards,
-    )
-    return _opened(settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
+    return _opened(found.settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
 
 
 def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
@@ -130,9 +143,12 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
     streams = Streams(driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=bodies))
     aggregates = AggregateStore(driver=driver, site=site_of(settings))
     tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
+    objects: Objects = S3Objects(s3, settings.bucket) if settings.bucket else NoObjects()
     return Store(
         streams=streams,
         aggregates=aggregates,
+        tagged=tagged,
+        states=states_of(settings, driver, objects),
         feed=FeedReader(
             driver=driver,
             table=settings.index_table,
@@ -165,11 +181,24 @@ def _outputs(choice: Choice) -> Settings:
     outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
     if not outputs.keys() >= OUTPUTS.keys():
         raise StackMissing(choice.stack, f"has no outputs {', '.join(OUTPUTS)}: name the stack of the tables")
-    known = (OUTPUTS | AGGREGATE_OUTPUTS).items()
+    known = (OUTPUTS | LATER_OUTPUTS).items()
     found = {setting: outputs[name] for name, setting in known if name in outputs}
-    named = {setting: value for setting in found if (value := getattr(choice.settings, setting))}
-    shards = int(outputs.get("JournalShards", choice.settings.journal_shards))
-    return replace(choice.settings, **(found | named), journal_shards=shards)
+    unsaid = Settings()
+    named = {
+        setting: value
+        for setting in found
+        if (value := getattr(choice.settings, setting)) != getattr(unsaid, setting)
+    }
+    return replace(choice.settings, **(found | named), **_keys(outputs, choice.settings))
+
+
+def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
+    """What the keys of the stack's tables are made with: it knows better than whoever names it."""
+    return {
+        "journal_shards": int(outputs.get("JournalShards", named.journal_shards)),
+        "write_shards": int(outputs.get("WriteShards", named.write_shards)),
+        "type_heads": outputs.get("TypeHeads", "true" if named.type_heads else "false") == "true",
+    }
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -184,6 +213,31 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
             envvar=JOURNAL_SHARDS,
             help="Shards of aggregates' keys, where the tables are named.",
         ),
+        click.option(
+            "--write-shards",
+            default=1,
+            type=click.IntRange(1, MAX_WRITE_SHARDS),
+            envvar=WRITE_SHARDS,
+            help="Shards of the index of all tagged events, where the tables are named.",
+        ),
+        click.option(
+            "--type-heads",
+            is_flag=True,
+            envvar=TYPE_HEADS,
+            help="Tagged events are written with heads of types, where the tables are named.",
+        ),
+        click.option("--service", default="", envvar=SERVICE, help="Tenant of tagged events and states."),
+        click.option(
+            "--projection-states-table",
+            default="",
+            envvar=PROJECTION_STATES_TABLE,
+            help="States of projections.",
+        ),
+        click.option(
+            "--states-prefix", default=PROJECTIONS, envvar=STATES_PREFIX, help="Of large ones in the bucket."
+        ),
+        click.option("--tags-table", default="", envvar=TAGS_TABLE, help="Tags of tagged events."),
+        click.option("--events-table", default="", envvar=EVENTS_TABLE, help="Tagged events."),
         click.option("--snapshot-table", default="", envvar=SNAPSHOT_TABLE, help="Heads of aggregates."),
         click.option("--journal-table", default="", envvar=JOURNAL_TABLE, help="Events of aggregates."),
         click.option("--bucket", default="", envvar=BUCKET, help="Bucket of large bodies."),

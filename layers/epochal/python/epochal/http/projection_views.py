@@ -60,6 +60,13 @@ def shown(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
     return {**described(found), **_members(found, content, link)}
 
 
+def whole(found: StoredState, state: bytes) -> dict[str, Any]:
+    """A state, however large it is."""
+    text = bodies.json_text(state)
+    plain = {"state64": b64encode(state).decode()} if text is None else {"state": RawJSON(text)}
+    return {**described(found), **plain}
+
+
 def tag_of(found: StoredState) -> str:
     """What tells a state from all others of its version: the ETag, without quotes."""
     exact = f"{found.events_processed}|{found.last_sortable_id}|{found.inline or found.offload_key}"

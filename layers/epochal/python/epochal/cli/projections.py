@@ -1,0 +1,183 @@
+"""Commands on states of projections: list, get, put, delete, and what they left behind in the bucket.
+
+States go to and come from files a chunk at a time, so their size is the bucket's business only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.errors import ProjectionBehind, ProjectionMissing
+from epochal.cli.target import Store, pass_store
+from epochal.codec.states import CHUNK
+from epochal.errors import EpochalError, InvalidInput
+from epochal.http import projection_views as views
+from epochal.layout.dcb.states import StoredState
+from epochal.model.dcb import parse_sortable_id
+from epochal.settings import PROJECTION_STATES_TABLE
+from epochal.store.projections import ProjectionStates
+
+Tell = Callable[[str], None]
+
+
+@click.group()
+def projections() -> None:
+    """States of projections: one for each version of a projector's code."""
+
+
+def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
+    @pass_store
+    @wraps(command)
+    def found(store: Store, **options: Any) -> None:
+        if not store.states.table:
+            raise InvalidInput(PROJECTION_STATES_TABLE, "is needed for states of projections")
+        command(store.states, **options)
+
+    return found
+
+
+@projections.command("list")
+@click.argument("name")
+@output.json_option
+@_pass_states
+def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
+    """Print the versions of NAME that have a state."""
+    output.stream(states.list(name), views.described, _line, as_json=as_json)
+
+
+@projections.command()
+@click.argument("name")
+@click.argument("version")
+@click.option("--output", "target", default="-", help="The file to write to; standard output, unless told.")
+@output.json_option
+@_pass_states
+def get(states: ProjectionStates, *, name: str, version: str, target: str, as_json: bool) -> None:
+    """Write the state of a VERSION of NAME to a file, or to standard output; with --json what is known of it, too."""
+    found = states.find(name, version)
+    if found is None:
+        raise ProjectionMissing(name, version)
+    if as_json and target == "-":
+        output.document(views.whole(found, b"".join(states.open(found))), (), as_json=True)
+        return
+    with output.progress("reading") as tell, _written(target) as file:
+        for chunk in _told(states.open(found), tell):
+            file.write(chunk)
+    if target != "-":
+        output.document(views.described(found), [_line(found)], as_json=as_json)
+
+
+@projections.command()
+@click.argument("name")
+@click.argument("version")
+@click.argument("source", metavar="FILE")
+@click.option("--processed", type=click.IntRange(min=0), required=True, help="How many events it has in it.")
+@click.option("--last", default="", help="Sortable id of the last of them.")
+@output.json_option
+@_pass_states
+def put(
+    states: ProjectionStates,
+    *,
+    name: str,
+    version: str,
+    source: str,
+    processed: int,
+    last: str,
+    as_json: bool,
+) -> None:
+    """Store FILE, or - for standard input, as the state of a VERSION of NAME, of whatever size.
+
+    Refused where the stored state has processed more events.
+    """
+    if processed and not last:
+        raise click.UsageError("--last is needed where there is a last event.")
+    with output.progress("writing") as tell, _read(source) as file:
+        newer = states.offer(
+            name,
+            version,
+            _told(iter(lambda: file.read(CHUNK), b""), tell),
+            events_processed=processed,
+            last_sortable_id=parse_sortable_id(last, "--last") if last else "",
+        )
+    if newer is not None:
+        raise ProjectionBehind(name, version, newer.events_processed)
+    view = {"name": name, "version": version, "eventsProcessed": processed}
+    output.document(view, [f"{name} {version}: {processed:,} events"], as_json=as_json)
+
+
+@projections.command()
+@click.argument("name")
+@click.argument("version")
+@output.json_option
+@_pass_states
+def delete(states: ProjectionStates, *, name: str, version: str, as_json: bool) -> None:
+    """Delete the state of a VERSION of NAME, if it is there."""
+    states.delete(name, version)
+    output.document({"name": name, "version": version}, [f"{name} {version}: deleted"], as_json=as_json)
+
+
+@projections.command()
+@click.argument("name")
+@click.option("--remove", is_flag=True, help="Delete them.")
+@output.json_option
+@_pass_states
+def orphans(states: ProjectionStates, *, name: str, remove: bool, as_json: bool) -> None:
+    """Print the objects of NAME that no state refers to any more, once they are a day old."""
+    if not remove:
+        output.stream(states.orphans(name), lambda key: {"key": key}, str, as_json=as_json)
+        return
+    with output.progress("removing"):
+        removed = states.remove_orphans(name)
+    output.document({"removed": removed}, [f"{removed:,} removed"], as_json=as_json)
+
+
+def _line(found: StoredState) -> str:
+    where = "in the bucket" if found.offload_key else "in its item"
+    return (
+        f"{found.version}  {found.events_processed:,} events  {found.original_bytes:,} bytes, "
+        f"{found.compressed_bytes:,} {where}"
+    )
+
+
+def _told(chunks: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        tell(f"{total:,} bytes")
+        yield chunk
+
+
+@contextmanager
+def _written(target: str) -> Iterator[IO[bytes]]:
+    """The file to write; one that is there already is replaced only once all of it is written."""
+    if target == "-":
+        yield sys.stdout.buffer
+        return
+    part = Path(f"{target}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(target)
+    except EpochalError:
+        # Some are errors of the operating system's kinds, yet not about this file.
+        raise
+    except OSError as error:
+        raise InvalidInput("--output", f"cannot be written: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _read(source: str) -> Iterator[IO[bytes]]:
+    if source == "-":
+        yield sys.stdin.buffer
+        return
+    with inputs.opened(source, "FILE") as file:
+        yield file

@@ -1,0 +1,207 @@
+"""Commands on tagged events: append on a condition, query, look at one. Listings and imports join the group elsewhere.
+
+A query is `--type` and `--tag`, which make one item of it, or `--query`, which is one in the HTTP API's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.errors import ConditionFailed, EventMissing
+from epochal.cli.target import Store, pass_store
+from epochal.errors import InvalidInput
+from epochal.http import tagged_commands as parse
+from epochal.http import tagged_views as views
+from epochal.http.fields import Node
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.conditions import read_position, write_position
+from epochal.layout.dcb.paging import Takes
+from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent, parse_event_id
+from epochal.settings import EVENTS_TABLE, TAGS_TABLE
+from epochal.store.driver import Meter
+from epochal.store.tagged import TaggedEvents
+
+PAGE = 1_000
+"""Events of a query that are asked for at a time."""
+
+NAMED = 3
+"""Events in the way that an error names."""
+
+
+@click.group()
+def tagged() -> None:
+    """Tagged events: found by what they concern, appended on the condition that nothing has changed."""
+
+
+def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
+    """Hand the store of tagged events to a command."""
+
+    @pass_store
+    @wraps(command)
+    def found(store: Store, **options: Any) -> None:
+        site = store.tagged.site
+        for table, option in ((site.events, EVENTS_TABLE), (site.tags, TAGS_TABLE)):
+            if not table:
+                raise InvalidInput(option, "is needed for tagged events")
+        command(store.tagged, **options)
+
+    return found
+
+
+@tagged.command()
+@click.argument("type", required=False)
+@click.argument("data", required=False)
+@click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated.")
+@click.option(
+    "--id", "event_id", help="The event's id, a UUID: the same call again is answered like the first."
+)
+@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
+@click.option(
+    "--fail-if", "condition", help="A query in the HTTP API's form: append only if nothing matches it."
+)
+@click.option("--after", help="Only what is new since this position is in the way of --fail-if.")
+@output.json_option
+@pass_tagged
+def append(
+    store: TaggedEvents,
+    *,
+    type: str | None,  # noqa: A002  the argument's name, as users see it
+    data: str | None,
+    tags: Sequence[str],
+    event_id: str | None,
+    source: str | None,
+    condition: str | None,
+    after: str | None,
+    as_json: bool,
+) -> None:
+    """Append an event of TYPE with DATA, or --events, in one transaction.
+
+    DATA, --events and --fail-if are JSON text, @file, or - for standard input.
+    """
+    if (type is None) == (source is None):
+        raise click.UsageError("Give either TYPE (and DATA) or --events.")
+    if source is not None and (tags or event_id):
+        raise click.UsageError("--tag and --id belong to a single event; --events carry their own.")
+    events = inputs.events_of(source, parse.event) if source else [_event(type, data, tags, event_id)]
+    fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
+    meter = Meter()
+    measured = replace(store, driver=replace(store.driver, meter=meter))
+    made = _made(measured, events, fail_if, _position_of(after))
+    view = views.appended(made, meter.units, conditional=fail_if is not None)
+    again = ", appended before" if made.replayed else ""
+    count = f"{len(events):,} event{'' if len(events) == 1 else 's'}{again}"
+    position = [f"position {view['position']}"] if view["position"] else []
+    output.document(view, [count, *position], as_json=as_json)
+
+
+@tagged.command()
+@click.option("--type", "types", multiple=True, help="Any of these types; may be repeated.")
+@click.option("--tag", "tags", multiple=True, help="All of these tags; may be repeated.")
+@click.option("--query", "source", help="A query in the HTTP API's form, instead of --type and --tag.")
+@click.option("--after", help="Only what is new since this position.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="At most so many events; then there is no position."
+)
+@output.json_option
+@pass_tagged
+def query(
+    store: TaggedEvents,
+    *,
+    types: Sequence[str],
+    tags: Sequence[str],
+    source: str | None,
+    after: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Print the events that match, and the position to append after."""
+    if (source is not None) == bool(types or tags):
+        raise click.UsageError("Give either --query or --type and --tag.")
+    asked = _query_of(store, source, "--query") if source else _item_of(store, types, tags)
+    read = _Read(store=store, query=asked, after=_position_of(after), limit=limit)
+    output.stream(read.events(), views.event, line, as_json=as_json)
+    if read.position is not None:
+        position = write_position(read.position)
+        output.document({"position": position}, [f"position {position}"], as_json=as_json)
+
+
+@tagged.command()
+@click.argument("event_id", metavar="ID")
+@output.json_option
+@pass_tagged
+def event(store: TaggedEvents, *, event_id: str, as_json: bool) -> None:
+    """Print the event of an ID."""
+    found = store.event(parse_event_id(event_id, "ID"))
+    if found is None:
+        raise EventMissing(event_id)
+    view = views.event(found)
+    rows = [(name, " ".join(value) if name == "tags" else value) for name, value in view.items()]
+    output.document(view, output.table([*rows[:-1], (rows[-1][0], found.data)]), as_json=as_json)
+
+
+def line(found: RecordedTaggedEvent) -> str:
+    """An event in one line."""
+    return (
+        f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {' '.join(found.data.splitlines())}"
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Read:
+    """A query, page by page. Once its events are all taken, `position` is known, unless a limit cut it short."""
+
+    store: TaggedEvents
+    query: Query
+    after: Position | None
+    limit: int | None
+    position: Position | None = field(default=None, init=False)
+
+    def events(self) -> Iterator[RecordedTaggedEvent]:
+        left, rest = self.limit, None
+        while left is None or left > 0:
+            found = self.store.page(self.query, after=self.after, rest=rest, takes=_room(left))
+            yield from found.events
+            rest, self.position = found.rest, found.position
+            left = None if left is None else left - len(found.events)
+            if rest is None:
+                return
+
+
+def _room(left: int | None) -> Takes:
+    room = iter(range(PAGE if left is None else min(PAGE, left)))
+    return lambda _: next(room, None) is not None
+
+
+def _event(kind: str | None, data: str | None, tags: Sequence[str], event_id: str | None) -> TaggedEvent:
+    content = inputs.body_of("null" if data is None else data, "DATA").decode()
+    return TaggedEvent(type=kind or "", data=content, tags=tuple(tags), id=event_id)
+
+
+def _made(
+    store: TaggedEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
+) -> Written:
+    """The append that was made, or, raised, what kept it from being made."""
+    match store.append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
+        case Written() as made:
+            return made
+        case Rejected(events=found, more=more):
+            raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
+
+
+def _query_of(store: TaggedEvents, source: str, option: str) -> Query:
+    return parse.query(Node(inputs.json_of(source, option), option), type_heads=store.site.type_heads)
+
+
+def _item_of(store: TaggedEvents, types: Sequence[str], tags: Sequence[str]) -> Query:
+    item = {"types": list(types), "tags": list(tags)}
+    return parse.query(Node({"items": [item]}, "query"), type_heads=store.site.type_heads)
+
+
+def _position_of(after: str | None) -> Position | None:
+    return None if after is None else read_position(after, "--after")

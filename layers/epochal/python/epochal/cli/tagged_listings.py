@@ -1,0 +1,110 @@
+"""Commands that list tagged events: all of them or a tag's, tags and their counts, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import click
+
+from epochal.cli import output
+from epochal.cli.errors import TagMissing
+from epochal.cli.tagged import line, pass_tagged
+from epochal.http import tagged_views as views
+from epochal.layout.dcb.listing import TagCount
+from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
+from epochal.store.tag_listings import TagListings
+from epochal.store.tagged import TaggedEvents
+
+SINCE = click.option("--since", help="Only events after this sortable id.")
+
+
+@click.command()
+@click.argument("tag", required=False)
+@SINCE
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@output.json_option
+@pass_tagged
+def read(
+    store: TaggedEvents, *, tag: str | None, since: str | None, limit: int | None, as_json: bool
+) -> None:
+    """Print the events of TAG in order, or without one all events, as far as their index knows."""
+    listings, first = TagListings(store=store), _sortable(since)
+    found: Iterable[RecordedTaggedEvent] = (
+        listings.all_events(since=first, max_count=limit)
+        if tag is None
+        else islice(listings.tagged(tag, since=first), limit)
+    )
+    output.stream(found, views.event, line, as_json=as_json)
+
+
+@click.command()
+@click.argument("group", required=False)
+@click.option("--groups", is_flag=True, help="List groups and how many tags each has, instead of tags.")
+@output.json_option
+@pass_tagged
+def tags(store: TaggedEvents, *, group: str | None, groups: bool, as_json: bool) -> None:
+    """Print the tags of GROUP with their numbers of events; without one all tags, by reading through their table."""
+    if groups and group is not None:
+        raise click.UsageError("--groups lists all groups.")
+    listings = TagListings(store=store)
+    if groups:
+        with output.progress("reading the tags table"):
+            counted = listings.groups()
+        output.stream(
+            counted,
+            lambda each: {"group": each.group, "tags": each.tags},
+            lambda each: f"{each.group}  {each.tags:,}",
+            as_json=as_json,
+        )
+        return
+    output.stream(_tags(listings, group), _tag, lambda each: f"{each.tag}  {each.events:,}", as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="TAG")
+@output.json_option
+@pass_tagged
+def tag(store: TaggedEvents, *, name: str, as_json: bool) -> None:
+    """Print how many events TAG has, and the latest of them."""
+    listings = TagListings(store=store)
+    latest = listings.latest(name)
+    if latest is None:
+        raise TagMissing(name)
+    (count,) = listings.counted([name])
+    view = views.tag(count, latest)
+    rows = [
+        ("tag", count.tag),
+        ("events", count.events),
+        ("latest", f"{latest.created_at[:19]}  {latest.event_type}  {latest.event_id}"),
+    ]
+    output.document(view, output.table(rows), as_json=as_json)
+
+
+@click.command()
+@SINCE
+@output.json_option
+@pass_tagged
+def count(store: TaggedEvents, *, since: str | None, as_json: bool) -> None:
+    """Count events, by walking the index of all events."""
+    with output.progress("counting") as tell:
+        total = TagListings(store=store).count(
+            since=_sortable(since), told=lambda so_far: tell(f"{so_far:,} events")
+        )
+    output.document({"events": total}, [f"{total:,}"], as_json=as_json)
+
+
+def _tags(listings: TagListings, group: str | None) -> list[TagCount]:
+    if group is not None:
+        return listings.tags(group)
+    with output.progress("reading the tags table") as tell:
+        return listings.all_tags(told=lambda so_far: tell(f"{so_far:,} tags"))
+
+
+def _tag(found: TagCount) -> dict[str, Any]:
+    return {"tag": found.tag, "events": found.events}
+
+
+def _sortable(since: str | None) -> SortableId | None:
+    return None if since is None else parse_sortable_id(since, "--since")
