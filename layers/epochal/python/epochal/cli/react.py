@@ -1,0 +1,205 @@
+"""`react`: run a reaction here, as a container or a laptop does. `parked`: what reactions have given up for now."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import click
+
+from epochal.cli import output
+from epochal.cli.target import Store, pass_store
+from epochal.errors import InvalidInput
+from epochal.feed.membership import Member
+from epochal.feed.parking import ParkedStream, Parking
+from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reactor import Ran, Reactor
+from epochal.react.runner import Runner
+
+
+@click.command()
+@click.argument("target", metavar="MODULE:REACTION")
+@click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
+@output.json_option
+@pass_store
+def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None:
+    """Run the reaction of a module: every event that it wants, from its group's checkpoint on, until interrupted.
+
+    Other processes and functions of the same name are the same group: they share the partitions.
+    """
+    reactor = _reactor(store, _load(target))
+    runner = Runner(
+        reactor=reactor, owner=f"{socket.gethostname()}-{os.getpid()}", told=_teller(as_json=as_json)
+    )
+    with _stopped_by_signals(runner.stop):
+        runner.run(until_done=until_done)
+
+
+@click.group()
+def parked() -> None:
+    """Streams that a reaction failed on: list them, handle them after all, or give them up."""
+
+
+@parked.command("list")
+@click.argument("group")
+@output.json_option
+@pass_store
+def list_(store: Store, *, group: str, as_json: bool) -> None:
+    """List the streams that GROUP has parked, with the first event of each that is not handled."""
+    output.stream(_parked(store, group), _view, _line, as_json=as_json)
+
+
+@parked.command()
+@click.argument("target", metavar="MODULE:REACTION")
+@click.argument("streams", nargs=-1)
+@output.json_option
+@pass_store
+def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool) -> None:
+    """Handle what the STREAMS have been waiting for, here, and let them go on; without any, all that are parked.
+
+    A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 0,
+    "stream": "..."}.
+    """
+    reaction = _load(target)
+    parking = Parking(reactor=_reactor(store, reaction))
+    failed = False
+    for each in _chosen(store, reaction.name, streams):
+        with output.progress(f"replaying {each.stream}"):
+            replayed = parking.replay(each.partition, each.stream, seconds=inf)
+        failed = failed or not replayed.unparked
+        view = {"stream": each.stream, "next": replayed.next, "unparked": replayed.unparked}
+        if replayed.failure is not None:
+            view["cause"] = replayed.failure.cause
+        line = "goes on" if replayed.unparked else f"still parked: {view.get('cause')}"
+        output.document(view, [f"{each.stream}  {replayed.next}  {line}"], as_json=as_json)
+    if failed:
+        sys.exit(1)
+
+
+@parked.command()
+@click.argument("group")
+@click.argument("stream")
+@click.option(
+    "--one", is_flag=True, help="Only the event it failed on; the stream stays parked, to be replayed."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output.json_option
+@pass_store
+def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_json: bool) -> None:
+    """Give up what STREAM has been waiting for: GROUP will never handle it."""
+    (each,) = _chosen(store, group, (stream,))
+    what = f"event {each.index}" if one else f"every event from {each.index} on"
+    if not yes:
+        click.confirm(f"{group} will never handle {what} of {stream}. Go on?", abort=True, err=True)
+    parking = _parking(store, group)
+    if one:
+        following, unparked = parking.skip(each.partition, stream), False
+    else:
+        replayed = parking.discard(each.partition, stream)
+        following, unparked = replayed.next, replayed.unparked
+    view = {"stream": stream, "next": following, "unparked": unparked}
+    line = "goes on" if unparked else "still parked"
+    output.document(view, [f"{stream}  {following}  {line}"], as_json=as_json)
+
+
+def _load(target: str) -> Reaction:
+    """The reaction that `module:name` names; modules of the working directory are found, as Python finds them."""
+    module, colon, name = target.partition(":")
+    if not (module and colon and name):
+        raise InvalidInput("MODULE:REACTION", "must be a module, a colon and the name of a reaction in it")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise InvalidInput("MODULE:REACTION", f"there is no module {error.name}") from error
+    if not isinstance(found, Reaction):
+        raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
+    return found
+
+
+def _reactor(store: Store, reaction: Reaction) -> Reactor:
+    member = Member(reaction=reaction, driver=store.feed.driver, table=store.feed.table, reader=store.feed)
+    return Reactor(member=member)
+
+
+def _parking(store: Store, group: str) -> Parking:
+    """For whatever needs no handler."""
+    return Parking(reactor=_reactor(store, Reaction(name=group, handler=_never)))
+
+
+def _never(_: Delivery) -> None:
+    raise RuntimeError("listing and discarding handle nothing")
+
+
+def _parked(store: Store, group: str) -> Iterator[ParkedStream]:
+    parking = _parking(store, group)
+    for each in store.feed.partitions():
+        yield from parking.streams(each.partition)
+
+
+def _chosen(store: Store, group: str, streams: tuple[str, ...]) -> list[ParkedStream]:
+    found = list(_parked(store, group))
+    if missing := set(streams) - {each.stream for each in found}:
+        raise InvalidInput("stream", f"{min(missing)!r} is not parked by {group}")
+    return [each for each in found if not streams or each.stream in streams]
+
+
+def _view(each: ParkedStream) -> dict[str, Any]:
+    cause = each.cause
+    return {
+        "partition": each.partition,
+        "stream": each.stream,
+        "index": each.index,
+        "cause": cause and cause.text,
+        "attempts": cause and cause.attempts,
+        "since": cause and cause.timestamp,
+    }
+
+
+def _line(each: ParkedStream) -> str:
+    cause = "" if each.cause is None else f"  {each.cause.text}, {each.cause.timestamp}"
+    return f"{each.stream}  {each.index}{cause}"
+
+
+def _teller(*, as_json: bool) -> Callable[[int, Ran], None]:
+    def told(partition: int, ran: Ran) -> None:
+        view: dict[str, Any] = {
+            "partition": partition,
+            "checkpoint": str(ran.checkpoint),
+            "events": ran.events,
+            "parked": [failure.stream for failure in ran.parked],
+            "blocked": ran.blocked and ran.blocked.stream,
+        }
+        lines = [f"{partition}  {ran.checkpoint}  {ran.events:,} handled"]
+        lines += [f"{partition}  parked {each.stream} at {each.index}: {each.cause}" for each in ran.parked]
+        if ran.blocked is not None:
+            lines.append(f"{partition}  blocked by {ran.blocked.stream}: {ran.blocked.cause}")
+        output.document(view, lines, as_json=as_json)
+
+    return told
+
+
+class _stopped_by_signals:  # noqa: N801  # a context manager, named as it reads
+    """SIGTERM and SIGINT let the turn under way end, and the process leave its group in good order."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for each in (signal.SIGTERM, signal.SIGINT):
+            self._before[each] = signal.signal(each, lambda *_: self._stop.set())
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)

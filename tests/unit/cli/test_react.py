@@ -1,0 +1,106 @@
+"""react, and parked list, replay, discard."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.feed.reactions import Delivery, reaction
+from tests.support.terminal import Terminal
+
+HANDLED: list[tuple[str, int]] = []
+FAILING: set[str] = set()
+
+
+@reaction(name="board", categories=["Cart"], attempts=1)
+def board(delivery: Delivery) -> None:
+    if delivery.stream in FAILING:
+        raise ValueError("no")
+    HANDLED.extend((delivery.stream, event.index) for event in delivery.events)
+
+
+@pytest.fixture(autouse=True)
+def _module() -> Iterator[None]:
+    module = types.ModuleType("boards")
+    module.board = board  # type: ignore[attr-defined]
+    sys.modules["boards"] = module
+    HANDLED.clear()
+    FAILING.clear()
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+    del sys.modules["boards"]
+
+
+@pytest.fixture
+def filled(terminal: Terminal) -> Terminal:
+    for stream in ("Cart-1", "Cart-2", "User-1"):
+        terminal.lines("append", stream, "Opened")
+    terminal.lines("append", "Cart-1", "Added")
+    terminal.index()
+    return terminal
+
+
+def test_a_reaction_is_run_until_everything_is_handled(filled: Terminal) -> None:
+    (told,) = filled.documents("react", "boards:board", "--until-done")
+    assert sorted(HANDLED) == [("Cart-1", 0), ("Cart-1", 1), ("Cart-2", 0)]
+    assert told == {"partition": 0, "checkpoint": "0@1", "events": 3, "parked": [], "blocked": None}
+    assert filled.lines("react", "boards:board", "--until-done") == []
+
+
+def test_a_stream_that_fails_is_told_listed_and_replayed(filled: Terminal) -> None:
+    FAILING.add("Cart-1")
+    lines = filled.lines("react", "boards:board", "--until-done")
+    assert lines == ["0  0@1  1 handled", "0  parked Cart-1 at 0: ValueError: no"]
+    (listed,) = filled.documents("parked", "list", "board")
+    assert (listed["stream"], listed["index"], listed["cause"], listed["attempts"]) == (
+        "Cart-1",
+        0,
+        "ValueError: no",
+        1,
+    )
+    still = filled.run("parked", "replay", "boards:board", "Cart-1")
+    assert (still.exit_code, still.stdout) == (1, "Cart-1  0  still parked: ValueError: no\n")
+    FAILING.clear()
+    assert filled.lines("parked", "replay", "boards:board") == ["Cart-1  2  goes on"]
+    assert filled.lines("parked", "list", "board") == []
+    assert HANDLED == [("Cart-2", 0), ("Cart-1", 0), ("Cart-1", 1)]
+
+
+def test_what_a_stream_waits_for_can_be_given_up_once_that_is_confirmed(filled: Terminal) -> None:
+    FAILING.add("Cart-1")
+    filled.lines("react", "boards:board", "--until-done")
+    refused = filled.run("parked", "discard", "board", "Cart-1", stdin="n\n")
+    assert refused.exit_code == 1
+    assert filled.lines("parked", "discard", "board", "Cart-1", "--one", "--yes") == [
+        "Cart-1  1  still parked"
+    ]
+    assert filled.documents("parked", "discard", "board", "Cart-1", "--yes") == [
+        {"stream": "Cart-1", "next": 2, "unparked": True}
+    ]
+    assert filled.lines("parked", "list", "board") == []
+
+
+def test_a_stream_that_is_not_parked_is_said_to_be_none(filled: Terminal) -> None:
+    result = filled.run("parked", "discard", "board", "Cart-9", "--yes")
+    assert isinstance(result.exception, InvalidInput)
+    assert "'Cart-9' is not parked by board" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("boards", "must be a module, a colon"),
+        (":board", "must be a module, a colon"),
+        ("nowhere_at_all:board", "no module nowhere_at_all"),
+        ("boards:nothing", "nothing of boards is no reaction"),
+    ],
+)
+def test_a_target_that_names_no_reaction_is_refused(filled: Terminal, target: str, why: str) -> None:
+    result = filled.run("react", target)
+    assert isinstance(result.exception, InvalidInput)
+    assert why in str(result.exception)
