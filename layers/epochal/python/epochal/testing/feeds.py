@@ -1,0 +1,98 @@
+"""A deployment in memory, feed included, for users' tests of their reactions: append, then react."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Reaction
+from epochal.feed.reactor import Ran, Reactor
+from epochal.feed.read_models import ReadModels
+from epochal.feed.reader import FeedReader
+from epochal.feed.sources import sources_of
+from epochal.index.names import source_of
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, READ_MODELS, SNAPSHOT, TAGS, TIPS
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.testing.bodies import MemoryBodies
+from epochal.testing.memory import MemoryTables
+
+_SETTINGS = Settings(
+    tips_table=TIPS.kind,
+    index_table=INDEX.kind,
+    journal_table=JOURNAL.kind,
+    snapshot_table=SNAPSHOT.kind,
+    events_table=EVENTS.kind,
+    tags_table=TAGS.kind,
+)
+
+
+def _all_tables() -> MemoryTables:
+    return MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)})
+
+
+@dataclass
+class MemoryFeed:
+    """Stores of every layout, and the feed over them.
+
+    Attributes:
+        sleep: how reactions pause before they try again; not at all, so that tests are fast.
+    """
+
+    tables: MemoryTables = field(default_factory=_all_tables)
+    sleep: Callable[[float], object] = lambda _seconds: None
+    _indexed: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Open the stores."""
+        self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
+        codec = BodyCodec(bodies=MemoryBodies())
+        self.streams = Streams(driver=self._driver, table=TIPS.kind, codec=codec)
+        self.aggregates = AggregateStore(driver=self._driver, site=site_of(_SETTINGS))
+        self.tagged = TaggedEvents(driver=self._driver, site=tag_site_of(_SETTINGS))
+        self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
+        self.reader = FeedReader(
+            driver=self._driver,
+            table=INDEX.kind,
+            streams=self.streams,
+            aggregates=self.aggregates,
+            tagged=self.tagged,
+        )
+        self._indexer = Indexer(driver=self._driver, index_table=INDEX.kind, sources=sources_of(_SETTINGS))
+        self._indexer.register()
+
+    def index(self) -> None:
+        """Index whatever has been appended since the last time."""
+        for table in (TIPS.kind, SNAPSHOT.kind, TAGS.kind):
+            changes, at = self.tables.changes(table), self._indexed.get(table, 0)
+            self._indexer.index(
+                Record(table=table, sequence_number=f"{number:021d}", image=changes[number])
+                for number in range(at, len(changes))
+            )
+            self._indexed[table] = len(changes)
+
+    def react(self, reaction: Reaction) -> list[Ran]:
+        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked."""
+        self.index()
+        reactor = self._reactor(reaction)
+        return [
+            reactor.run(each.partition, seconds=inf)
+            for each in self.reader.partitions()
+            if source_of(each.partition) in reaction.sources
+        ]
+
+    def parking(self, reaction: Reaction) -> Parking:
+        """What a reaction has parked."""
+        return Parking(reactor=self._reactor(reaction))
+
+    def _reactor(self, reaction: Reaction) -> Reactor:
+        member = Member(reaction=reaction, driver=self._driver, table=INDEX.kind, reader=self.reader)
+        return Reactor(member=member)

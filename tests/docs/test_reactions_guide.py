@@ -1,0 +1,26 @@
+"""docs/guide/reactions.md: its code runs, in the order it is written, and its options are those there are."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from epochal import reaction
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reactions.md"
+
+
+def test_the_guide_to_reactions_runs_from_top_to_bottom() -> None:
+    text = GUIDE.read_text()
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert len(blocks) >= 5
+    names: dict[str, object] = {"__name__": __name__}
+    for block in blocks:
+        first = text.count("\n", 0, block.start(1))
+        exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
+
+
+def test_the_arguments_described_are_the_arguments_there_are() -> None:
+    described = re.findall(r"^\| `([a-z_]+)` \|", GUIDE.read_text(), re.MULTILINE)
+    assert described == list(inspect.signature(reaction).parameters)
