@@ -41,6 +41,23 @@ def items_of(events: int, tags: int, *, type_heads: bool) -> int:
     return events + entries + heads + (events * 2 + events + 1 if type_heads else 0)
 
 
+@pytest.mark.parametrize(
+    ("type_heads", "most"), [(False, 49), (True, 47)], ids=["tags only", "with type heads"]
+)
+def test_an_event_may_have_as_many_tags_as_a_transaction_holds(
+    opened: Opens, type_heads: bool, most: int
+) -> None:
+    store = opened(type_heads=type_heads)
+    tags = [f"t:{number:03}" for number in range(100)]
+
+    assert isinstance(store.append([event("A", *tags[:most])]), Written)
+    for count in (most + 1, 100):
+        with pytest.raises(TooLarge, match="items, at most 100 allowed") as refused:
+            store.append([event("A", *tags[:count])])
+        assert refused.value.size == items_of(1, count, type_heads=type_heads)
+    assert [found.events for found in TagListings(store=store).tags("t")] == [1] * most
+
+
 def test_fences_count_among_the_hundred_items(store: TaggedEvents) -> None:
     """98 fences beside an event, its entry and its head are one too many."""
     query = Query(items=tuple(asks("", f"fence:{number:02}") for number in range(98)))
