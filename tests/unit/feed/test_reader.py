@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
 from itertools import islice
 
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.reader import POLL_SECONDS
+from epochal.feed.passage import POLL_SECONDS
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import partition_of
+from epochal.index.walking import Placed
 from epochal.plan.ops import Put
 from tests.unit.feed.feeds import Feeds, head, record
 
@@ -36,6 +40,15 @@ def index(feeds: Feeds, *appends: str) -> None:
 def many(batches: int, **limits: int) -> Feeds:
     """So many entries of one to four events, of four streams."""
     return indexed(*([f"{'ABCD'[k % 4]}-1:{k % 4 + 1}"] for k in range(batches)), **limits)
+
+
+def by_one_process(count: int, **limits: int) -> Feeds:
+    """So many entries of one event and some 400 bytes."""
+    feeds = Feeds(limits=EpochLimits(**limits))
+    indexer, rng = feeds.indexer(), random.Random(1)
+    for k in range(count):
+        indexer.index([record(k, head("S-1", k + 1, rng.randbytes(200).hex()))])
+    return feeds
 
 
 def where(items: tuple[FeedItem, ...]) -> list[Where]:
@@ -159,6 +172,40 @@ def test_partitions_together_hold_every_event_once() -> None:
         assert {partition_of(stream, 3) for stream, _ in mine} == {each.partition}
         found += mine
     assert sorted(found) == sorted((f"S-{k}", index) for k in range(20) for index in range(3))
+
+
+def test_reading_on_takes_what_was_read_already_and_pays_for_nothing_twice() -> None:
+    feeds = by_one_process(900, entries=450)
+
+    def price(limit: int) -> float:
+        before = feeds.meter.units.read
+        assert sum(len(page.items) for page in feeds.reader().read(0, limit=limit)) == 900
+        return feeds.meter.units.read - before
+
+    assert price(1) == price(7) == price(10_000)
+
+
+def test_of_a_page_alone_little_is_read_beyond_its_limit() -> None:
+    feeds = by_one_process(2_000)
+    size = sum(len(str(item)) for item in feeds.tables.items("index"))
+    before = feeds.meter.units.read
+    assert len(feeds.reader().page(0, limit=1).items) == 1
+    assert feeds.meter.units.read - before <= size / 4_096 / 5
+
+
+def test_countthat_a_page_has_no_room_for_are_decoded_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    feeds, decoded = many(60), Counter[str]()
+    entry = Placed.entry
+
+    def count(self: Placed) -> Entry:
+        decoded[str(self.after)] += 1
+        return entry(self)
+
+    monkeypatch.setattr(Placed, "entry", count)
+    pages = list(feeds.reader().read(0, limit=5))
+    assert len(pages) > 20
+    assert set(decoded.values()) == {1}
+    assert len(decoded) == 60
 
 
 # ------------------------------------------------------------------------------------------------------------- filters

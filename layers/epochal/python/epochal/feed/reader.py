@@ -15,44 +15,37 @@ from epochal.feed.ends import end_of_aggregate, end_of_stream, end_of_tag
 from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
 from epochal.feed.filters import Predicate, wanted
 from epochal.feed.hydrating import Hydrate, bare_items, hydrated
+from epochal.feed.passage import Passage
 from epochal.feed.results import FeedEvent, FeedPage, PartitionTail, SpanPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import BASES, source_of
-from epochal.index.walking import Stretch, Walk, step, tails
-from epochal.model.spans import Span
+from epochal.index.walking import tails
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 
-POLL_SECONDS = 0.25
-"""Between looks at the tail while waiting: half a read unit each."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What pages are to be like: the arguments of `FeedReader.page`."""
 
-@dataclass(slots=True, kw_only=True)
-class _Page:
-    """A page in the making: what is `wanted`, up to and with the entry that reaches `limit`."""
-
-    wanted: Predicate
     limit: int
-    at: Checkpoint
-    spans: list[Span] = field(default_factory=list)
-    count: int = 0
+    wanted: Predicate
+    hydrate: Hydrate | None
+    once: bool
+    max_bytes: int | None = None
+    seconds: float = 10.0
+    wait: float = 0.0
 
-    @property
-    def full(self) -> bool:
-        return self.count >= self.limit
-
-    def take(self, stretch: Stretch) -> None:
-        """Take in entries until full; `at` is then the checkpoint after the last one taken."""
-        for entry, after in stretch.entries:
-            kept = [span for span in entry.spans if self.wanted(span)]
-            self.spans += kept
-            self.count += sum(len(span.types) for span in kept)
-            self.at = after
-            if self.full:
-                return
-        self.at = stretch.walk.at
+    def page(self, passage: Passage) -> FeedPage:
+        """The next one."""
+        found = passage.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
+        if self.hydrate is None:
+            items = bare_items(found.spans)
+        else:
+            items = hydrated(found.spans, self.hydrate, self.max_bytes, once=self.once)
+        return FeedPage(items=tuple(items), next=found.next, at_tail=found.at_tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,22 +115,12 @@ class FeedReader:
             InvalidInput: a limit below 1, data without the store, `once` without data or with `max_bytes`.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
-        if once and (not data or max_bytes is not None):
+        if once and max_bytes is not None:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
-        hydrate = self._hydrate(partition) if data else None
-        page = self.spans(
-            partition,
-            start=start,
-            limit=limit,
-            categories=categories,
-            predicate=predicate,
-            seconds=seconds,
-            wait=wait,
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        return replace(wish, max_bytes=max_bytes, seconds=seconds, wait=wait).page(
+            self._passage(partition, start)
         )
-        if hydrate is None:
-            return FeedPage(items=tuple(bare_items(page.spans)), next=page.next, at_tail=page.at_tail)
-        items = hydrated(page.spans, hydrate, max_bytes, once=once)
-        return FeedPage(items=tuple(items), next=page.next, at_tail=page.at_tail)
 
     def events(self, partition: int, stream: str, first: int, end: int) -> Iterator[FeedEvent]:
         """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
@@ -172,21 +155,9 @@ class FeedReader:
         """Spans from `start` on: at least `limit` events where there are as many, and all of the entry that
         reaches it. The arguments are those of `page`.
         """
-        if limit < 1:
-            raise InvalidInput("limit", "must be at least 1")
-        ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
-        walk = Walk(partition=partition, at=start)
-        page = _Page(wanted=wanted(partition, categories, predicate), limit=limit, at=start)
-        while True:
-            stretch = self.driver.run(step(self.table, walk, limit - page.count))
-            walk = stretch.walk
-            page.take(stretch)
-            now = self.driver.clock()
-            if stretch.at_tail and not page.spans and now < patience:
-                self.driver.sleep(min(POLL_SECONDS, patience - now))
-            elif stretch.at_tail or page.full or now >= ends:
-                at_tail = stretch.at_tail and page.at == walk.at
-                return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
+        return self._passage(partition, start).spans(
+            limit=limit, wanted=wanted(partition, categories, predicate), seconds=seconds, wait=wait
+        )
 
     def read(
         self,
@@ -202,18 +173,12 @@ class FeedReader:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there.
         """
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        passage = self._passage(partition, start)
         at_tail = False
         while not at_tail:
-            page = self.page(
-                partition,
-                start=start,
-                limit=limit,
-                categories=categories,
-                predicate=predicate,
-                data=data,
-                once=once,
-            )
-            start, at_tail = page.next, page.at_tail
+            page = wish.page(passage)
+            at_tail = page.at_tail
             yield page
 
     def follow(
@@ -231,19 +196,32 @@ class FeedReader:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after
         `wait`.
         """
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        patient, passage = replace(wish, wait=wait), self._passage(partition, start)
         while True:
-            page = self.page(
-                partition,
-                start=start,
-                limit=limit,
-                categories=categories,
-                predicate=predicate,
-                data=data,
-                once=once,
-                wait=wait,
-            )
-            start = page.next
-            yield page
+            yield patient.page(passage)
+
+    def _passage(self, partition: int, start: Checkpoint) -> Passage:
+        return Passage.begin(self.driver, self.table, partition, start)
+
+    def _wish(
+        self,
+        partition: int,
+        limit: int,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        *,
+        data: bool,
+        once: bool,
+    ) -> _Wish:
+        if once and not data:
+            raise InvalidInput("once", "needs the data of all events, since only they know their tags")
+        return _Wish(
+            limit=limit,
+            wanted=wanted(partition, categories, predicate),
+            hydrate=self._hydrate(partition) if data else None,
+            once=once,
+        )
 
     def _hydrate(self, partition: int) -> Hydrate:
         match source_of(partition):

@@ -7,20 +7,36 @@ begun. The last cannot be told from an epoch that nothing has come to yet, but b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, Entry
-from epochal.index.loading import entries
+from epochal.index.entries import CLOSED, Entry, read_entry
 from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
 from epochal.layout.tips.append import read
-from epochal.layout.tips.items import Span, Tip
+from epochal.layout.tips.items import Span, Tip, read_event
 from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
+from epochal.plan.values import AttributeValue
 
-_Placed = tuple[Entry, Checkpoint]
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An entry as stored, and the checkpoint after it. Decoding waits until someone wants it: a request brings
+    whole items, of which a page may need the beginning.
+    """
+
+    kind: str
+    event: AttributeValue
+    after: Checkpoint
+
+    def entry(self) -> Entry:
+        """Decode it; raises `CorruptData`."""
+        found = read_entry(read_event(self.kind, self.event))
+        assert found is not None  # noqa: S101  # what is closed has no place
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +55,16 @@ class Walk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Entries, each with the checkpoint after it; `at_tail`: nothing lay beyond when its Tip was read."""
+    """Entries in their places; `at_tail`: nothing lay beyond when the epoch's Tip was read."""
 
-    entries: tuple[_Placed, ...]
+    placed: tuple[Placed, ...]
     walk: Walk
     at_tail: bool
+
+    @property
+    def entries(self) -> tuple[tuple[Entry, Checkpoint], ...]:
+        """All of them decoded, each with the checkpoint after it."""
+        return tuple((each.entry(), each.after) for each in self.placed)
 
 
 def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
@@ -64,13 +85,13 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
             # On a `Closed` it must not wait for ever.
             at = Checkpoint.of(walk.at.epoch + 1, 0) if _closed(tip) else walk.at
             moved = Walk(partition=walk.partition, at=at, known=True)
-            return Stretch(entries=(), walk=moved, at_tail=not _closed(tip))
+            return Stretch(placed=(), walk=moved, at_tail=not _closed(tip))
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)
     same = at.epoch == walk.at.epoch
     following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
-    return Stretch(entries=found, walk=following, at_tail=same and pages.cursor.at_end)
+    return Stretch(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
 
 
 def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
@@ -102,14 +123,16 @@ def tails(table: str, bases: dict[str, int]) -> Steps[list[tuple[int, Checkpoint
     return found
 
 
-def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[_Placed, ...], Checkpoint]:
-    found: list[_Placed] = []
-    for entry in entries(spans):
-        at = Checkpoint.of(at.epoch + 1, 0) if entry is None else Checkpoint.of(at.epoch, at.offset + 1)
-        if entry is not None:
-            found.append((entry, at))
-        elif found:
-            found[-1] = (found[-1][0], at)
+def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[Placed, ...], Checkpoint]:
+    found: list[Placed] = []
+    for kind, event in chain.from_iterable(span.pairs for span in spans):
+        if kind != CLOSED:
+            at = Checkpoint.of(at.epoch, at.offset + 1)
+            found.append(Placed(kind, event, at))
+            continue
+        at = Checkpoint.of(at.epoch + 1, 0)
+        if found:
+            found[-1] = replace(found[-1], after=at)
     return tuple(found), at
 
 

@@ -1,0 +1,99 @@
+"""A passage through a partition: spans page by page, and between pages what a request has brought beyond the last.
+
+A request brings whole items of the index, each with many entries. Who goes on takes them from here; who asks for one
+page and leaves has read little in vain, because requests begin small and grow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.feed.filters import Predicate
+from epochal.feed.results import SpanPage
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.walking import Placed, Walk, step
+from epochal.model.spans import Span
+from epochal.store.driver import Driver
+
+POLL_SECONDS: Final = 0.25
+"""Between looks at the tail while waiting: half a read unit each."""
+
+FIRST_ITEMS: Final = 4
+"""Items that the first request asks for, some 30 KB each; every further one asks for twice as many."""
+
+MOST_ITEMS: Final = 1_024
+"""A request is over at 1 MB in any case."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """A page in the making: what is `wanted`, up to and with the entry that reaches `limit`."""
+
+    wanted: Predicate
+    limit: int
+    at: Checkpoint
+    spans: list[Span] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.count >= self.limit
+
+    def take(self, placed: Placed) -> None:
+        """Take in an entry; `at` is then the checkpoint after it."""
+        kept = [span for span in placed.entry().spans if self.wanted(span)]
+        self.spans += kept
+        self.count += sum(len(span.types) for span in kept)
+        self.at = placed.after
+
+
+@dataclass(slots=True, kw_only=True)
+class Passage:
+    """Where a reader of the index in `table` has got to.
+
+    Attributes:
+        walk: behind all that was read.
+        left: entries that were read and not taken yet.
+        at_tail: nothing lay beyond the walk.
+        items: of the index that the next request asks for.
+    """
+
+    driver: Driver
+    table: str
+    walk: Walk
+    left: deque[Placed] = field(default_factory=deque)
+    at_tail: bool = False
+    items: int = FIRST_ITEMS
+
+    @classmethod
+    def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> Passage:
+        """A passage that nothing has been read of."""
+        return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start))
+
+    def spans(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> SpanPage:
+        """The next page: until `limit` is reached, the tail, or the end of the time allowed."""
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
+        page = _Page(wanted=wanted, limit=limit, at=self.walk.at)
+        while True:
+            if not self.left:
+                self._read_on()
+            while self.left and not page.full:
+                page.take(self.left.popleft())
+            if not self.left:
+                page.at = self.walk.at
+            at_tail, now = self.at_tail and not self.left, self.driver.clock()
+            if at_tail and not page.spans and now < patience:
+                self.driver.sleep(min(POLL_SECONDS, patience - now))
+            elif at_tail or page.full or now >= ends:
+                return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
+
+    def _read_on(self) -> None:
+        stretch = self.driver.run(step(self.table, self.walk, self.items))
+        self.walk, self.at_tail = stretch.walk, stretch.at_tail
+        self.left.extend(stretch.placed)
+        self.items = min(2 * self.items, MOST_ITEMS)
