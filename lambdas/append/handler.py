@@ -1,6 +1,6 @@
 """The `append` function's entry point: wiring, and one call.
 
-What it does is `epochal.http.writing`, `aggregating`, `tagging` and `projecting`.
+What it does is `epochal.http.writing`, `aggregating`, and what `deferred` imports.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.links import S3Links
-from epochal.dynamo.objects import S3Objects
-from epochal.http import aggregating, projecting, tagging
+from epochal.http.aggregating import appending
+from epochal.http.deferred import deferred
 from epochal.http.gateway import serve
 from epochal.http.writing import operations
 from epochal.model.aggregates import AggregateTypes
@@ -24,9 +24,7 @@ from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import states_of
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
 
 settings = Settings.from_environment(os.environ)
 s3 = lazily(s3_client)
@@ -37,16 +35,13 @@ streams = Streams(
     codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket)),
 )
 aggregates = AggregateStore(driver=driver, site=site_of(settings))
-tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
-states = states_of(settings, driver, S3Objects(s3, settings.bucket))
 
 handler = serve(
     "append",
     {
         **operations(streams, S3Links(s3, settings.bucket).upload),
-        **aggregating.appending(aggregates, AggregateTypes(settings.aggregate_types)),
-        **tagging.appending(tagged),
-        **projecting.appending(states),
+        **appending(aggregates, AggregateTypes(settings.aggregate_types)),
+        **deferred("append", settings, driver, s3),
     },
 )
 coldstart.over()

@@ -27,6 +27,7 @@ NOT_ON_THE_WAY = (
     "boto3",
     "click",
     "epochal.cli",
+    "epochal.http.dcb",
     "epochal.http.openapi",
     "epochal.local",
     "epochal.testing",
@@ -43,7 +44,7 @@ NOT_ON_THE_WAY = (
 MOST_MODULES = 620
 """Loaded in all, botocore's and Powertools' included. A jump means that something came along unasked for."""
 
-MOST_OF_OURS = 125
+MOST_OF_OURS = {"append": 95, "replay": 95, "feed": 125}
 
 
 def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
@@ -81,7 +82,7 @@ def test_nothing_heavy_is_imported(function: str) -> None:
     heavy = {name for name in loaded if name.startswith(tuple(f"{each}." for each in NOT_ON_THE_WAY))}
     assert heavy | set(loaded) & set(NOT_ON_THE_WAY) == set()
     ours = [name for name in loaded if name.split(".")[0] == "epochal"]
-    assert len(ours) <= MOST_OF_OURS
+    assert len(ours) <= MOST_OF_OURS[function]
     assert len(loaded) <= MOST_MODULES
 
 
@@ -148,6 +149,30 @@ site = handler.aggregates.site
 print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 """
     assert in_a_fresh_process(function, code) == ["journal", "snapshot", 8]
+
+
+@pytest.mark.parametrize("function", ["append", "replay"])
+def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
+    code = f"""
+import handler, json
+from epochal.http import dcb
+made = dcb.operations("{function}", handler.settings, handler.driver, handler.s3)
+stores = [operation.args[0] for operation in made.values()]
+tagged = next(store for store in stores if hasattr(store, "site"))
+states = next(store for store in stores if hasattr(store, "inline_bytes"))
+site, keys = tagged.site, tagged.site.keys
+print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
+"""
+    told = {
+        settings.EVENTS_TABLE: "events",
+        settings.TAGS_TABLE: "tags",
+        settings.TYPE_HEADS: "true",
+        settings.WRITE_SHARDS: "4",
+        settings.SERVICE: "acme",
+        settings.PROJECTION_STATES_TABLE: "states",
+        settings.STATES_PREFIX: "kept",
+    }
+    assert in_a_fresh_process(function, code, **told) == ["events", "tags", True, 4, "acme", "states", "kept"]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -12,6 +12,7 @@
     aggregating, aggregate_commands, aggregate_views      the same for aggregates
     tagging, tagged_commands, tagged_views      the same for tagged events
     projecting, projection_commands, projection_views      the same for states of projections
+    deferred, dcb      the last two, imported at their first request
     gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
     openapi      the same tables as an OpenAPI document
 
