@@ -4,6 +4,7 @@
     replay    reads in every layout
     feed      reads the index, and events of every layout for readers who want them filled in
     indexer   writes the index; reads what heals it: types of events, never their contents
+    reaction  reads what `feed` reads; keeps its group's state in the index
 
 Tagged events need `ConditionCheckItem` for conditions on heads that an append does not move, and listing the
 tags of all groups scans them: no index has a place where all of them stand.
@@ -15,69 +16,90 @@ from aws_cdk import aws_iam as iam
 
 from epochal.layout.tables import TAGS
 from stacks.parts import grants
+from stacks.parts.stores import BODIES, STATES, Stores
 from stacks.stages import Stage
-from stacks.store import BODIES, STATES, StoreStack
 
 Statements = list[iam.PolicyStatement]
 
 
-def append(stage: Stage, store: StoreStack) -> Statements:
+def append(stage: Stage, stores: Stores) -> Statements:
     """The function `append`."""
     return [
-        grants.on_table(store.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
-        grants.on_table(store.journal, "GetItem", "BatchGetItem", "PutItem"),
-        grants.on_table(store.snapshot, "GetItem", "PutItem", "UpdateItem"),
-        grants.on_table(store.events, "BatchGetItem", "PutItem"),
-        grants.on_table(store.event_tags, "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
-        grants.on_table(store.projection_states, "PutItem", "DeleteItem"),
-        grants.on_objects(store.bucket, BODIES, "GetObject", "PutObject"),
-        grants.on_objects(store.bucket, _states_of(stage), "PutObject"),
-        _telling_what_is_missing(store),
-        *grants.on_key(store.key, write=True),
+        grants.on_table(stores.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
+        grants.on_table(stores.snapshot, "GetItem", "PutItem", "UpdateItem"),
+        grants.on_table(stores.events, "BatchGetItem", "PutItem"),
+        grants.on_table(stores.tags, "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
+        grants.on_table(stores.projection_states, "PutItem", "DeleteItem"),
+        grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
+        grants.on_objects(stores.bucket, _states_of(stage), "PutObject"),
+        _telling_what_is_missing(stores),
+        *grants.on_key(stores.key, write=True),
     ]
 
 
-def replay(stage: Stage, store: StoreStack) -> Statements:
+def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
-        grants.on_table(store.tips, "GetItem", "Query"),
-        grants.on_table(store.journal, "BatchGetItem"),
-        grants.on_table(store.snapshot, "GetItem"),
-        grants.on_table(store.events, "BatchGetItem"),
-        grants.on_table(store.event_tags, "BatchGetItem", "Query", "Scan"),
-        grants.on_indexes(store.event_tags, TAGS, "Query"),
-        grants.on_table(store.projection_states, "GetItem", "Query"),
-        grants.on_objects(store.bucket, BODIES, "GetObject"),
-        grants.on_objects(store.bucket, _states_of(stage), "GetObject"),
-        _telling_what_is_missing(store),
-        *grants.on_key(store.key, write=False),
+        grants.on_table(stores.tips, "GetItem", "Query"),
+        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.snapshot, "GetItem"),
+        grants.on_table(stores.events, "BatchGetItem"),
+        grants.on_table(stores.tags, "BatchGetItem", "Query", "Scan"),
+        grants.on_indexes(stores.tags, TAGS, "Query"),
+        grants.on_table(stores.projection_states, "GetItem", "Query"),
+        grants.on_objects(stores.bucket, BODIES, "GetObject"),
+        grants.on_objects(stores.bucket, _states_of(stage), "GetObject"),
+        _telling_what_is_missing(stores),
+        *grants.on_key(stores.key, write=False),
     ]
 
 
-def feed(store: StoreStack) -> Statements:
+def feed(stores: Stores) -> Statements:
     """The function `feed`."""
     return [
-        grants.on_table(store.index, "GetItem", "Query"),
-        grants.on_table(store.tips, "GetItem", "Query"),
-        grants.on_table(store.journal, "BatchGetItem"),
-        grants.on_table(store.snapshot, "BatchGetItem"),
-        grants.on_table(store.events, "BatchGetItem"),
-        grants.on_table(store.event_tags, "Query"),
-        grants.on_objects(store.bucket, BODIES, "GetObject"),
-        _telling_what_is_missing(store),
-        *grants.on_key(store.key, write=False),
+        grants.on_table(stores.index, "GetItem", "Query"),
+        grants.on_table(stores.tips, "GetItem", "Query"),
+        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.snapshot, "BatchGetItem"),
+        grants.on_table(stores.events, "BatchGetItem"),
+        grants.on_table(stores.tags, "Query"),
+        grants.on_objects(stores.bucket, BODIES, "GetObject"),
+        _telling_what_is_missing(stores),
+        *grants.on_key(stores.key, write=False),
     ]
 
 
-def indexer(store: StoreStack) -> Statements:
+def indexer(stores: Stores) -> Statements:
     """The function `indexer`, apart from its streams and its failures."""
     return [
-        grants.on_table(store.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
-        grants.on_table(store.tips, "GetItem", "Query"),
-        grants.on_table(store.journal, "BatchGetItem"),
-        grants.on_table(store.snapshot, "BatchGetItem"),
-        grants.on_table(store.event_tags, "Query"),
-        *grants.on_key(store.key, write=True),
+        grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
+        grants.on_table(stores.tips, "GetItem", "Query"),
+        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.snapshot, "BatchGetItem"),
+        grants.on_table(stores.tags, "Query"),
+        *grants.on_key(stores.key, write=True),
+    ]
+
+
+def reaction(stores: Stores) -> Statements:
+    """A function that runs a reaction, apart from its queue and from what its handler does.
+
+    It replaces the state of its group and deletes causes of parked streams; where a stream ends, which a replay
+    asks, the heads of its store tell.
+    """
+    return [
+        grants.on_table(
+            stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"
+        ),
+        grants.on_table(stores.tips, "GetItem", "Query"),
+        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.snapshot, "BatchGetItem"),
+        grants.on_table(stores.events, "BatchGetItem"),
+        grants.on_table(stores.tags, "BatchGetItem", "Query"),
+        grants.on_objects(stores.bucket, BODIES, "GetObject"),
+        _telling_what_is_missing(stores),
+        *grants.on_key(stores.key, write=True),
     ]
 
 
@@ -86,6 +108,6 @@ def _states_of(stage: Stage) -> str:
     return f"{STATES}{stage.service}/" if stage.service else STATES
 
 
-def _telling_what_is_missing(store: StoreStack) -> iam.PolicyStatement:
+def _telling_what_is_missing(stores: Stores) -> iam.PolicyStatement:
     """Who may not list a bucket is told `access denied` for an object that is not there."""
-    return grants.on_bucket(store.bucket, "ListBucket")
+    return grants.on_bucket(stores.bucket, "ListBucket")

@@ -69,12 +69,20 @@ class ApiStack(Stack):
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
-        events = {**told.events(stage, store), **told.bucket(store)}
-        states = {**told.tagged_writes(stage), **told.projection_states(store)}
+        events = {**told.events(stage, store.stores), **told.bucket(store.stores)}
+        states = {**told.tagged_writes(stage), **told.projection_states(store.stores)}
         settings = {
-            "append": ("appends, prunes and deletes", {**events, **states}, allowed.append(stage, store)),
-            "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store)),
-            "feed": ("reads the feed", {**events, **told.feed(stage, store)}, allowed.feed(store)),
+            "append": (
+                "appends, prunes and deletes",
+                {**events, **states},
+                allowed.append(stage, store.stores),
+            ),
+            "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store.stores)),
+            "feed": (
+                "reads the feed",
+                {**events, **told.feed(stage, store.stores)},
+                allowed.feed(store.stores),
+            ),
         }
         return {
             name: Function(

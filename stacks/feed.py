@@ -10,6 +10,8 @@ with the numbers below:
     a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
     nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
     nothing is lost with it             the stream's next append finds the gap and heals it from the store
+
+Beside it stands the notifier, which tells reactions what the indexer has got to (`notices.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +19,16 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from aws_cdk import Duration, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from epochal.layout.tables import SNAPSHOT, TAGS, TIPS
 from epochal.plan.tables import TableSpec
 from stacks import allowed, told
 from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
+from stacks.notices import Notices
 from stacks.parts import grants
-from stacks.parts.buckets import private_bucket
+from stacks.parts.failures import Failures
 from stacks.parts.functions import Code, Function, Layers
 from stacks.stages import Stage
 from stacks.store import StoreStack
@@ -58,40 +59,21 @@ MAX_AGE_SECONDS: Final = 22 * 60 * 60
 TIMEOUT: Final = Duration.minutes(2)
 """A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
 
-FAILURES_DAYS: Final = 90
-"""The records are evidence, not data: events are in the store, and gaps heal from there."""
-
-DESTINATION_PREFIX: Final = "aws/lambda/"
-"""Lambda chooses the keys of what it puts into a failure destination; all begin with this."""
-
 
 class FeedStack(Stack):
-    """The indexer, what wakes it, and where its failures go. `mappings` are by the kind of their table."""
+    """The indexer, the notifier, what wakes them, and where their failures go.
+
+    Attributes:
+        mappings: of the indexer, by the kind of their table.
+    """
 
     def __init__(
         self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
     ) -> None:
         super().__init__(scope, id_, **stack)
-        self.failures: Final = private_bucket(
-            self,
-            "Failures",
-            kind="failures",
-            stage=stage,
-            key=store.key,
-            rules=[s3.LifecycleRule(id="evidence", expiration=Duration.days(FAILURES_DAYS))],
-        )
-        self.indexer: Final = Function(
-            self,
-            "Indexer",
-            name="indexer",
-            description="heads from the streams of tables into epochs of the index",
-            stage=stage,
-            code=code,
-            layers=Layers(self, "Layers", code=code),
-            timeout=TIMEOUT,
-            environment={**told.events(stage, store), **told.feed(stage, store)},
-            allowed=[*self._following(store), *self._reporting(), *allowed.indexer(store)],
-        ).function
+        self._failures: Final = Failures(self, stage=stage, key=store.key)
+        layers = Layers(self, "Layers", code=code)
+        self.indexer: Final = self._indexer(stage, store, code, layers)
         self.mappings: Final = {
             spec.kind: self._mapping(id_, _stream_of(spec, store), heads)
             for spec, id_, heads in (
@@ -102,16 +84,31 @@ class FeedStack(Stack):
                 (TAGS, "TagsHeads", heads_of_tags(stage.service)),
             )
         }
+        self.notices: Final = Notices(
+            self,
+            "Notices",
+            stage=stage,
+            stores=store.stores,
+            failures=self._failures,
+            code=code,
+            layers=layers,
+        )
 
-    def _following(self, store: StoreStack) -> tuple[iam.PolicyStatement, ...]:
-        return grants.on_streams([_stream_of(spec, store) for spec in (TIPS, SNAPSHOT, TAGS)])
-
-    def _reporting(self) -> list[iam.PolicyStatement]:
-        """Lambda delivers failures under the function's own role."""
-        return [
-            grants.on_objects(self.failures, DESTINATION_PREFIX, "PutObject"),
-            grants.on_bucket(self.failures, "ListBucket"),
-        ]
+    def _indexer(self, stage: Stage, store: StoreStack, code: Code, layers: Layers) -> lambda_.Function:
+        stores = store.stores
+        following = grants.on_streams([_stream_of(spec, store) for spec in (TIPS, SNAPSHOT, TAGS)])
+        return Function(
+            self,
+            "Indexer",
+            name="indexer",
+            description="heads from the streams of tables into epochs of the index",
+            stage=stage,
+            code=code,
+            layers=layers,
+            timeout=TIMEOUT,
+            environment={**told.events(stage, stores), **told.feed(stage, stores)},
+            allowed=[*following, *self._failures.reporting(), *allowed.indexer(stores)],
+        ).function
 
     def _mapping(self, id_: str, stream_arn: str, heads: str) -> lambda_.CfnEventSourceMapping:
         """CloudFormation's own resource: the construct above it would grant more for the destination."""
@@ -131,9 +128,7 @@ class FeedStack(Stack):
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=RETRIES,
             maximum_record_age_in_seconds=MAX_AGE_SECONDS,
-            destination_config=mapping.DestinationConfigProperty(
-                on_failure=mapping.OnFailureProperty(destination=self.failures.bucket_arn)
-            ),
+            destination_config=self._failures.destination(),
             # Counts what was given up on, which the watch stack's alarms look at.
             metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
         )

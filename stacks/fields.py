@@ -16,7 +16,7 @@ from epochal.model.aggregates import AggregateTypes
 from epochal.settings import MAX_PARTITIONS, MAX_SHARDS, MAX_WRITE_SHARDS
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
-FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer")
+FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier")
 SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
 
 _ARN: Final = r"arn:aws[a-z-]*"

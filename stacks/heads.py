@@ -1,4 +1,5 @@
-"""Filters of the indexer's event source mappings: which changes of a table are of heads.
+"""Filters of event source mappings: which changes of a table are of heads, and so matter to the indexer or, in the
+index, to the notifier.
 
 Lambda compares them before it wakes the function; what they drop costs nothing and is never seen again. So they
 look only at what makes an item a head that an append wrote, and drop nothing that the library would index: a head
@@ -14,6 +15,9 @@ from typing import Any, Final
 
 TIP_INDEX: Final = 2_147_483_647
 """The sort key of heads of streams (FORMATS §1)."""
+
+EPOCHS: Final = "$AppendsEpoch-"
+"""How names of epochs' streams begin (FORMATS §4)."""
 
 HEAD_NUMBER: Final = 0
 """The number of an aggregate's head among its snapshots (FORMATS §2)."""
@@ -45,6 +49,14 @@ def heads_of_tags(service: str) -> str:
     """
     partition = f"SERVICE#{service}#TAG#" if service else "TAG#"
     return _written(pk={"S": [{"prefix": partition}]}, sk={"S": [HEAD_SORT_KEY]})
+
+
+def epochs() -> str:
+    """The Tip of an epoch was written: a partition of the feed has moved.
+
+    Marks, states of consumer groups and the series are in the same table, and move no partition.
+    """
+    return _written(p={"S": [{"prefix": EPOCHS}]}, i={"N": [str(TIP_INDEX)]})
 
 
 def _written(**image: Any) -> str:

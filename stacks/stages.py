@@ -108,6 +108,11 @@ class Stage:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
         return f"{self.prefix}-{self.name}-{kind}"
 
+    def existing(self, kind: str) -> str:
+        """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
+        arn: str = getattr(self, f"existing_{kind.replace('-', '_')}")
+        return arn
+
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
     {

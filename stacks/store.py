@@ -15,19 +15,13 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import ALL
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.parts.buckets import private_bucket
+from stacks.parts.stores import Stores
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
-
-BODIES: Final = "bodies/"
-"""Where the library keeps bodies too large for an item."""
-
-
-STATES: Final = f"{PROJECTIONS}/"
-"""Where the library keeps projection states too large for an item; a tenant's in a folder of its own."""
 
 
 class StoreStack(Stack):
@@ -37,15 +31,7 @@ class StoreStack(Stack):
         super().__init__(scope, id_, **stack)
         self.key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in ALL}
-        self.tips: Final = self.tables[TIPS.kind]
-        self.index: Final = self.tables[INDEX.kind]
-        self.journal: Final = self.tables[JOURNAL.kind]
-        self.snapshot: Final = self.tables[SNAPSHOT.kind]
-        self.events: Final = self.tables[EVENTS.kind]
-        # Not `tags`: a stack has some of its own.
-        self.event_tags: Final = self.tables[TAGS.kind]
-        self.projection_states: Final = self.tables[PROJECTION_STATES.kind]
-        self.bucket: Final = self._bucket(stage)
+        self.stores: Final = Stores.of(self.tables, bucket=self._bucket(stage), key=self.key)
         self._tell(stage)
 
     def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
@@ -56,7 +42,7 @@ class StoreStack(Stack):
             spec=spec,
             stage=stage,
             key=self.key,
-            existing=getattr(stage, f"existing_{'_'.join(words)}"),
+            existing=stage.existing(spec.kind),
         )
 
     def _bucket(self, stage: Stage) -> s3.IBucket:
@@ -73,18 +59,18 @@ class StoreStack(Stack):
     def _tell(self, stage: Stage) -> None:
         """The outputs: what a client past the API must know to find what is stored."""
         told = {
-            "TipsTable": (self.tips.table_name, "Table of streams"),
-            "IndexTable": (self.index.table_name, "Table of the feed"),
-            "JournalTable": (self.journal.table_name, "Events of aggregates"),
-            "SnapshotTable": (self.snapshot.table_name, "Heads of aggregates"),
+            "TipsTable": (self.stores.tips.table_name, "Table of streams"),
+            "IndexTable": (self.stores.index.table_name, "Table of the feed"),
+            "JournalTable": (self.stores.journal.table_name, "Events of aggregates"),
+            "SnapshotTable": (self.stores.snapshot.table_name, "Heads of aggregates"),
             "JournalShards": (str(stage.journal_shards), "Shards of aggregates' keys"),
-            "EventsTable": (self.events.table_name, "Tagged events"),
-            "TagsTable": (self.event_tags.table_name, "Heads and entries of tags"),
+            "EventsTable": (self.stores.events.table_name, "Tagged events"),
+            "TagsTable": (self.stores.tags.table_name, "Heads and entries of tags"),
             "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),
             "TypeHeads": (flag(stage.type_heads), "Whether there are conditions by type alone"),
-            "ProjectionStatesTable": (self.projection_states.table_name, "States of projections"),
+            "ProjectionStatesTable": (self.stores.projection_states.table_name, "States of projections"),
             "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),
-            "BucketName": (self.bucket.bucket_name, "Bucket of large bodies and states"),
+            "BucketName": (self.stores.bucket.bucket_name, "Bucket of large bodies and states"),
         }
         if stage.service:
             # An output may not be empty.

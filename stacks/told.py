@@ -25,29 +25,30 @@ from epochal.settings import (
     TYPE_HEADS,
     WRITE_SHARDS,
 )
+from stacks.parts.stores import Stores
 from stacks.stages import Stage
-from stacks.store import StoreStack, flag
+from stacks.store import flag
 
 Environment = dict[str, str]
 
 
-def events(stage: Stage, store: StoreStack) -> Environment:
+def events(stage: Stage, stores: Stores) -> Environment:
     """Events of every layout, by their heads. The types of aggregates tell an id's type without a request."""
     return {
-        TIPS_TABLE: store.tips.table_name,
-        JOURNAL_TABLE: store.journal.table_name,
-        SNAPSHOT_TABLE: store.snapshot.table_name,
+        TIPS_TABLE: stores.tips.table_name,
+        JOURNAL_TABLE: stores.journal.table_name,
+        SNAPSHOT_TABLE: stores.snapshot.table_name,
         AGGREGATE_TYPES: ",".join(stage.aggregate_types),
         JOURNAL_SHARDS: str(stage.journal_shards),
-        EVENTS_TABLE: store.events.table_name,
-        TAGS_TABLE: store.event_tags.table_name,
+        EVENTS_TABLE: stores.events.table_name,
+        TAGS_TABLE: stores.tags.table_name,
         SERVICE: stage.service,
     }
 
 
-def bucket(store: StoreStack) -> Environment:
+def bucket(stores: Stores) -> Environment:
     """Large bodies and states."""
-    return {BUCKET: store.bucket.bucket_name}
+    return {BUCKET: stores.bucket.bucket_name}
 
 
 def tagged_writes(stage: Stage) -> Environment:
@@ -55,18 +56,18 @@ def tagged_writes(stage: Stage) -> Environment:
     return {TYPE_HEADS: flag(stage.type_heads), WRITE_SHARDS: str(stage.write_shards)}
 
 
-def projection_states(store: StoreStack) -> Environment:
+def projection_states(stores: Stores) -> Environment:
     """States of projections, large ones in the bucket."""
     return {
-        PROJECTION_STATES_TABLE: store.projection_states.table_name,
+        PROJECTION_STATES_TABLE: stores.projection_states.table_name,
         STATES_PREFIX: PROJECTIONS,
     }
 
 
-def feed(stage: Stage, store: StoreStack) -> Environment:
+def feed(stage: Stage, stores: Stores) -> Environment:
     """The feed, of all three sources."""
     return {
-        INDEX_TABLE: store.index.table_name,
+        INDEX_TABLE: stores.index.table_name,
         PARTITIONS: str(stage.partitions),
         JOURNAL_PARTITIONS: str(stage.journal_partitions),
         DCB_PARTITIONS: str(stage.dcb_partitions),

@@ -58,7 +58,7 @@ class WatchStack(Stack):
         self._stage: Final = stage
         self._action: Final = self._notify(stage.alarm_topic)
         self._watch_feed(feed)
-        for name in (*api.functions, "indexer"):
+        for name in (*api.functions, "indexer", "notifier"):
             self._watch_function(name, stage.named(name))
         for spec in ALL:
             table_name = store.tables[spec.kind].table_name
@@ -71,34 +71,40 @@ class WatchStack(Stack):
         return SnsAction(sns.Topic.from_topic_arn(self, "Topic", topic_arn)) if topic_arn else None
 
     def _watch_feed(self, feed: FeedStack) -> None:
-        indexer = {"FunctionName": self._stage.named("indexer")}
+        self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
+        self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
+        for kind, mapping in feed.mappings.items():
+            self._watch_mapping("feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
+        self._watch_mapping("notices", "", "Notices", feed.notices.mapping.attr_id)
+
+    def _watch_lag(self, name: str, function: str, description: str) -> None:
+        dimensions = {"FunctionName": self._stage.named(function)}
         self._alarm(
-            "feed-lags",
-            "The indexer is minutes behind. Is it throttled, failing, or short of partitions?",
-            _metric("AWS/Lambda", "IteratorAge", indexer, statistic="Maximum"),
+            name,
+            f"{description} Is the function throttled or failing?",
+            _metric("AWS/Lambda", "IteratorAge", dimensions, statistic="Maximum"),
             above=LAG_MILLISECONDS,
             minutes=LASTING,
         )
+        subject = name.partition("-")[0]
         self._alarm(
-            "feed-failures-undelivered",
-            "Records that the indexer gave up on could not be put into the failures bucket.",
-            _metric("AWS/Lambda", "DestinationDeliveryFailures", indexer),
+            f"{subject}-failures-undelivered",
+            f"Records that the {function} gave up on could not be put into the failures bucket.",
+            _metric("AWS/Lambda", "DestinationDeliveryFailures", dimensions),
             minutes=ONCE,
         )
-        for kind, mapping in feed.mappings.items():
-            self._watch_mapping(kind, mapping.attr_id)
 
-    def _watch_mapping(self, kind: str, mapping_id: str) -> None:
+    def _watch_mapping(self, subject: str, suffix: str, records: str, mapping_id: str) -> None:
         dimensions = {"EventSourceMappingUUID": mapping_id}
         self._alarm(
-            f"feed-gave-up-{kind}",
-            f"The indexer gave up on records of {kind}: they are in the failures bucket, with the cause.",
+            f"{subject}-gave-up{suffix}",
+            f"{records} were given up on: they are in the failures bucket, with the cause.",
             _metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
             minutes=ONCE,
         )
         self._alarm(
-            f"feed-dropped-{kind}",
-            f"Records of {kind} were dropped: the feed lacks them until the next append of their streams.",
+            f"{subject}-dropped{suffix}",
+            f"{records} were dropped, and are nowhere to be found.",
             _metric("AWS/Lambda", "DroppedEventCount", dimensions),
             minutes=ONCE,
         )

@@ -17,6 +17,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 
 from epochal.plan.tables import TableSpec
 
@@ -58,6 +60,16 @@ def on_objects(bucket: s3.IBucket, prefix: str, *actions: str) -> iam.PolicyStat
 def on_bucket(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
     """`actions` on `bucket` itself."""
     return _allow("s3", actions, [bucket.bucket_arn])
+
+
+def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
+    """`actions` on `topic`."""
+    return _allow("sns", actions, [topic.topic_arn])
+
+
+def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
+    """`actions` on `queue`."""
+    return _allow("sqs", actions, [queue.queue_arn])
 
 
 def on_log_group(group: logs.ILogGroup) -> iam.PolicyStatement:

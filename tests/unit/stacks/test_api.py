@@ -9,7 +9,7 @@ import pytest
 
 from epochal.http.routes import ROUTES, Route
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
-from stacks.store import STATES as STATES_FOLDER
+from stacks.parts.stores import STATES as STATES_FOLDER
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"

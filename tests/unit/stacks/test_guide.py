@@ -1,4 +1,4 @@
-"""docs/deploy.md names everything that can be set, called or go off."""
+"""docs/deploy.md names everything that can be set or called, docs/runbook.md everything that can go off."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 from epochal.http.routes import ROUTES, Route
 from epochal.layout.tables import ALL
-from stacks.fields import RULES
+from stacks.fields import FUNCTIONS, RULES
 from stacks.stages import STAGES, stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
+ENTRIES = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
 TABLES = "|".join(spec.kind for spec in ALL)
 ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
 
@@ -30,16 +31,20 @@ def test_every_route_stands_beside_its_scope(route: Route) -> None:
     assert f"`{route.key}`" in row
 
 
-def test_every_alarm_has_advice(synthesise: Synthesise) -> None:
-    alarms = synthesise("prod").of_type("watch", "AWS::CloudWatch::Alarm").values()
-    for alarm in alarms:
-        name = alarm["Properties"]["AlarmName"].removeprefix("epochal-prod-")
-        general = re.sub(r"^(append|replay|feed|indexer)-(fails|throttled)$", r"<function>-\2", name)
-        general = re.sub(rf"^({TABLES})-reads-throttled$", "<table>-reads-throttled", general)
-        general = re.sub(rf"^({TABLES})-(writes-throttled)$", r"-\2", general)
-        general = re.sub(rf"^({TABLES})-indexes-throttled$", "<table>-indexes-throttled", general)
-        general = re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", general)
-        assert f"`{general}`" in GUIDE, name
+def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:
+    found = {
+        each["Properties"]["AlarmName"].removeprefix("epochal-prod-")
+        for kind in synthesise("prod").templates
+        for each in synthesise("prod").of_type(kind, "AWS::CloudWatch::Alarm").values()
+    }
+    assert {general(name) for name in found} == set(ENTRIES)
+
+
+def general(name: str) -> str:
+    """An alarm's name as the runbook has it, with a word for each kind of thing that there are several of."""
+    name = re.sub(rf"^({'|'.join(FUNCTIONS)})-(fails|throttled)$", r"<function>-\2", name)
+    name = re.sub(rf"^({TABLES})-(reads|writes|indexes)-throttled$", r"<table>-\2-throttled", name)
+    return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", name)
 
 
 def test_the_stages_have_the_numbers_of_their_table() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from epochal.index.groups import group_stream
+from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.journal.heads import appended as appended_to_aggregate
@@ -142,6 +144,28 @@ def test_entries_of_tags_do_not_nor_deletions() -> None:
     pattern = heads.heads_of_tags("")
     assert not passes(change(write_entry(Keys(), "order:1", 0, PAID), "INSERT"), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": tag_head("order:1")}}, pattern)
+
+
+@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
+@pytest.mark.parametrize("stream", [epoch_stream(0, 0), epoch_stream(10_000, 3)])
+def test_an_epoch_that_moved_gets_through_to_the_notifier(stream: str, name: str) -> None:
+    assert passes(change({"p": text(stream), **numbers(i=TIP, n=1, a=1)}, name), heads.epochs())
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {"p": text(epoch_stream(0, 0)), **numbers(i=0, n=1)},
+        {"p": text(SERIES), **numbers(i=TIP, n=1, a=1)},
+        {"p": text(group_stream(0, "board")), **numbers(i=TIP, n=0, a=0)},
+        {"p": text(mark_name(0, "Flight-1")), **numbers(i=0, n=1)},
+        {"p": text(poison_stream(0)), **numbers(i=TIP, n=1, a=1)},
+    ],
+    ids=["a calf", "the series", "a group's state", "a mark", "poison"],
+)
+def test_what_else_the_index_holds_does_not(image: Item) -> None:
+    assert not passes(change(image), heads.epochs())
+    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": image}}, heads.epochs())
 
 
 @pytest.mark.parametrize(("mine", "other"), [("", "shop"), ("shop", ""), ("shop", "shop-2"), ("b", "a-b")])

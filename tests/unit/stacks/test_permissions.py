@@ -22,6 +22,12 @@ TABLES = {"".join(word.capitalize() for word in spec.kind.split("-")): spec.kind
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
+ROLES = {
+    "indexer": ("feed", ROLE, "IndexerRole"),
+    "notifier": ("feed", ROLE, "NoticesNotifierRole"),
+}
+"""Where roles are that are not in the stack of the API."""
+
 Allowed = set[tuple[str, str]]
 
 OWN_LOG = {("logs:CreateLogStream", "own log"), ("logs:PutLogEvents", "own log")}
@@ -31,6 +37,10 @@ def on(resource: str, *actions: str, service: str = "dynamodb") -> Allowed:
     return {(f"{service}:{action}", resource) for action in actions}
 
 
+FAILURES = {
+    *on("failures/aws/lambda/*", "PutObject", service="s3"),
+    *on("failures", "ListBucket", service="s3"),
+}
 BUCKET = on("bodies", "ListBucket", service="s3")
 
 EXPECTED: dict[str, Allowed] = {
@@ -81,8 +91,14 @@ EXPECTED: dict[str, Allowed] = {
         *on("stream of snapshot", "DescribeStream", "GetRecords", "GetShardIterator"),
         *on("stream of tags", "DescribeStream", "GetRecords", "GetShardIterator"),
         *on("*", "ListStreams"),
-        *on("failures/aws/lambda/*", "PutObject", service="s3"),
-        *on("failures", "ListBucket", service="s3"),
+        *FAILURES,
+    },
+    "notifier": {
+        *OWN_LOG,
+        *on("stream of index", "DescribeStream", "GetRecords", "GetShardIterator"),
+        *on("*", "ListStreams"),
+        *on("notices", "Publish", service="sns"),
+        *FAILURES,
     },
 }
 
@@ -136,7 +152,7 @@ def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
     ]
     assert not [action for each in found for action in listed(each["Action"]) if "*" in action]
     everything = [each["Action"] for each in found if "*" in listed(each.get("Resource", []))]
-    assert everything == ["dynamodb:ListStreams"]
+    assert everything == ["dynamodb:ListStreams"] * 2
 
 
 def test_permissions_stand_only_in_the_roles_of_the_functions(synthesise: Synthesise) -> None:
@@ -159,7 +175,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
 
 def allowed(deployment: Deployment, name: str) -> Allowed:
     """(action, resource) pairs of a function's role, resources by what they are."""
-    role = deployment.named("feed" if name == "indexer" else "api", ROLE, f"{name.capitalize()}Role")
+    role = deployment.named(*ROLES.get(name, ("api", ROLE, f"{name.capitalize()}Role")))
     (policy,) = role["Properties"]["Policies"]
     return {
         (action, plainly(resource))
@@ -201,6 +217,7 @@ def plainly(resource: Any) -> str:
         (r"GetAttBodies\w+Arn", "bodies"),
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),
         (r"'Failures\w+', 'Arn'", "failures"),
+        (r"'Ref': 'NoticesTopic\w+'", "notices"),
         (r"'\w+Log\w+', 'Arn'", "own log"),
     ):
         if re.search(pattern, text):

@@ -11,9 +11,9 @@ from aws_cdk.assertions import Template
 from epochal.codec.claims import PREFIX
 from epochal.layout.tables import ALL
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from stacks.parts.stores import BODIES
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
-from stacks.store import BODIES
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"
@@ -178,6 +178,7 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
     mappings = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
     assert {each["Properties"]["EventSourceArn"] for each in mappings} == {
         STREAM,
+        STREAM.replace("kept", "kept-index"),
         STREAM.replace("kept", "kept-snapshot"),
         STREAM.replace("kept", "kept-tags"),
     }

@@ -15,7 +15,7 @@ from tests.unit.stacks.templates import Deployment, Synthesise
 INTENDED = {
     r".*/(DeletionPolicy|UpdateReplacePolicy)": "the embedded AWS keeps nothing",
     r".*/Replicas/0/DeletionProtectionEnabled": "the same",
-    r"/\w+/Resources/(Bodies|Failures)Policy.*": "plain HTTP is all it speaks",
+    r"/\w+/Resources/(Bodies|Failures|NoticesTopic)Policy.*": "plain HTTP is all it speaks",
     r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
     r".*/LayersVendor\w+/Properties/Content/S3Key": "on its interpreter, with its wheels",
     r"/\w+/(Parameters/BootstrapVersion|Rules/CheckBootstrapVersion)/.*": "no bootstrap is needed",

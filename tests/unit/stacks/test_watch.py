@@ -32,10 +32,13 @@ def dimension(alarm: dict[str, Any]) -> tuple[str, Any]:
     return only["Name"], only["Value"]
 
 
-def test_a_feed_that_lags_by_minutes_alarms(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["feed-lags"]
+@pytest.mark.parametrize(("name", "function"), [("feed-lags", "indexer"), ("notices-lag", "notifier")])
+def test_a_stream_that_is_followed_minutes_late_alarms(
+    alarms: dict[str, dict[str, Any]], name: str, function: str
+) -> None:
+    alarm = alarms[name]
     assert metric(alarm) == ("AWS/Lambda", "IteratorAge", "Maximum")
-    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
+    assert dimension(alarm) == ("FunctionName", f"epochal-prod-{function}")
     assert alarm["Threshold"] == 300_000
 
 
@@ -57,19 +60,36 @@ def test_a_record_that_was_given_up_on_alarms(
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("notices-gave-up", "OnFailureDestinationDeliveredEventCount"),
+        ("notices-dropped", "DroppedEventCount"),
+    ],
+)
+def test_so_does_a_notice_that_was(alarms: dict[str, dict[str, Any]], name: str, measured: str) -> None:
+    key, value = dimension(alarms[name])
+    assert metric(alarms[name]) == ("AWS/Lambda", measured, "Sum")
+    assert key == "EventSourceMappingUUID"
+    assert value["Fn::ImportValue"].startswith("epochal-prod-feed:ExportsOutputFnGetAttNoticesIndex")
+
+
 def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
     mappings = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping")
-    watched = [name for name in alarms if name.startswith("feed-gave-up-")]
-    assert len(watched) == len(mappings) == 3
+    watched = [name for name in alarms if "-gave-up" in name]
+    assert len(watched) == len(mappings) == 4
 
 
-def test_a_failure_destination_out_of_reach_alarms(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["feed-failures-undelivered"]
+@pytest.mark.parametrize(("subject", "function"), [("feed", "indexer"), ("notices", "notifier")])
+def test_a_failure_destination_out_of_reach_alarms(
+    alarms: dict[str, dict[str, Any]], subject: str, function: str
+) -> None:
+    alarm = alarms[f"{subject}-failures-undelivered"]
     assert metric(alarm) == ("AWS/Lambda", "DestinationDeliveryFailures", "Sum")
-    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
+    assert dimension(alarm) == ("FunctionName", f"epochal-prod-{function}")
 
 
-@pytest.mark.parametrize("function", ["append", "replay", "feed", "indexer"])
+@pytest.mark.parametrize("function", ["append", "replay", "feed", "indexer", "notifier"])
 @pytest.mark.parametrize(("suffix", "measured"), [("fails", "Errors"), ("throttled", "Throttles")])
 def test_errors_and_throttles_of_every_function_alarm(
     alarms: dict[str, dict[str, Any]], function: str, suffix: str, measured: str

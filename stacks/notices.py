@@ -1,0 +1,116 @@
+"""The notifier: changes of the index in, one notice for each partition that has moved out (FORMATS §5).
+
+A notice is a wake-up and carries no data, so what becomes of one may be decided lightly:
+
+    a batch is published at once           waiting would add to the time from append to reaction
+    it is tried again for an hour          later notices, and reactions' schedules, make up for what is older
+    what is given up goes to the bucket    as the indexer's, with its cause
+    a new mapping tells all that is there  the topic drops what it has had lately, and a reaction that has got
+                                           further does nothing
+
+The topic is FIFO, so that notices of a partition come one after the other, and are deduplicated by what they say.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from aws_cdk import CfnOutput, Duration
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from epochal.settings import TOPIC
+from stacks import heads
+from stacks.parts import grants
+from stacks.parts.failures import Failures
+from stacks.parts.functions import Code, Function, Layers
+from stacks.parts.stores import Stores
+from stacks.stages import Stage
+
+BATCH_SIZE: Final = 100
+"""Changes of Tips, which are whole epochs' ends: a record may have tens of kilobytes, a batch at most 6 MB."""
+
+MAX_AGE_SECONDS: Final = 60 * 60
+"""Four schedules of a reaction that has the usual one."""
+
+TIMEOUT: Final = Duration.seconds(30)
+
+
+def topic_name(stage: Stage) -> str:
+    """The topic's name, by which reactions of any stack find it."""
+    return f"{stage.named('notices')}.fifo"
+
+
+class Notices(Construct):
+    """The topic, the function `notifier`, and its mapping to the stream of the index."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        stage: Stage,
+        stores: Stores,
+        failures: Failures,
+        code: Code,
+        layers: Layers,
+    ) -> None:
+        super().__init__(scope, id_)
+        self.topic: Final = self._topic(stage, stores)
+        self._stream: Final = cast(str, stores.index.table_stream_arn)
+        self.notifier: Final = Function(
+            self,
+            "Notifier",
+            name="notifier",
+            description="tells reactions which partitions of the index have moved",
+            stage=stage,
+            code=code,
+            layers=layers,
+            timeout=TIMEOUT,
+            environment={TOPIC: self.topic.topic_arn},
+            allowed=[
+                *grants.on_streams([self._stream]),
+                grants.on_topic(self.topic, "Publish"),
+                *failures.reporting(),
+                *grants.on_key(stores.key, write=True),
+            ],
+        ).function
+        self.mapping: Final = self._mapping(failures)
+        CfnOutput(self, "NoticesTopic", value=self.topic.topic_arn, description="Where reactions subscribe")
+
+    def _topic(self, stage: Stage, stores: Stores) -> sns.Topic:
+        return sns.Topic(
+            self,
+            "Topic",
+            topic_name=topic_name(stage),
+            fifo=True,
+            # A notice says where a partition is: that it has been there already is what makes it a duplicate.
+            content_based_deduplication=False,
+            # Limits and deduplication by partition, or all partitions would share 300 notices a second.
+            fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
+            master_key=stores.key,
+            enforce_ssl=stage.tls_only,
+        )
+
+    def _mapping(self, failures: Failures) -> lambda_.CfnEventSourceMapping:
+        mapping = lambda_.CfnEventSourceMapping
+        return mapping(
+            self,
+            "Index",
+            function_name=self.notifier.function_name,
+            event_source_arn=self._stream,
+            # Not LATEST: what changes while a mapping is being made would never be told of.
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            maximum_batching_window_in_seconds=0,
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=heads.epochs())]
+            ),
+            bisect_batch_on_function_error=True,
+            # Until it is too old.
+            maximum_retry_attempts=-1,
+            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            destination_config=failures.destination(),
+            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
+        )

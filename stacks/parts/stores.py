@@ -1,0 +1,82 @@
+"""What a deployment keeps, as functions are told and allowed it: made by `StoreStack`, or found by name.
+
+Names are the same in every deployment of a stage, so a stack of one's own needs no export of Epochal's to use what is
+there: neither stack then holds up a change of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aws_cdk import Aws
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.settings import PROJECTIONS
+from stacks.stages import Stage
+
+BODIES: Final = "bodies/"
+"""Where the library keeps bodies too large for an item."""
+
+STATES: Final = f"{PROJECTIONS}/"
+"""Where the library keeps projection states too large for an item; a tenant's in a folder of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """The tables of every layout, the index, the bucket, and the key that they are encrypted with, if it is one's own.
+
+    Attributes:
+        tags: heads and entries of tags.
+    """
+
+    tips: dynamodb.ITableV2
+    index: dynamodb.ITableV2
+    journal: dynamodb.ITableV2
+    snapshot: dynamodb.ITableV2
+    events: dynamodb.ITableV2
+    tags: dynamodb.ITableV2
+    projection_states: dynamodb.ITableV2
+    bucket: s3.IBucket
+    key: kms.IKey | None
+
+    @classmethod
+    def of(
+        cls, tables: Mapping[str, dynamodb.ITableV2], *, bucket: s3.IBucket, key: kms.IKey | None
+    ) -> Stores:
+        """The stores whose tables these are, by kind."""
+        return cls(
+            tips=tables[TIPS.kind],
+            index=tables[INDEX.kind],
+            journal=tables[JOURNAL.kind],
+            snapshot=tables[SNAPSHOT.kind],
+            events=tables[EVENTS.kind],
+            tags=tables[TAGS.kind],
+            projection_states=tables[PROJECTION_STATES.kind],
+            bucket=bucket,
+            key=key,
+        )
+
+    @classmethod
+    def named(cls, scope: Construct, stage: Stage) -> Stores:
+        """The stores of a stage that is deployed in the same account and region."""
+        tables = {spec.kind: _table(scope, spec.kind, stage) for spec in ALL}
+        bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+        return cls.of(
+            tables,
+            bucket=s3.Bucket.from_bucket_name(scope, "Bodies", bucket),
+            key=kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None,
+        )
+
+
+def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
+    """The table, without its stream: whoever follows that is in the stack that made it."""
+    id_, existing = f"Table-{kind}", stage.existing(kind)
+    if existing:
+        return dynamodb.TableV2.from_table_arn(scope, id_, existing.partition("/stream/")[0])
+    return dynamodb.TableV2.from_table_name(scope, id_, stage.named(kind))
