@@ -1,8 +1,8 @@
 """The indexer's speed and price: records a second, requests a batch, capacity units for a thousand events.
 
-One warm indexer over one partition, on the memory interpreter: its time is the library's own, the interpreter's
-included; its units are DynamoDB's rules applied to the real items. A network adds its round trips: one for a batch, and
-one more for every hundred streams that the epochs have not met.
+One warm indexer over one partition, of each source in turn, on the memory interpreter: its time is the library's own,
+the interpreter's included; its units are DynamoDB's rules applied to the real items. A network adds its round trips:
+one for a batch, and one more for every hundred streams that the epochs have not met.
 
 Bounds: batches of 200 and more at 5,000 records a second in one partition; one entry a batch, written once.
 """
@@ -18,7 +18,13 @@ from dataclasses import dataclass, field
 from bench.report import Report
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
-from epochal.index.sources import tips_source
+from epochal.index.names import BASES
+from epochal.index.sources import dcb_source, journal_source, tips_source
+from epochal.layout.dcb.items import Keys
+from epochal.layout.dcb.reading import Site as TagSite
+from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.layout.journal.writes import Site as JournalSite
+from epochal.model.aggregates import AggregateId
 from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
 from epochal.plan.units import NONE, Units
 from epochal.plan.values import Item
@@ -34,6 +40,56 @@ BOUND_FROM = 200
 TYPES = ("FlightScheduled", "FlightDeparted", "FlightArrived", "FlightCancelled")
 
 
+SITE = JournalSite(journal="journal", snapshot="snapshot", keys=KeyResolver())
+
+SOURCES = {
+    "tips": tips_source("tips"),
+    "journal": journal_source(SITE),
+    "dcb": dcb_source(TagSite(events="events", tags="tags", keys=Keys())),
+}
+
+
+def _tip(stream: int, version: int, kind: str) -> Item:
+    return {
+        "p": {"S": f"Aircraft-N{stream}"},
+        "i": {"N": "2147483647"},
+        "n": {"N": str(version)},
+        "a": {"N": "1"},
+        "c": {"L": [{"S": kind}]},
+        "etag": {"S": "0" * 32},
+    }
+
+
+def _snapshot(stream: int, version: int, kind: str) -> Item:
+    aggregate = AggregateId(type="aircraft", value=f"N{stream}")
+    return {
+        **SITE.keys.key(aggregate, HEAD),
+        "aid": {"S": str(aggregate)},
+        "seq_nr": {"N": "0"},
+        "payload": {"B": b"{}"},
+        "version": {"N": str(version)},
+        "head_version": {"N": str(version)},
+        "last_seq_nr": {"N": str(version)},
+        "last_event_types": {"L": [{"S": kind}]},
+    }
+
+
+def _tag(stream: int, version: int, kind: str) -> Item:
+    return {
+        "pk": {"S": f"TAG#aircraft:N{stream}"},
+        "sk": {"S": "#"},
+        "n": {"N": str(version)},
+        "a": {"N": "1"},
+        "c": {"L": [{"S": kind}]},
+        "ids": {"L": [{"S": "00000000-0000-4000-8000-000000000000"}]},
+        "last": {"S": f"{version:030d}"},
+    }
+
+
+HEADS = {"tips": _tip, "journal": _snapshot, "dcb": _tag}
+"""What a head looks like whose latest append was one event."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """Records to index: `RECORDS` appends of one event to `streams` streams at random, `batch` at a time."""
@@ -41,6 +97,7 @@ class Load:
     name: str
     streams: int
     batch: int
+    source: str = "tips"
 
     def batches(self) -> Iterator[list[Record]]:
         """The records, batch by batch; a stream's events are numbered from 0."""
@@ -50,9 +107,8 @@ class Load:
             stream = rng.randrange(self.streams)
             versions[stream] += 1
             kind = TYPES[number % len(TYPES)]
-            batch.append(
-                Record(table="tips", sequence_number=str(number), image=_head(stream, versions[stream], kind))
-            )
+            image = HEADS[self.source](stream, versions[stream], kind)
+            batch.append(Record(table=SOURCES[self.source].table, sequence_number=str(number), image=image))
             if len(batch) == self.batch or number == RECORDS - 1:
                 yield batch
                 batch = []
@@ -62,6 +118,8 @@ LOADS = (
     *(Load(name="4,000 aircraft", streams=4_000, batch=batch) for batch in (1, 10, 200, 1_000)),
     Load(name="20 busy streams", streams=20, batch=200),
     Load(name="nearly all new", streams=10_000_000, batch=200),
+    Load(name="4,000 aggregates", streams=4_000, batch=200, source="journal"),
+    Load(name="4,000 tags", streams=4_000, batch=200, source="dcb"),
 )
 
 
@@ -111,7 +169,7 @@ def measure(load: Load) -> Measured:
         return tables.execute(op)
 
     driver = Driver(execute=execute, meter=meter)
-    indexer = Indexer(driver=driver, index_table="index", sources=(tips_source("tips"),))
+    indexer = Indexer(driver=driver, index_table="index", sources=(SOURCES[load.source],))
     indexer.register()
     batches = list(load.batches())
     began = time.perf_counter()
@@ -119,7 +177,7 @@ def measure(load: Load) -> Measured:
         assert not indexer.index(batch).failed
     measured.seconds = time.perf_counter() - began
     measured.batches, measured.units = len(batches), meter.units
-    measured.epochs = _check(tables)
+    measured.epochs = _check(tables, BASES[load.source])
     return measured
 
 
@@ -163,12 +221,12 @@ def _row(result: Measured) -> tuple[str, ...]:
     )
 
 
-def _check(tables: MemoryTables) -> int:
-    """The feed is complete and in order; the epoch it has reached."""
+def _check(tables: MemoryTables, partition: int) -> int:
+    """The feed of a partition is complete and in order; the epoch it has reached."""
     reader = FeedReader(driver=Driver(execute=tables.execute, meter=Meter()), table="index")
     reached, total = Counter[str](), 0
     at = 0
-    for page in reader.read(0):
+    for page in reader.read(partition):
         for item in page.items:
             assert item.index == reached[item.stream]
             reached[item.stream] += 1
@@ -176,17 +234,6 @@ def _check(tables: MemoryTables) -> int:
         at = page.next.epoch
     assert total == RECORDS
     return at
-
-
-def _head(stream: int, version: int, kind: str) -> Item:
-    return {
-        "p": {"S": f"Aircraft-N{stream}"},
-        "i": {"N": "2147483647"},
-        "n": {"N": str(version)},
-        "a": {"N": "1"},
-        "c": {"L": [{"S": kind}]},
-        "etag": {"S": "0" * 32},
-    }
 
 
 if __name__ == "__main__":
