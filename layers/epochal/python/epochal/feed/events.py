@@ -45,7 +45,7 @@ class Places:
             return self._known.get((tag, index))
 
     def keep(self, tag: str, last: TagEntry, index: int) -> None:
-        """Remember the entry before `index`, and forget what was asked for longest ago."""
+        """Remember the entry before `index`, and forget what was remembered longest ago."""
         with self._lock:
             self._known[tag, index] = last.sortable_id
             if len(self._known) > PLACES:
