@@ -6,6 +6,7 @@
     send them                                by several writers, over HTTP
     wait for the index                       which DynamoDB Streams drive in the deployed indexer
     verify the whole feed                    from $AppendsEpoch-<partition>_0 on, against what was sent
+    react to it                              a departures board and a table of delays, one of which fails at first
 
 Through the library the second step is two tables instead, and this process is the indexer (`in_process`).
 
@@ -29,6 +30,7 @@ from examples.flights.happenings import Batch, by_day, by_moment, events_of, in_
 from examples.flights.in_process import INDEX_TABLE, TIPS_TABLE, in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.over_http import HttpStore
+from examples.flights.reacting import Reacted, Reactions
 from examples.flights.steps import Sending, Verdict, send, verify
 from examples.flights.stores import Store
 
@@ -37,11 +39,15 @@ def run(options: Options, display: Display) -> int:
     """All of it; the exit status says whether the feed is what was sent."""
     started = time.monotonic()
     places = here()
-    with embedded_aws(places, display) as server, opened(places, server, options, display) as store:
+    with (
+        embedded_aws(places, display) as server,
+        opened(places, server, options, display) as (store, deployment),
+    ):
         days = read(options, display)
         sending = sent(store, days, options, display)
         verdict = verified(store, sending, display)
-    status = concluded(sending, verdict, display)
+        reacted = reacted_to(deployment, days, options, display)
+    status = concluded(sending, verdict, reacted, display)
     display.say(f"{time.monotonic() - started:.0f} s in all")
     return status
 
@@ -68,10 +74,13 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Depl
 
 
 @contextmanager
-def opened(places: Places, server: processes.Server, options: Options, display: Display) -> Iterator[Store]:
-    """A store on it, the way that was chosen."""
+def opened(
+    places: Places, server: processes.Server, options: Options, display: Display
+) -> Iterator[tuple[Store, Deployment | None]]:
+    """A store on it, the way that was chosen, and what is deployed, if anything is."""
     if options.via == "http":
-        yield over_http(deployed(places, server, display))
+        deployment = deployed(places, server, display)
+        yield over_http(deployment), deployment
         return
     endpoint = ministack.endpoint(server)
     with display.step(
@@ -79,7 +88,7 @@ def opened(places: Places, server: processes.Server, options: Options, display: 
     ):
         make_tables(endpoint)
     with in_process(endpoint) as store:
-        yield store
+        yield store, None
 
 
 def over_http(deployment: Deployment) -> HttpStore:
@@ -122,8 +131,26 @@ def verified(store: Store, sending: Sending, display: Display) -> Verdict:
         return verify(store, sending.ledger, seen=bars.bar("events", sending.tally.events))
 
 
-def concluded(sending: Sending, verdict: Verdict, display: Display) -> int:
+def reacted_to(
+    deployment: Deployment | None, days: list[Day], options: Options, display: Display
+) -> Reacted | None:
+    """Two reactions over all of it; long runs, which are not deployed, go without."""
+    if deployment is None:
+        return None
+    display.title("Reacting")
+    total = 2 * sum(map(events_of, days))
+    with display.step("a board of departures and a table of delays", "two reactions have caught up") as bars:
+        reacted = Reactions(deployment).run(grouping(options)(days), bars.bar("handled", total))
+    for each in reacted.parked:
+        cause = each.cause.text if each.cause else "unknown"
+        display.say(f"parked meanwhile, and replayed: {each.stream} from event {each.index} on ({cause})")
+    return reacted
+
+
+def concluded(sending: Sending, verdict: Verdict, reacted: Reacted | None, display: Display) -> int:
     """The figures and the verdict on the screen; the exit status."""
-    display.summary(sending, verdict)
+    display.summary(sending, verdict, reacted)
     display.verdict(verdict)
-    return 1 if verdict.differences else 0
+    if reacted is not None:
+        display.boards(reacted)
+    return 1 if verdict.differences or (reacted is not None and reacted.wrong) else 0

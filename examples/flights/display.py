@@ -25,7 +25,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from examples.flights.steps import Sending, Verdict
+from examples.flights.reacting import Reacted
+from examples.flights.steps import SHOWN, Sending, Verdict
+from examples.flights.stores import BEGINNING
 
 QUIET_SECONDS = 30.0
 """Between lines about a long step where there is no terminal."""
@@ -110,12 +112,12 @@ class Display:
         """Why it ended early."""
         self.console.print(f"\n[bold red]✗[/] {escape(text)}", soft_wrap=True)
 
-    def summary(self, sending: Sending, verdict: Verdict) -> None:
+    def summary(self, sending: Sending, verdict: Verdict, reacted: Reacted | None) -> None:
         """All figures."""
         table = Table(show_header=False, box=None, padding=(0, 2))
         table.add_column(style="dim")
         table.add_column()
-        for name, value in figures(sending, verdict):
+        for name, value in figures(sending, verdict, reacted):
             table.add_row(name, value)
         self.title("Summary")
         self.console.print(table)
@@ -137,8 +139,24 @@ class Display:
         if verdict.differences > len(verdict.first):
             self.console.print(f"    … and {verdict.differences - len(verdict.first):,} more")
 
+    def boards(self, reacted: Reacted) -> None:
+        """Whether the read models hold what they must."""
+        if not reacted.wrong:
+            self.console.print(f"[bold green]✓[/] {_boards_say(reacted)}", soft_wrap=True)
+            return
+        self.console.print(f"[bold red]✗[/] {len(reacted.wrong):,} documents of the read models are wrong:")
+        for key in reacted.wrong[:SHOWN]:
+            self.console.print(f"    {escape(key)}", soft_wrap=True)
 
-def figures(sending: Sending, verdict: Verdict) -> Iterator[tuple[str, str]]:
+
+def _boards_say(reacted: Reacted) -> str:
+    return (
+        f"Departures board and delay table hold all {reacted.documents:,} documents as the flights have it, "
+        f"{len(reacted.parked)} stream parked on the way and replayed."
+    )
+
+
+def figures(sending: Sending, verdict: Verdict, reacted: Reacted | None = None) -> Iterator[tuple[str, str]]:
     """The summary's lines."""
     tally = sending.tally
     yield (
@@ -154,8 +172,13 @@ def figures(sending: Sending, verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "conflicts", f"{tally.conflicts:,}"
     yield "indexing lag", f"{sending.lag.typical:.2f} s typically, {sending.lag.longest:.2f} s at most"
     for partition, tail in verdict.tails.items():
+        if tail == BEGINNING:
+            continue  # of a layout that the flights have nothing in
         yield f"partition {partition}", f"{epochs(tail)}, read to checkpoint {tail}"
     yield "feed read back", f"{verdict.seen / max(verdict.seconds, 1e-9):,.0f} events/s, with data"
+    if reacted is not None:
+        handled = sum(reacted.events.values())
+        yield "reactions", f"{handled / max(reacted.seconds, 1e-9):,.0f} events/s, into two read models"
 
 
 def epochs(tail: str) -> str:

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from examples.flights.dataset import days
 from examples.flights.display import Display
 from examples.flights.in_process import in_process, make_tables
 from examples.flights.options import Options
+from examples.flights.reacting import Reactions
 from examples.flights.steps import Sending, send, verify
 from examples.flights.stores import Store
 from examples.flights.through_library import LibraryStore
@@ -77,9 +79,9 @@ def test_every_event_sent_comes_out_of_the_deployed_feed_once_and_in_order(
 ) -> None:
     verdict = verify(store, sending.ledger, seen=lambda _: None)
     assert (verdict.seen, verdict.first) == (sending.ledger.events, ())
-    assert verdict.tails.keys() == {0}
+    assert verdict.tails.keys() == {0, 10_000, 20_000}
     screen = Screen()
-    assert demo.concluded(sending, verdict, screen) == 0
+    assert demo.concluded(sending, verdict, None, screen) == 0
     assert f"The feed holds all {sending.ledger.events:,} events" in screen.text
 
 
@@ -108,11 +110,29 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
         assert verdict.differences >= len(lost["c"])
         assert {(each.stream, each.index) for each in verdict.first} >= {(lost["p"], lost["i"])}
         screen = Screen()
-        assert demo.concluded(sending, verdict, screen) == 1
+        assert demo.concluded(sending, verdict, None, screen) == 1
         assert "The feed differs from what was sent" in screen.text
         assert f"{lost['p']} #{lost['i']}: is missing" in screen.text
     finally:
         own.endpoint.client("dynamodb").put_item(TableName=own.index_table, Item=original)
+
+
+def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
+    own: Deployment, sending: Sending
+) -> None:
+    batches = list(islice(demo.grouping(Options())(days(1)), 400))
+    reactions = Reactions(own)
+    reacted = reactions.run(batches, lambda _: None)
+    assert (reacted.wrong, len(reacted.parked)) == ((), 1)
+    assert reacted.parked[0].cause is not None
+    assert reacted.parked[0].cause.text.startswith("BrokenScale")
+    assert reacted.events["departures-board"] == sending.ledger.events
+    assert reacted.events["airport-delays"] < sending.ledger.events
+    verdict = verify(LibraryStore.of(own), sending.ledger, seen=lambda _: None)
+    screen = Screen()
+    assert demo.concluded(sending, verdict, reacted, screen) == 0
+    assert f"hold all {reacted.documents:,} documents" in screen.text
+    assert demo.concluded(sending, verdict, replace(reacted, wrong=("ATL",)), Screen()) == 1
 
 
 def test_a_long_run_needs_two_tables_and_indexes_itself(own: Deployment) -> None:

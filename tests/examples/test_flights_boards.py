@@ -1,0 +1,49 @@
+"""The folds of the demo's read models, over a dictionary."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from epochal.feed.reactions import Delivery
+from epochal.feed.results import FeedEvent
+from epochal.testing.feeds import MemoryFeed
+from examples.flights import dataset
+from examples.flights.boards import delay_table, departures_board, expected
+from examples.flights.happenings import by_moment, in_order
+
+
+def batches(count: int) -> list:  # type: ignore[type-arg]
+    return list(islice(by_moment(in_order(dataset.days(1), dataset.zones())), count))
+
+
+def test_the_board_says_what_has_become_of_each_flight() -> None:
+    board, table = expected(batches(3_000))
+    assert len(board) == 842
+    assert board["2013-01-01/UA1545/EWR"] == {
+        "from": "EWR",
+        "to": "IAH",
+        "due": 515,
+        "late": 2,
+        "state": "landed",
+    }
+    assert {each["state"] for each in board.values()} == {"landed", "cancelled"}
+    assert table["IAH"]["landings"] > 10
+    assert sum(each["landings"] for each in table.values()) == 831
+
+
+def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
+    feed, some = MemoryFeed(), batches(300)
+    for batch in some:
+        feed.streams.append(batch.stream, batch.events)
+    board, table = feed.read_models.open("departures", 1), feed.read_models.open("delays", 1)
+    feed.react(departures_board(board))
+    feed.react(delay_table(table, ()))
+    expected_board, expected_table = expected(some)
+    assert {key: board.get(key) for key in expected_board} == expected_board
+    assert {key: table.get(key) for key in expected_table} == expected_table
+
+
+def test_a_broken_scale_fails_on_its_aircraft_alone() -> None:
+    handle = delay_table(MemoryFeed().read_models.open("delays", 1), {"Aircraft-N1"})
+    event = FeedEvent(stream="Aircraft-N2", index=0, type="FlightDeparted", data=b"{}")
+    handle(Delivery(group="airport-delays", partition=0, stream="Aircraft-N2", events=(event,)))
