@@ -97,7 +97,7 @@ RETRY_SECONDS: Final = "1"
 """DynamoDB's throttling is decided by the second."""
 
 _MAYBE: Final = (
-    "a write may have been applied: repeat it with the same Idempotency-Key, or read the stream first"
+    "a write may have been applied: repeat it with the same Idempotency-Key or event ids, or read first"
 )
 
 
