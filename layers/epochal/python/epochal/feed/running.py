@@ -17,14 +17,20 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from epochal.feed.filters import wanted
 from epochal.feed.handling import Failure, Progress, Streak, Work
 from epochal.feed.membership import Member
+from epochal.feed.passage import Passage
+from epochal.feed.results import SpanPage
 from epochal.feed.turns import Done, Task, Turn, room_to_park, settled, turn_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 
 STRETCH: Final = 1_000
 """Events of a stretch, at least, where there are as many: a save for each, against what a crash repeats."""
+
+STRETCH_SECONDS: Final = 10.0
+"""Where next to nothing is wanted, a stretch ends after so long, so that the checkpoint moves."""
 
 SAVE_SECONDS: Final = 5.0
 """A stretch that takes longer is saved in parts, so that a process that dies repeats no more than this."""
@@ -62,6 +68,8 @@ class Run:
     moved: bool = False
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
+    _passage: Passage | None = None
+    _next: Checkpoint | None = None
 
     @property
     def state(self) -> GroupState:
@@ -89,13 +97,7 @@ class Run:
         """Handle a stretch of the feed, as far as there is time, and save what is done."""
         self.at_tail = False
         begun = self.state
-        stretch = self.member.reader.spans(
-            self.partition,
-            start=begun.checkpoint,
-            limit=STRETCH,
-            categories=self.member.reaction.categories,
-            predicate=self.member.reaction.wants,
-        )
+        stretch = self._stretch(begun.checkpoint)
         turn = turn_of(stretch.spans, stretch.next, begun)
         for done in self._work(turn, begun):
             after = settled(begun, turn, done)
@@ -105,6 +107,20 @@ class Run:
                 self.moved = True
         self.at_tail = stretch.at_tail and self.checkpoint == stretch.next
         self.careful = False
+
+    def _stretch(self, start: Checkpoint) -> SpanPage:
+        """The next stretch; from where the last one ended, nothing is read twice."""
+        reader, reaction = self.member.reader, self.member.reaction
+        if self._passage is None or self._next != start:
+            self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)
+        page = self._passage.spans(
+            limit=STRETCH,
+            wanted=wanted(self.partition, reaction.categories, reaction.wants),
+            seconds=STRETCH_SECONDS,
+            wait=0.0,
+        )
+        self._next = page.next
+        return page
 
     def _work(self, turn: Turn, begun: GroupState) -> Iterator[Done]:
         """What is done so far, every few seconds and at the end."""
