@@ -168,7 +168,7 @@ class Indexing:
         found: list[Span] = []
         healed = pruned = size = 0
         unhealed: dict[str, Unhealed] = {}
-        for step in decide(changes, lambda stream: _next_of(stream, loaded, marks)):
+        for step in decide(changes, lambda stream: next_of(stream, loaded, marks)):
             if step.stream in unhealed:
                 continue
             if isinstance(step, Span):
@@ -232,7 +232,8 @@ def _pruned(gap: Gap, piece: Healed) -> int:
     return reached - gap.index - piece.events
 
 
-def _next_of(stream: str, loaded: Loaded, marks: dict[str, int]) -> int:
+def next_of(stream: str, loaded: Loaded, marks: dict[str, int]) -> int:
+    """The next index of a stream to be indexed; `marks` were read after the epochs."""
     if stream in loaded.active.next:
         return loaded.active.next[stream]
     if loaded.previous is not None and stream in loaded.previous.next:

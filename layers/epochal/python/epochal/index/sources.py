@@ -21,6 +21,8 @@ from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal import heads as journal_heads
 from epochal.layout.journal.writes import Site as JournalSite
 from epochal.layout.tips import heads as tips_heads
+from epochal.model.ends import End
+from epochal.plan.conditions import Condition
 from epochal.plan.values import Item
 
 
@@ -35,6 +37,8 @@ class Source:
         appended: what an image tells; None for one that is no append. Raises `CorruptData`, or what comes of reading
             an item of another shape.
         heal: reads events that stream records have not told.
+        end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
+        where: what leaves the heads of a scan of the table.
     """
 
     name: str
@@ -42,6 +46,8 @@ class Source:
     partitions: int
     appended: Callable[[Item], Change | None]
     heal: Heal
+    end: Callable[[Item], End | None]
+    where: Condition
 
     @property
     def base(self) -> int:
@@ -52,6 +58,11 @@ class Source:
         """The partition of a stream."""
         return partition_of(stream, self.partitions, self.name)
 
+    def told(self, head: Item) -> Change | None:
+        """What brings the index up to a head, whatever its latest write was; None for one that is none of the feed."""
+        change, end = self.appended(head), self.end(head)
+        return Stirred(stream=end.stream) if change is None and end is not None else change
+
 
 def tips_source(table: str, partitions: int = 1) -> Source:
     """Streams by name."""
@@ -61,6 +72,8 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         partitions=partitions,
         appended=tips_heads.appended,
         heal=heal_tips(table),
+        end=tips_heads.end,
+        where=tips_heads.WHERE,
     )
 
 
@@ -72,6 +85,8 @@ def journal_source(site: JournalSite, partitions: int = 1, types: Collection[str
         partitions=partitions,
         appended=_appended_to_aggregate,
         heal=heal_journal(site, types),
+        end=journal_heads.end,
+        where=journal_heads.WHERE,
     )
 
 
@@ -83,6 +98,8 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
         partitions=partitions,
         appended=lambda item: dcb_heads.appended(item, site.keys.service),
         heal=heal_dcb(site),
+        end=lambda item: dcb_heads.end(item, site.keys.service),
+        where=dcb_heads.WHERE,
     )
 
 

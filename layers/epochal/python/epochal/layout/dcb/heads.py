@@ -12,10 +12,15 @@ Entries share the table with the heads; the original library's tables hold nothi
 from __future__ import annotations
 
 from epochal.errors import CorruptData
-from epochal.layout.dcb.items import Keys, is_head
+from epochal.layout.dcb.items import HEAD, Keys, is_head
 from epochal.model.dcb import UNTAGGED, is_reserved
+from epochal.model.ends import End
 from epochal.model.spans import Span
-from epochal.plan.values import Item, read_list, read_number
+from epochal.plan.conditions import Condition, equals
+from epochal.plan.values import Item, read_list, read_number, text
+
+WHERE: Condition = equals("sk", text(HEAD))
+"""What leaves the heads of a scan."""
 
 
 def appended(item: Item, service: str = "") -> Span | None:
@@ -40,3 +45,9 @@ def appended(item: Item, service: str = "") -> Span | None:
     if following is None or latest != len(types) or not 0 < latest <= following:
         raise CorruptData(f"{partition}: a head whose n, a and c do not fit each other")
     return Span(tag, following - latest, types)
+
+
+def end(item: Item, service: str = "") -> End | None:
+    """Where the tag ends; None for whatever `appended` is none for. Raises `CorruptData` as it does."""
+    span = appended(item, service)
+    return None if span is None else End(span.stream, span.next)

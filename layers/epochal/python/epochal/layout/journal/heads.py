@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from epochal.errors import CorruptData
 from epochal.layout.journal.items import head_types, is_head
+from epochal.layout.journal.keys import HEAD
+from epochal.model.ends import End
 from epochal.model.spans import Span
-from epochal.plan.values import Item, read_number
+from epochal.plan.conditions import Condition, equals
+from epochal.plan.values import Item, number, read_number
+
+WHERE: Condition = equals("seq_nr", number(HEAD))
+"""What leaves the heads of a scan."""
 
 
 def appended(item: Item) -> Span | None:
@@ -30,6 +36,21 @@ def stirred(item: Item) -> str | None:
     """The id of an aggregate whose head another library wrote last; None for kept copies and heads of ours."""
     aggregate: str = item["aid"]["S"]
     return aggregate if is_head(item) and _is_foreign(item) else None
+
+
+def end(item: Item) -> End | None:
+    """Where the aggregate ends, if we wrote its head last; None for kept copies.
+
+    Raises:
+        CorruptData: the item looks like a head of ours, but has no last number.
+    """
+    if not is_head(item):
+        return None
+    aggregate: str = item["aid"]["S"]
+    last = None if _is_foreign(item) else read_number(item, "last_seq_nr")
+    if last is None and not _is_foreign(item):
+        raise CorruptData(f"{aggregate}: a head without last_seq_nr")
+    return End(aggregate, last)
 
 
 def _is_foreign(head: Item) -> bool:

@@ -7,9 +7,14 @@ it was and shortens `c`, so no more types are believed than there are.
 from __future__ import annotations
 
 from epochal.errors import CorruptData
-from epochal.layout.tips.items import is_tip
+from epochal.layout.tips.items import TIP, is_tip
+from epochal.model.ends import End
 from epochal.model.spans import Span
-from epochal.plan.values import Item, read_list, read_number
+from epochal.plan.conditions import Condition, equals
+from epochal.plan.values import Item, number, read_list, read_number
+
+WHERE: Condition = equals("i", number(TIP))
+"""What leaves the Tips of a scan."""
 
 
 def appended(item: Item) -> Span | None:
@@ -29,3 +34,17 @@ def appended(item: Item) -> Span | None:
     if latest == 0:
         return None
     return Span(item["p"]["S"], following - latest, tuple(types[-latest:]))
+
+
+def end(item: Item) -> End | None:
+    """Where the stream that a Tip heads ends; None for calves and records.
+
+    Raises:
+        CorruptData: the item looks like a Tip but its counters are missing or negative.
+    """
+    if not is_tip(item):
+        return None
+    following, pruned = read_number(item, "n"), read_number(item, "l") or 0
+    if following is None or not 0 <= pruned <= following:
+        raise CorruptData(f"{item['p']['S']}: a Tip whose n and l do not fit each other")
+    return End(item["p"]["S"], following, pruned)

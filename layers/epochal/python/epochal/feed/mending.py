@@ -1,0 +1,178 @@
+"""Bringing an index up to the heads, by the indexer's own rule and through its own path.
+
+    behind    heads whose streams the index has less of, strongly consistent and read after the heads
+    mend      what a late stream record would have told, ingested as that: what others index meanwhile is dropped
+
+It believes the index about how far it is. Safe beside any number of indexers, since all that it writes is what they
+would write.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from epochal.errors import CorruptData
+from epochal.feed.aside import KEYS
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
+from epochal.index.ingesting import Indexing, Partition, Unhealed
+from epochal.index.reaching import reached
+from epochal.index.series import Ids
+from epochal.index.sources import Source
+from epochal.model.ends import End
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.plan.ops import Found, Get, Steps
+from epochal.plan.values import Item, Key
+from epochal.store.driver import Driver
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A head as it was read, and where its stream ended then."""
+
+    image: Item
+    end: End
+
+    @property
+    def key(self) -> Key:
+        """Its primary key."""
+        return key_of(self.image)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A head that cannot be read."""
+
+    key: Key
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """The index lacks events `index` to `end` - 1 of a stream."""
+
+    head: Head
+    partition: int
+    index: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """What was brought up.
+
+    Attributes:
+        events: indexed now.
+        unhealed: streams whose store lacks what it should have.
+    """
+
+    events: int = 0
+    unhealed: Mapping[str, Unhealed] = field(default_factory=dict)
+
+
+def key_of(image: Item) -> Key:
+    """Primary key of a head."""
+    return {name: image[name] for name in KEYS if name in image}
+
+
+def read_head(source: Source, image: Item) -> Head | Unreadable | None:
+    """A head of the feed; None for what is none."""
+    try:
+        end = source.end(image)
+    except (CorruptData, KeyError, TypeError, ValueError) as cause:
+        return Unreadable(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
+    return None if end is None or end.stream.startswith("$") else Head(image=image, end=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mender:
+    """Compares heads with an index, and mends it.
+
+    Attributes:
+        driver: runs requests on the index and on the sources' tables.
+        table: the index.
+        limits: when an epoch closes; the same as the indexer's.
+    """
+
+    driver: Driver
+    table: str
+    limits: EpochLimits = STANDARD
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    _held: dict[int, Partition] = field(default_factory=dict)
+
+    def behind(self, source: Source, heads: Iterable[Head]) -> list[Behind]:
+        """Heads that the index has not come up to, with what it lacks. What is pruned, it need not have."""
+        found: list[Behind] = []
+        for number, mine in _by_partition(source, heads).items():
+            streams = [head.end.stream for head in mine]
+            known = self._with(number, lambda held, names: reached(self.table, held, names), streams)
+            for head in mine:
+                index = max(known[head.end.stream], head.end.pruned)
+                end = self.end_of(source, head.end, index)
+                if end > index:
+                    found.append(Behind(head=head, partition=number, index=index, end=end))
+        return found
+
+    def end_of(self, source: Source, end: End, index: int) -> int:
+        """Where a stream ends, looked for from the event before `index` on where its head does not tell."""
+        if end.next is not None:
+            return end.next
+        at = max(index - 1, 0)
+        while True:
+            try:
+                piece = self.driver.run(source.heal(Gap(stream=end.stream, index=at, end=None)))
+            except CorruptData:
+                return at
+            at += piece.events
+            if piece.whole:
+                return at
+
+    def again(self, source: Source, head: Head) -> Head | None:
+        """The head as it is now."""
+        image = self.driver.run(_get(source.table, head.key))
+        found = None if image is None else read_head(source, image)
+        return found if isinstance(found, Head) else None
+
+    def mend(self, source: Source, heads: Iterable[Head]) -> Mended:
+        """Index what heads tell and the index lacks."""
+        indexing = Indexing(table=self.table, heal=source.heal, ids=self.ids, limits=self.limits)
+        events = 0
+        unhealed: dict[str, Unhealed] = {}
+        for number, mine in _by_partition(source, heads).items():
+            told = (source.told(head.image) for head in mine)
+            changes: list[Change] = [change for change in told if change is not None]
+            ingested = self._with(number, indexing.ingest, changes)
+            events += ingested.events
+            unhealed |= ingested.unhealed
+        return Mended(events=events, unhealed=unhealed)
+
+    def ids(self) -> Ids:
+        """Identity of a write to the index."""
+        timestamp = format_ticks(from_unix_nanoseconds(self.now()))
+        return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
+
+    def _with(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+        """Run steps on what is held of a partition. After an error it is read anew."""
+        held = self._held.pop(number, None) or Partition(number=number)
+        outcome = self.driver.run(steps(held, given))
+        self._held[number] = held
+        return outcome
+
+
+def _by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:
+    found: dict[int, list[Head]] = {}
+    for head in heads:
+        found.setdefault(source.partition_of(head.end.stream), []).append(head)
+    return found
+
+
+def _get(table: str, key: Key) -> Steps[Item | None]:
+    reply: Found = yield Get(table=table, key=key)
+    return reply.item
