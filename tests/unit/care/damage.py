@@ -124,6 +124,13 @@ class Damaged:
         types[offset] = {"S": kind}
         self.tables.execute(Put(table=self.table, item={**item, "c": {"L": types}}))
 
+    def spoil(self, partition: int, epoch: int) -> None:
+        """The counters of an epoch's Tip no longer fit its entries."""
+        key = tip_key(epoch_stream(partition, epoch))
+        item = self.item(key)
+        assert item is not None
+        self.tables.execute(Put(table=self.table, item={**item, "c": {"L": []}}))
+
     def last_epoch(self, partition: int) -> int:
         """The newest epoch of a partition that has any entry."""
         return next(

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from epochal.errors import CorruptData
 from epochal.feed.aside import KEYS
 from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
-from epochal.index.ingesting import Indexing, Partition, Unhealed
+from epochal.index.ingesting import Indexing, Ingested, Partition
 from epochal.index.reaching import reached
 from epochal.index.series import Ids
 from epochal.index.sources import Source
@@ -63,19 +63,6 @@ class Behind:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
-    """What was brought up.
-
-    Attributes:
-        events: indexed now.
-        unhealed: streams whose store lacks what it should have.
-    """
-
-    events: int = 0
-    unhealed: Mapping[str, Unhealed] = field(default_factory=dict)
-
-
 def key_of(image: Item) -> Key:
     """Primary key of a head."""
     return {name: image[name] for name in KEYS if name in image}
@@ -107,17 +94,21 @@ class Mender:
     fresh: Callable[[int], bytes] = os.urandom
     _held: dict[int, Partition] = field(default_factory=dict)
 
-    def behind(self, source: Source, heads: Iterable[Head]) -> list[Behind]:
-        """Heads that the index has not come up to, with what it lacks. What is pruned, it need not have."""
+    def behind(self, source: Source, partition: int, heads: Iterable[Head]) -> list[Behind]:
+        """Heads of a partition that the index has not come up to, with what it lacks. What is pruned, it need not have.
+
+        Raises:
+            CorruptData: the newest epochs cannot be read.
+        """
+        mine = list(heads)
+        streams = [head.end.stream for head in mine]
+        known = self._with(partition, lambda held, names: reached(self.table, held, names), streams)
         found: list[Behind] = []
-        for number, mine in _by_partition(source, heads).items():
-            streams = [head.end.stream for head in mine]
-            known = self._with(number, lambda held, names: reached(self.table, held, names), streams)
-            for head in mine:
-                index = max(known[head.end.stream], head.end.pruned)
-                end = self.end_of(source, head.end, index)
-                if end > index:
-                    found.append(Behind(head=head, partition=number, index=index, end=end))
+        for head in mine:
+            index = max(known[head.end.stream], head.end.pruned)
+            end = self.end_of(source, head.end, index)
+            if end > index:
+                found.append(Behind(head=head, partition=partition, index=index, end=end))
         return found
 
     def end_of(self, source: Source, end: End, index: int) -> int:
@@ -134,24 +125,22 @@ class Mender:
             if piece.whole:
                 return at
 
-    def again(self, source: Source, head: Head) -> Head | None:
-        """The head as it is now."""
-        image = self.driver.run(_get(source.table, head.key))
+    def again(self, source: Source, key: Key) -> Head | None:
+        """A head as it is now."""
+        image = self.driver.run(_get(source.table, key))
         found = None if image is None else read_head(source, image)
         return found if isinstance(found, Head) else None
 
-    def mend(self, source: Source, heads: Iterable[Head]) -> Mended:
-        """Index what heads tell and the index lacks."""
+    def mend(self, source: Source, partition: int, heads: Iterable[Head]) -> Ingested:
+        """Index what heads of a partition tell and the index lacks.
+
+        Raises:
+            CorruptData: the newest epochs cannot be read.
+        """
         indexing = Indexing(table=self.table, heal=source.heal, ids=self.ids, limits=self.limits)
-        events = 0
-        unhealed: dict[str, Unhealed] = {}
-        for number, mine in _by_partition(source, heads).items():
-            told = (source.told(head.image) for head in mine)
-            changes: list[Change] = [change for change in told if change is not None]
-            ingested = self._with(number, indexing.ingest, changes)
-            events += ingested.events
-            unhealed |= ingested.unhealed
-        return Mended(events=events, unhealed=unhealed)
+        told = (source.told(head.image) for head in heads)
+        changes: list[Change] = [change for change in told if change is not None]
+        return self._with(partition, indexing.ingest, changes)
 
     def ids(self) -> Ids:
         """Identity of a write to the index."""
@@ -166,7 +155,8 @@ class Mender:
         return outcome
 
 
-def _by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:
+def by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:
+    """Heads by the partition of their streams."""
     found: dict[int, list[Head]] = {}
     for head in heads:
         found.setdefault(source.partition_of(head.end.stream), []).append(head)

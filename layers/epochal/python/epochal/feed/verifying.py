@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData
-from epochal.feed.mending import Head, Mender, Unreadable, read_head
+from epochal.feed.mending import Head, Mender, Unreadable, by_partition, read_head
 from epochal.feed.scanning import heads
 from epochal.index.chains import Place, step
 from epochal.index.checkpoints import Checkpoint
@@ -31,6 +31,7 @@ from epochal.index.marks import read_marks
 from epochal.index.series import Series, read_series
 from epochal.index.sources import Source
 from epochal.model.ends import End
+from epochal.plan.values import Key
 
 STREAMS: Final = 500_000
 """Streams followed at once: some 150 MB."""
@@ -227,12 +228,29 @@ class _Pass:
         if heads:
             self.of.mender.driver.sleep(self.of.settle)
         for some in _in_parts(heads, AT_ONCE):
-            for behind in self.of.mender.behind(self.source, some):
-                stream, fresh = behind.head.end.stream, self.of.mender.again(self.source, behind.head)
-                followed = self.following.streams.get(stream)
-                index = max(behind.index, fresh.end.pruned if fresh else 0, followed.next if followed else 0)
-                if fresh is not None and index < behind.end:
-                    yield self._finding("missing", behind.partition, stream, (index, behind.end))
+            for number, mine in by_partition(self.source, some).items():
+                yield from self._missing(number, mine)
+
+    def _missing(self, number: int, heads: list[Head]) -> Iterator[Finding]:
+        mender, cause = self.of.mender, ""
+        try:
+            late = {behind.head.end.stream: behind for behind in mender.behind(self.source, number, heads)}
+        except CorruptData as error:
+            # Then the chain alone tells how far it has got.
+            late, cause = {}, str(error)
+        for head in heads:
+            stream, end = head.end.stream, head.end.next or 0
+            if not cause and stream not in late:
+                continue
+            fresh, followed = mender.again(self.source, head.key), self.following.streams.get(stream)
+            index = max(
+                late[stream].index if stream in late else 0,
+                0 if fresh is None else fresh.end.pruned,
+                0 if followed is None else followed.next,
+            )
+            if fresh is not None and index < end:
+                events = (index, end)
+                yield self._finding("missing", number, stream, events, cause=cause, key=head.key)
 
     def _finding(
         self,
@@ -243,6 +261,7 @@ class _Pass:
         *,
         at: Checkpoint | None = None,
         cause: str = "",
+        key: Key | None = None,
     ) -> Finding:
         return Finding(
             kind=kind,
@@ -253,6 +272,7 @@ class _Pass:
             end=events[1],
             at=at,
             cause=cause,
+            key=key,
         )
 
 

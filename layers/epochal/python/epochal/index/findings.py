@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from epochal.index.checkpoints import Checkpoint
+from epochal.plan.values import Key
 
 Remedy = Literal["repair", "rebuild", "look"]
 
@@ -68,6 +69,7 @@ class Finding:
         end: the index after the last.
         at: the place in the chain.
         cause: what else is known.
+        key: of the head that tells of what is missing.
     """
 
     kind: Kind
@@ -78,6 +80,7 @@ class Finding:
     end: int | None = None
     at: Checkpoint | None = None
     cause: str = ""
+    key: Key | None = None
 
     @property
     def remedy(self) -> Remedy:
