@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ def test_the_guides_examples_print_what_it_says(monkeypatch: pytest.MonkeyPatch)
     terminal = Terminal()
     store = replace(terminal.store, sizes=lambda: SIZES)
     monkeypatch.setattr(command_line, "open_store", lambda _: store)
+    monkeypatch.chdir(GUIDE.parents[2])
+    monkeypatch.setattr(sys, "path", [*sys.path])
     listed = list(examples(GUIDE))
     assert len(listed) > 8
     for example in listed:

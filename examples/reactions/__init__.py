@@ -1,0 +1,1 @@
+"""Reactions to try: `epochal react examples.reactions.boards:prices`."""
