@@ -13,6 +13,7 @@ from stacks.api import ApiStack
 from stacks.feed import FeedStack
 from stacks.parts.functions import Code
 from stacks.parts.vendor import Platform, vendored
+from stacks.reactions import ReactionsStack
 from stacks.stages import Stage, stage_from
 from stacks.store import StoreStack
 from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
@@ -27,11 +28,13 @@ class Sources:
         library: layer 1.
         vendor: layer 2, given the platform it has to fit.
         lambdas: one folder for each function.
+        root: where entries of declared reactions are looked for.
     """
 
     library: Path
     vendor: Callable[[Platform], Path]
     lambdas: Path
+    root: Path
 
     @classmethod
     def in_repository(cls, root: Path) -> Sources:
@@ -41,6 +44,7 @@ class Sources:
             library=root / "layers" / "epochal",
             vendor=lambda platform: vendored(pins, platform, root / ".cache" / "layers"),
             lambdas=root / "lambdas",
+            root=root,
         )
 
 
@@ -59,11 +63,11 @@ def deployment(app: App, sources: Sources) -> None:
         lambdas=sources.lambdas,
         architecture=architecture(target),
     )
-    _stacks(app, stage, target, code)
+    _stacks(app, stage, target, code, sources.root)
     _tag(app, stage)
 
 
-def _stacks(app: App, stage: Stage, target: Target, code: Code) -> None:
+def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> None:
     def common(what: str) -> dict[str, Any]:
         return {
             "env": _place(stage),
@@ -73,8 +77,16 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code) -> None:
         }
 
     store = StoreStack(app, stage.named("store"), stage=stage, **common("tables and bucket"))
-    feed = FeedStack(app, stage.named("feed"), stage=stage, store=store, code=code, **common("indexer"))
+    feed = FeedStack(
+        app, stage.named("feed"), stage=stage, store=store, code=code, **common("indexer and notifier")
+    )
     api = ApiStack(app, stage.named("api"), stage=stage, store=store, code=code, **common("HTTP API"))
+    if stage.reactions:
+        reactions = ReactionsStack(
+            app, stage.named("reactions"), stage=stage, code=code, root=root, **common("reactions")
+        )
+        # It finds what it needs by names, which say nothing about who has to be there first.
+        reactions.add_stack_dependency(feed)
     if target is Target.AWS:
         WatchStack(
             app, stage.named("watch"), stage=stage, store=store, feed=feed, api=api, **common("alarms")

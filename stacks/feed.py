@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from aws_cdk import Duration, Stack
+from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -93,6 +93,8 @@ class FeedStack(Stack):
             code=code,
             layers=layers,
         )
+        topic_arn = self.notices.topic.topic_arn
+        CfnOutput(self, "NoticesTopic", value=topic_arn, description="Topic that reactions subscribe to")
 
     def _indexer(self, stage: Stage, store: StoreStack, code: Code, layers: Layers) -> lambda_.Function:
         stores = store.stores

@@ -14,6 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import MAX_PARTITIONS, MAX_SHARDS, MAX_WRITE_SHARDS
+from stacks.declared import reactions
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
 FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier")
@@ -73,6 +74,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "write_shards": a_number(1, MAX_WRITE_SHARDS),
         # As Sekiban has it; `#` and `|` would end it early within keys.
         "service": a_text(r"([a-z0-9-]{1,64})?", "at most 64 lower-case letters, digits and hyphens"),
+        "reactions": reactions,
         "existing_tips": _STREAM,
         "existing_index": _STREAM,
         "existing_journal": _TABLE,
@@ -83,4 +85,4 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )
-"""What each field may hold; `name` and `tls_only` are not for setting."""
+"""What each field may hold; `name`, `tls_only` and `batches_named` are not for setting."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from aws_cdk import CfnOutput, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -71,13 +71,12 @@ class Notices(Construct):
             environment={TOPIC: self.topic.topic_arn},
             allowed=[
                 *grants.on_streams([self._stream]),
-                grants.on_topic(self.topic, "Publish"),
+                grants.on_topic(self.topic, *grants.batched("Publish", named=stage.batches_named)),
                 *failures.reporting(),
                 *grants.on_key(stores.key, write=True),
             ],
         ).function
         self.mapping: Final = self._mapping(failures)
-        CfnOutput(self, "NoticesTopic", value=self.topic.topic_arn, description="Where reactions subscribe")
 
     def _topic(self, stage: Stage, stores: Stores) -> sns.Topic:
         return sns.Topic(

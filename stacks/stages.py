@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from epochal.settings import SHARDS
+from stacks.declared import Declared
 from stacks.fields import RULES
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -57,11 +58,13 @@ class Stage:
         write_shards: shards of the index of all tagged events. May be raised later, never lowered.
         service: tenant of tagged events and projection states, where tables are shared; empty for tables of
             one tenant. Fixed once something is stored, like `journal_shards`.
+        reactions: reactions that are deployed with it, by name.
         existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
             used, but not managed.
         existing_journal, existing_events, existing_projection_states: ARN of such a table; it has no stream.
         existing_bucket: name of a retained bucket of bodies and states, likewise.
-        tls_only: buckets refuse plain HTTP. Not for setting: only the embedded AWS goes without.
+        tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
+        batches_named: requests of several messages are actions with names of their own. Not for setting either.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Stage:
     type_heads: bool = False
     write_shards: int = 1
     service: str = ""
+    reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
     existing_tips: str = ""
     existing_index: str = ""
     existing_journal: str = ""
@@ -103,6 +107,7 @@ class Stage:
     existing_projection_states: str = ""
     existing_bucket: str = ""
     tls_only: bool = True
+    batches_named: bool = False
 
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""

@@ -2,7 +2,8 @@
 
 `-c target=embedded` is the one value in which a local deployment differs. What follows from it:
 
-    embedded    it speaks plain HTTP on this machine's own address, so buckets cannot insist on TLS
+    embedded    it speaks plain HTTP on this machine's own address, so buckets and queues cannot insist on TLS
+                it knows sending a batch of messages as an action of its own, which AWS does not
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
                 no data is kept, whatever the stage says
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
@@ -71,4 +72,4 @@ def fitted(stage: Stage, target: Target) -> Stage:
     """The stage as this target can honour it."""
     if target is Target.AWS:
         return stage
-    return replace(stage, retain=False, deletion_protection=False, tls_only=False)
+    return replace(stage, retain=False, deletion_protection=False, tls_only=False, batches_named=True)

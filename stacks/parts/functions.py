@@ -28,7 +28,7 @@ longer than the smaller price is worth. A page of 4 MB, its items and its JSON f
 
 RUNTIME: Final = f"python{LAMBDA_PYTHON}"
 DEVELOPERS_ONLY: Final = ("cli", "local", "testing")
-_LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
+LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Layers(Construct):
             id_,
             description=f"Epochal: {description}",
             code=lambda_.Code.from_asset(
-                str(folder), exclude=[*left_out, *_LITTER], ignore_mode=IgnoreMode.GLOB
+                str(folder), exclude=[*left_out, *LITTER], ignore_mode=IgnoreMode.GLOB
             ),
             compatible_architectures=[code.architecture],
             compatible_runtimes=[_runtime()],
@@ -74,7 +74,10 @@ class Layers(Construct):
 
 
 class Function(Construct):
-    """The function in `lambdas/<name>`, allowed to write its log and what `allowed` says."""
+    """A function, allowed to write its log and what `allowed` says.
+
+    Its code is the folder `entry`, or else `lambdas/<name>`.
+    """
 
     def __init__(
         self,
@@ -89,6 +92,11 @@ class Function(Construct):
         timeout: Duration,
         environment: Mapping[str, str],
         allowed: Sequence[iam.PolicyStatement],
+        entry: Path | None = None,
+        handler: str = "handler.handler",
+        memory_mb: int = MEMORY_MB,
+        reserved_concurrency: int | None = None,
+        more_layers: Sequence[lambda_.ILayerVersion] = (),
     ) -> None:
         super().__init__(scope, id_)
         full_name = stage.named(name)
@@ -100,15 +108,15 @@ class Function(Construct):
             description=f"Epochal: {description}",
             runtime=_runtime(),
             architecture=code.architecture,
-            handler="handler.handler",
+            handler=handler,
             code=lambda_.Code.from_asset(
-                str(code.lambdas / name), exclude=[*_LITTER], ignore_mode=IgnoreMode.GLOB
+                str(entry or code.lambdas / name), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB
             ),
-            layers=list(layers.versions),
-            memory_size=MEMORY_MB,
+            layers=[*layers.versions, *more_layers],
+            memory_size=memory_mb,
             timeout=timeout,
             environment={**environment, "POWERTOOLS_LOG_LEVEL": stage.log_level},
-            reserved_concurrent_executions=stage.reserved_concurrency.get(name),
+            reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, allowed),
             log_group=log,
         )

@@ -72,6 +72,13 @@ def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
     return _allow("sqs", actions, [queue.queue_arn])
 
 
+def batched(action: str, *, named: bool) -> tuple[str, ...]:
+    """`action`, one by one and in batches. AWS takes the one permission for both; the embedded AWS has a name of its
+    own for the second.
+    """
+    return (action, f"{action}Batch") if named else (action,)
+
+
 def on_log_group(group: logs.ILogGroup) -> iam.PolicyStatement:
     """Writing one's own log, and nobody else's."""
     return _allow("logs", ("CreateLogStream", "PutLogEvents"), [group.log_group_arn])

@@ -25,13 +25,16 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         (place / "lambdas" / name).mkdir(parents=True)
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
 
+    (place / "board").mkdir()
+    (place / "board" / "handler.py").write_text("handler = print\n")
+
     def vendor(platform: Platform) -> Path:
         folder = place / platform.name
         (folder / "python").mkdir(parents=True, exist_ok=True)
         (folder / "python" / "wheels.py").write_text(f"FOR = {platform.name!r}\n")
         return folder
 
-    return Sources(library=place / "library", vendor=vendor, lambdas=place / "lambdas")
+    return Sources(library=place / "library", vendor=vendor, lambdas=place / "lambdas", root=place)
 
 
 @pytest.fixture(scope="session")

@@ -32,10 +32,11 @@ def test_every_route_stands_beside_its_scope(route: Route) -> None:
 
 
 def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:
+    deployment = synthesise("prod", reactions={"board": {"entry": "board"}})
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-")
-        for kind in synthesise("prod").templates
-        for each in synthesise("prod").of_type(kind, "AWS::CloudWatch::Alarm").values()
+        for kind in deployment.templates
+        for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()
     }
     assert {general(name) for name in found} == set(ENTRIES)
 
@@ -44,6 +45,7 @@ def general(name: str) -> str:
     """An alarm's name as the runbook has it, with a word for each kind of thing that there are several of."""
     name = re.sub(rf"^({'|'.join(FUNCTIONS)})-(fails|throttled)$", r"<function>-\2", name)
     name = re.sub(rf"^({TABLES})-(reads|writes|indexes)-throttled$", r"<table>-\2-throttled", name)
+    name = name.replace("reaction-board-", "reaction-<name>-")
     return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", name)
 
 

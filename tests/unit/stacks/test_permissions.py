@@ -25,8 +25,21 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 ROLES = {
     "indexer": ("feed", ROLE, "IndexerRole"),
     "notifier": ("feed", ROLE, "NoticesNotifierRole"),
+    "reaction": ("reactions", ROLE, "boardFunctionRole"),
 }
 """Where roles are that are not in the stack of the API."""
+
+REACTIONS = {
+    "board": {
+        "entry": "board",
+        "allow": [
+            {
+                "actions": ["dynamodb:PutItem"],
+                "resources": ["arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/board"],
+            }
+        ],
+    }
+}
 
 Allowed = set[tuple[str, str]]
 
@@ -100,19 +113,36 @@ EXPECTED: dict[str, Allowed] = {
         *on("notices", "Publish", service="sns"),
         *FAILURES,
     },
+    "reaction": {
+        *OWN_LOG,
+        *on("index", "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
+        *on("tips", "GetItem", "Query"),
+        *on("journal", "BatchGetItem"),
+        *on("snapshot", "BatchGetItem"),
+        *on("events", "BatchGetItem"),
+        *on("tags", "BatchGetItem", "Query"),
+        *BUCKET,
+        *on("bodies/*", "GetObject", service="s3"),
+        *on(
+            "own queue",
+            *("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "SendMessage"),
+            service="sqs",
+        ),
+        *on("board", "PutItem"),
+    },
 }
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_function_may_do_exactly_this(synthesise: Synthesise, name: str) -> None:
-    assert allowed(synthesise("prod"), name) == EXPECTED[name]
+    assert allowed(synthesise("prod", reactions=REACTIONS), name) == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
     synthesise: Synthesise, name: str
 ) -> None:
-    added = allowed(synthesise(kms_key=KEY), name) - EXPECTED[name]
+    added = allowed(synthesise(kms_key=KEY, reactions=REACTIONS), name) - EXPECTED[name]
     reading = {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
     if name in ("replay", "feed"):
         assert added == reading
@@ -146,7 +176,7 @@ def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_th
 def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
     synthesise: Synthesise, target: str, settings: dict[str, str]
 ) -> None:
-    deployment = synthesise("prod", target, **settings)
+    deployment = synthesise("prod", target, reactions=REACTIONS, **settings)
     found = [
         each for policy in policies(deployment) for each in policy["Statement"] if each["Effect"] == "Allow"
     ]
@@ -157,8 +187,9 @@ def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
 
 def test_permissions_stand_only_in_the_roles_of_the_functions(synthesise: Synthesise) -> None:
     """No managed policy, and none attached afterwards: what a test of the roles sees is all there is."""
-    types = {resource["Type"] for resource in synthesise("prod").resources()}
-    roles = [each for each in synthesise("prod").resources() if each["Type"] == ROLE]
+    deployment = synthesise("prod", reactions=REACTIONS)
+    types = {resource["Type"] for resource in deployment.resources()}
+    roles = [each for each in deployment.resources() if each["Type"] == ROLE]
     assert len(roles) == len(EXPECTED)
     assert not [role for role in roles if role["Properties"].get("ManagedPolicyArns")]
     assert not types & {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"}
@@ -218,6 +249,11 @@ def plainly(resource: Any) -> str:
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),
         (r"'Failures\w+', 'Arn'", "failures"),
         (r"'Ref': 'NoticesTopic\w+'", "notices"),
+        *((rf":table/epochal-\w+-{kind}'", kind) for kind in TABLES.values()),
+        (r":table/board", "board"),
+        (r"'boardQueue\w+', 'Arn'", "own queue"),
+        (r":s3:::epochal-\w+-bodies-.*'/bodies/\*", "bodies/*"),
+        (r":s3:::epochal-\w+-bodies-", "bodies"),
         (r"'\w+Log\w+', 'Arn'", "own log"),
     ):
         if re.search(pattern, text):

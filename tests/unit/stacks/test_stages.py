@@ -17,7 +17,7 @@ STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T0
 
 
 def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
-    assert set(RULES) == {each.name for each in fields(Stage)} - {"name", "tls_only"}
+    assert set(RULES) == {each.name for each in fields(Stage)} - {"name", "tls_only", "batches_named"}
 
 
 def test_every_stage_obeys_its_own_rules() -> None:
@@ -198,7 +198,7 @@ def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> N
     changed = {each.name for each in fields(Stage) if getattr(here, each.name) != getattr(there, each.name)}
     assert not here.retain
     assert not here.deletion_protection
-    assert changed <= {"retain", "deletion_protection", "tls_only"}
+    assert changed <= {"retain", "deletion_protection", "tls_only", "batches_named"}
     assert there == STAGES[name]
 
 

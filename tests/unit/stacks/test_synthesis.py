@@ -35,7 +35,8 @@ from aws_cdk import App
 from stacks.deployment import Sources, deployment
 library, lambdas, vendor, outdir, context = sys.argv[1:]
 app = App(outdir=outdir, context=json.loads(context))
-deployment(app, Sources(library=Path(library), lambdas=Path(lambdas), vendor=lambda platform: Path(vendor)))
+vendor_of = lambda platform: Path(vendor)
+deployment(app, Sources(library=Path(library), lambdas=Path(lambdas), vendor=vendor_of, root=Path.cwd()))
 app.synth()
 """
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochal.local import cdk, ministack
+from epochal.local import cdk, ministack, topics
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing
 from epochal.local.places import Places
@@ -78,6 +78,7 @@ def deploy(
         context={"target": "embedded"} | dict(context or {}),
         tell=tell,
     )
+    topics.make_fifo(endpoint)
     return _read(endpoint, outputs)
 
 

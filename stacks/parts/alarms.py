@@ -1,0 +1,95 @@
+"""Alarms as all of Epochal's are: named after the stage, sent to its topic, quiet where nothing happens.
+
+Missing data is a good sign everywhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sns as sns
+from aws_cdk.aws_cloudwatch_actions import SnsAction
+from constructs import Construct
+
+from stacks.stages import Stage
+
+LAG_SECONDS: Final = 5 * 60
+"""Readers and reactions usually hear of an append within two seconds. Five minutes is no burst, and leaves a day to
+act."""
+
+LASTING: Final = (3, 5)
+"""Bad minutes, out of how many: on-demand tables throttle for a minute while they grow."""
+
+ONCE: Final = (1, 1)
+"""For what must never happen."""
+
+
+class Alarms:
+    """Makes the alarms that belong to `scope`; they are in the console alone where the stage has no topic for them."""
+
+    def __init__(self, scope: Construct, stage: Stage) -> None:
+        self._scope: Final = scope
+        self._stage: Final = stage
+        topic = stage.alarm_topic
+        self._action: Final = SnsAction(sns.Topic.from_topic_arn(scope, "Topic", topic)) if topic else None
+        self.made: Final[list[cloudwatch.Alarm]] = []
+
+    def when(
+        self,
+        name: str,
+        description: str,
+        measured: cloudwatch.IMetric,
+        *,
+        minutes: tuple[int, int],
+        above: int = 0,
+    ) -> None:
+        """Alarm when what is measured is above `above` in so many of so many minutes."""
+        bad, observed = minutes
+        alarm = cloudwatch.Alarm(
+            self._scope,
+            "".join(word.capitalize() for word in name.split("-")),
+            alarm_name=self._stage.named(name),
+            alarm_description=description,
+            metric=measured,
+            threshold=above,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            datapoints_to_alarm=bad,
+            evaluation_periods=observed,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        self.made.append(alarm)
+        if self._action:
+            alarm.add_alarm_action(self._action)
+
+
+def metric(
+    namespace: str, name: str, dimensions: Mapping[str, str], *, statistic: str = "Sum"
+) -> cloudwatch.Metric:
+    """A metric by the minute."""
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map=dimensions,
+        statistic=statistic,
+        period=Duration.minutes(1),
+    )
+
+
+def watch_function(alarms: Alarms, name: str, function_name: str) -> None:
+    """Alarms on a function that answers every foreseen failure: an error is a fault of code or set-up."""
+    dimensions = {"FunctionName": function_name}
+    alarms.when(
+        f"{name}-fails",
+        f"The function {name} raised, ran out of time or of memory: see its log.",
+        metric("AWS/Lambda", "Errors", dimensions),
+        minutes=ONCE,
+    )
+    alarms.when(
+        f"{name}-throttled",
+        f"The function {name} is at its concurrency limit: its own reservation, or the account's.",
+        metric("AWS/Lambda", "Throttles", dimensions),
+        minutes=LASTING,
+    )

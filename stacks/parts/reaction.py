@@ -1,0 +1,299 @@
+"""A reaction as it is deployed: a function with the user's code, the queue that wakes it, and what makes up for lost
+wake-ups.
+
+    topic of notices ──► queue (FIFO, a group for each partition) ──► function ──► checkpoint in the index
+                           ▲    └─ failed wake-ups: a queue of their own, alarmed        │
+                           └──── a long catch-up goes on by a wake-up of its own ◄───────┘
+
+    a deployment wakes every partition    so a new reaction begins with old events, and a mended one goes on at once
+    so does a schedule                    in case a notice was lost
+    a wake-up may fail in part            others of its batch are done; it comes again when the queue shows it again
+    a partition is run by one at a time   its wake-ups are one group; no two of a group are out at once
+
+What is deployed already is found by the stage's names, so the construct stands in any stack of the same account and
+region. The function may read what it is fed with, keep its group's state, and do what `allowed` adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from aws_cdk import ArnFormat, CfnOutput, CustomResource, Duration, FileSystem, IgnoreMode, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.aws_events_targets import LambdaFunction
+from constructs import Construct
+
+from epochal.settings import QUEUE, REACTION
+from stacks import allowed as permissions
+from stacks import told
+from stacks.notices import topic_name
+from stacks.parts import grants
+from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from stacks.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
+from stacks.parts.stores import Stores
+from stacks.stages import BadSetting, Stage
+
+TIMEOUT: Final = Duration.minutes(1)
+"""A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's
+delay, is six times this (below): minutes, not half an hour (docs/decisions/0092)."""
+
+BATCH_SIZE: Final = 10
+"""Wake-ups of one invocation, which divides its time among their partitions. The most that a FIFO queue gives."""
+
+MAX_RECEIVES: Final = 10
+"""Wake-ups fail where a reaction blocks or the store is out; an hour of that is a failure that someone should see."""
+
+SCHEDULE: Final = Duration.minutes(15)
+"""Asks each partition's group once whether it has missed anything: some hundred requests a day and partition."""
+
+RETRY_FACTOR: Final = 6
+"""What AWS asks of a queue's visibility timeout, in timeouts of its function: throttled batches are tried again."""
+
+FUNCTION_NAME: Final = 64
+"""Characters of a function's name, at most."""
+
+WAKE_UP_TIMEOUT: Final = Duration.minutes(2)
+"""CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
+
+
+class Reaction(Construct):
+    """A reaction of a stage that is deployed.
+
+    Attributes:
+        function: with the user's code; operators invoke it (docs/runbook.md).
+        queue: its wake-ups.
+        failed: wake-ups that failed too often.
+        outputs: names of function and queue.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        stage: Stage,
+        code: Code,
+        layers: Layers,
+        name: str,
+        entry: Path,
+        handler: str = "handler.handler",
+        memory_mb: int = MEMORY_MB,
+        timeout: Duration = TIMEOUT,
+        batch_size: int = BATCH_SIZE,
+        max_receives: int = MAX_RECEIVES,
+        schedule: Duration = SCHEDULE,
+        environment: Mapping[str, str] | None = None,
+        allowed: Sequence[iam.PolicyStatement] = (),
+        more_layers: Sequence[lambda_.ILayerVersion] = (),
+        reserved_concurrency: int | None = None,
+    ) -> None:
+        """Add a reaction to a stack.
+
+        Args:
+            stage: the deployment that feeds it.
+            code: for which machine its layers are.
+            layers: the library and its pins, one for each stack.
+            name: the reaction's, as its decorator has it.
+            entry: folder with the user's code, and with whatever third-party packages it needs.
+            handler: `module.function` in that folder, where `function = lambda_handler(reaction)`.
+            memory_mb: of the function, and with it its share of a CPU.
+            timeout: of one invocation. A handler's one call has to end within a fifth of it.
+            batch_size: wake-ups of one invocation, at most 10.
+            max_receives: after so many failures a wake-up is set aside and alarmed.
+            schedule: how often every partition is woken in case a notice was lost.
+            environment: more of it, for the handler.
+            allowed: what the handler needs beside reading events.
+            more_layers: layers beside the library's.
+            reserved_concurrency: invocations at once, which no other function takes.
+
+        Raises:
+            BadSetting: a name is too long, or the code is not there.
+        """
+        super().__init__(scope, id_)
+        self._name: Final = stage.named(f"reaction-{name}")
+        _check(self._name, name, entry, handler)
+        stores = Stores.named(self, stage)
+        self.failed: Final = self._queue("Failed", f"{self._name}-failed.fifo", stage, Duration.days(14))
+        self.queue: Final = self._queue(
+            "Queue",
+            f"{self._name}.fifo",
+            stage,
+            Duration.days(4),
+            visibility_timeout=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=max_receives),
+        )
+        self.function: Final = Function(
+            self,
+            "Function",
+            name=f"reaction-{name}",
+            description=f"runs the reaction {name}",
+            stage=stage,
+            code=code,
+            layers=layers,
+            timeout=timeout,
+            environment={
+                **(environment or {}),
+                **told.events(stage, stores),
+                **told.bucket(stores),
+                **told.feed(stage, stores),
+                REACTION: name,
+                QUEUE: self.queue.queue_url,
+            },
+            allowed=[*permissions.reaction(stores), self._waking(stage), *allowed],
+            entry=entry,
+            handler=handler,
+            memory_mb=memory_mb,
+            reserved_concurrency=reserved_concurrency,
+            more_layers=more_layers,
+        ).function
+        mapping = self._mapping(batch_size)
+        subscription = self._subscription(stage)
+        self._first_wake_up(entry, layers).node.add_dependency(mapping, subscription, self.queue)
+        rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
+        rule.add_target(LambdaFunction(self.function))
+        self._watch(Alarms(self, stage), name)
+        self.outputs: Final = self._tell(name)
+
+    def _queue(
+        self,
+        id_: str,
+        name: str,
+        stage: Stage,
+        retention: Duration,
+        *,
+        visibility_timeout: Duration | None = None,
+        dead_letter_queue: sqs.DeadLetterQueue | None = None,
+    ) -> sqs.Queue:
+        """A queue of wake-ups. They hold two numbers, so SQS's own key does: one's own would have to let SNS in."""
+        return sqs.Queue(
+            self,
+            id_,
+            queue_name=name,
+            fifo=True,
+            content_based_deduplication=False,
+            # By partition, or all partitions would share 300 requests a second.
+            deduplication_scope=sqs.DeduplicationScope.MESSAGE_GROUP,
+            fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+            retention_period=retention,
+            visibility_timeout=visibility_timeout,
+            dead_letter_queue=dead_letter_queue,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=stage.tls_only,
+        )
+
+    def _waking(self, stage: Stage) -> iam.PolicyStatement:
+        """Lambda receives wake-ups under the function's role; the function sends some of its own."""
+        sending = grants.batched("SendMessage", named=stage.batches_named)
+        return grants.on_queue(self.queue, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes", *sending)
+
+    def _mapping(self, batch_size: int) -> lambda_.CfnEventSourceMapping:
+        return lambda_.CfnEventSourceMapping(
+            self,
+            "WakeUps",
+            function_name=self.function.function_name,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=batch_size,
+            function_response_types=["ReportBatchItemFailures"],
+        )
+
+    def _subscription(self, stage: Stage) -> sns.Subscription:
+        """Raw: the body is the position alone, and the group the topic's."""
+        topic_arn = Stack.of(self).format_arn(
+            service="sns", resource=topic_name(stage), arn_format=ArnFormat.NO_RESOURCE_NAME
+        )
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("sns.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[self.queue.queue_arn],
+                conditions={"ArnEquals": {"aws:SourceArn": topic_arn}},
+            )
+        )
+        return sns.Subscription(
+            self,
+            "Notices",
+            topic=sns.Topic.from_topic_arn(self, "NoticesTopic", topic_arn),
+            protocol=sns.SubscriptionProtocol.SQS,
+            endpoint=self.queue.queue_arn,
+            raw_message_delivery=True,
+        )
+
+    def _first_wake_up(self, entry: Path, layers: Layers) -> CustomResource:
+        """Asked for whenever the code is another: CloudFormation passes over a resource that has not changed.
+
+        It comes after the subscription. What is appended before is read by this wake-up, what comes after is told of.
+        """
+        code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)
+        return CustomResource(
+            self,
+            "FirstWakeUp",
+            service_token=self.function.function_arn,
+            resource_type="Custom::EpochalWakeUp",
+            service_timeout=WAKE_UP_TIMEOUT,
+            properties={"Code": code, "Layers": [each.layer_version_arn for each in layers.versions]},
+        )
+
+    def _watch(self, alarms: Alarms, name: str) -> None:
+        subject = f"reaction-{name}"
+        watch_function(alarms, subject, self._name)
+        alarms.when(
+            f"{subject}-lags",
+            f"The reaction {name} is minutes behind the feed.",
+            metric(
+                "AWS/SQS",
+                "ApproximateAgeOfOldestMessage",
+                {"QueueName": self.queue.queue_name},
+                statistic="Maximum",
+            ),
+            above=LAG_SECONDS,
+            minutes=LASTING,
+        )
+        alarms.when(
+            f"{subject}-gave-up",
+            f"Wake-ups of the reaction {name} failed too often and were set aside.",
+            metric(
+                "AWS/SQS",
+                "ApproximateNumberOfMessagesVisible",
+                {"QueueName": self.failed.queue_name},
+                statistic="Maximum",
+            ),
+            minutes=ONCE,
+        )
+        for what, description in (
+            ("parked", "has parked streams: their events wait to be replayed."),
+            ("blocked", "does not get past a stream, and all others of its partition wait with it."),
+        ):
+            alarms.when(
+                f"{subject}-{what}",
+                f"The reaction {name} {description}",
+                metric("Epochal", f"Reaction.{what}", {"service": name}),
+                minutes=ONCE,
+            )
+
+    def _tell(self, name: str) -> dict[str, CfnOutput]:
+        told = {
+            "FunctionName": (self.function.function_name, f"Runs the reaction {name}"),
+            "QueueUrl": (self.queue.queue_url, f"Wakes the reaction {name}"),
+        }
+        return {
+            key: CfnOutput(self, key, value=value, description=description)
+            for key, (value, description) in told.items()
+        }
+
+
+def _check(full_name: str, name: str, entry: Path, handler: str) -> None:
+    """Refuse what would fail only once it is deployed."""
+    where = f"reactions.{name}"
+    if len(full_name) > FUNCTION_NAME:
+        raise BadSetting(where, f"must be shorter: {full_name} has more than {FUNCTION_NAME} characters")
+    module = entry / f"{handler.partition('.')[0]}.py"
+    if not module.is_file():
+        raise BadSetting(
+            f"{where}.entry", f"must be a folder with the handler's module: {module} is not there"
+        )

@@ -1,0 +1,59 @@
+"""The reactions that a stage declares: a stack of nothing but them, so that a failing one holds back no other stack.
+
+A team with more to deploy than a function puts the construct (`parts/reaction.py`) into a stack of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from aws_cdk import Duration, Fn, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.declared import Allow, Declared
+from stacks.parts.functions import MEMORY_MB, Code, Layers
+from stacks.parts.reaction import TIMEOUT, Reaction
+from stacks.stages import Stage
+
+
+class ReactionsStack(Stack):
+    """Reactions by name."""
+
+    def __init__(
+        self, scope: Construct, id_: str, *, stage: Stage, code: Code, root: Path, **stack: Any
+    ) -> None:
+        super().__init__(scope, id_, **stack)
+        layers = Layers(self, "Layers", code=code)
+        self.reactions: Final = {
+            name: _reaction(self, name, declared, stage=stage, code=code, layers=layers, root=root)
+            for name, declared in stage.reactions.items()
+        }
+
+
+def _reaction(
+    scope: Construct, name: str, declared: Declared, *, stage: Stage, code: Code, layers: Layers, root: Path
+) -> Reaction:
+    seconds = declared.timeout_seconds
+    return Reaction(
+        scope,
+        name,
+        stage=stage,
+        code=code,
+        layers=layers,
+        name=name,
+        entry=root / declared.entry,
+        handler=declared.handler,
+        memory_mb=declared.memory_mb or MEMORY_MB,
+        timeout=Duration.seconds(seconds) if seconds else TIMEOUT,
+        reserved_concurrency=declared.reserved_concurrency,
+        environment=declared.environment,
+        allowed=[_statement(each) for each in declared.allow],
+    )
+
+
+def _statement(allow: Allow) -> iam.PolicyStatement:
+    """`${AWS::Region}` and its like stand for what they are where it is deployed."""
+    resources = [Fn.sub(each) if "${" in each else each for each in allow.resources]
+    return iam.PolicyStatement(actions=[*allow.actions], resources=resources)

@@ -1,0 +1,187 @@
+"""From an HTTP append to a reaction, as deployed: stream, indexer, stream, notifier, topic, queue, function, each with
+no more permissions than it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from statistics import median, quantiles
+from typing import Any
+
+import pytest
+
+from epochal.index.names import partition_of
+from epochal.local import deploy
+from epochal.local.deploy import Deployment
+from epochal.local.places import Places
+from epochal.local.processes import Server
+from tests.deploy.test_http_api import Caller
+
+TABLE = "board"
+SECONDS = 30.0
+OLD = "Board-old"
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The reaction `tests/deploy/reactions/board`, and the table that it writes to."""
+
+    deployment: Deployment
+    call: Caller
+
+    def append(self, stream: str, *types: str) -> None:
+        answer = self.call(
+            "POST", f"/streams/{stream}/events", {"events": [{"type": each} for each in types]}
+        )
+        assert answer.status == 201, answer.content
+
+    def seen(self, stream: str, events: int) -> list[tuple[int, str, float]]:
+        """Index, type and time of the stream's events that the handler was given, waited for."""
+        dynamodb = self.deployment.endpoint.client("dynamodb")
+        ends = time.monotonic() + SECONDS
+        while True:
+            item = dynamodb.get_item(TableName=TABLE, Key={"stream": {"S": stream}}).get("Item", {})
+            lines = [line["S"].split(" ") for line in item.get("seen", {"L": []})["L"]]
+            if len(lines) >= events or time.monotonic() > ends:
+                return [(int(index), kind, float(at)) for index, kind, at in lines]
+            time.sleep(0.05)
+
+    def told(self, stream: str, *, to_break: bool) -> None:
+        dynamodb = self.deployment.endpoint.client("dynamodb")
+        key = {"stream": {"S": f"break {stream}"}}
+        if to_break:
+            dynamodb.put_item(TableName=TABLE, Item=key)
+        else:
+            dynamodb.delete_item(TableName=TABLE, Key=key)
+
+    def ask(self, **payload: object) -> Any:
+        """Invoke the function as an operator does."""
+        answer = self.deployment.endpoint.client("lambda").invoke(
+            FunctionName="epochal-dev-reaction-board", Payload=json.dumps(payload)
+        )
+        assert "FunctionError" not in answer
+        return json.loads(answer["Payload"].read())
+
+    def parked(self, stream: str) -> dict[str, Any] | None:
+        """The stream among those that are parked, waited for."""
+        ends = time.monotonic() + SECONDS
+        while time.monotonic() < ends:
+            answer = self.ask(command="parked", partition=partition_of(stream, 1))
+            for each in answer["parked"]:
+                if each["stream"] == stream:
+                    found: dict[str, Any] = each
+                    return found
+            time.sleep(0.2)
+        return None
+
+
+@pytest.fixture(scope="module")
+def board(places: Places, ministack_server: Server, deployment: Deployment) -> Board:
+    """The reaction, deployed beside what is there, after events that are older than it."""
+    deployment.endpoint.client("dynamodb").create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "stream", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "stream", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    board = Board(deployment, Caller(deployment))
+    board.append(OLD, "First", "Second")
+    board.append(OLD, "Third")
+    deploy.deploy(places, ministack_server, context={"stages": json.dumps(_stages(places))})
+    return board
+
+
+def _stages(places: Places) -> dict[str, Any]:
+    """Those of the checkout, and in `dev` the reaction: allowed two things on a table of its own."""
+    stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+    own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
+    reaction = {
+        "entry": "tests/deploy/reactions/board",
+        "environment": {"BOARD_TABLE": TABLE},
+        "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
+    }
+    return {**stages, "dev": {**stages["dev"], "reactions": {"board": reaction}}}
+
+
+@pytest.fixture
+def stream() -> Iterator[str]:
+    """A name that no other test uses."""
+    return f"Board-{next(_numbers)}"
+
+
+def test_a_new_reaction_begins_with_events_that_are_older_than_it(board: Board) -> None:
+    """The deployment woke it: nothing was appended since, and its schedule is a quarter of an hour away."""
+    assert [(index, kind) for index, kind, _ in board.seen(OLD, 3)] == [
+        (0, "First"),
+        (1, "Second"),
+        (2, "Third"),
+    ]
+
+
+def test_events_reach_it_in_order_and_those_of_other_categories_do_not(board: Board, stream: str) -> None:
+    for number in range(10):
+        board.append(stream, f"{number}a", f"{number}b")
+    board.append(f"Other{stream}", "Unwanted")
+    expected = [(2 * number + each, f"{number}{'ab'[each]}") for number in range(10) for each in (0, 1)]
+    assert [(index, kind) for index, kind, _ in board.seen(stream, 20)] == expected
+    assert board.seen(f"Other{stream}", 0) == []
+
+
+def test_a_failing_stream_is_parked_and_replayed_and_others_go_on(board: Board, stream: str) -> None:
+    neighbour = f"{stream}-neighbour"
+    board.told(stream, to_break=True)
+    board.append(stream, "Fails")
+    parked = board.parked(stream)
+    assert parked is not None
+    assert (parked["index"], parked["attempts"]) == (0, 2)
+    assert "told to break" in parked["cause"]
+    board.append(stream, "Waits")
+    board.append(neighbour, "Passes")
+    assert [kind for _, kind, _ in board.seen(neighbour, 1)] == ["Passes"]
+    assert board.seen(stream, 0) == []
+    board.told(stream, to_break=False)
+    replayed = board.ask(command="replay", partition=partition_of(stream, 1), stream=stream)
+    assert (replayed["unparked"], replayed["next"], replayed["failure"]) == (True, 2, None)
+    board.append(stream, "GoesOn")
+    assert [kind for _, kind, _ in board.seen(stream, 3)] == ["Fails", "Waits", "GoesOn"]
+
+
+def test_a_discarded_event_is_given_up_and_its_stream_goes_on(board: Board, stream: str) -> None:
+    board.told(stream, to_break=True)
+    board.append(stream, "Fails")
+    assert board.parked(stream) is not None
+    board.told(stream, to_break=False)
+    partition = partition_of(stream, 1)
+    assert board.ask(command="discard", partition=partition, stream=stream)["unparked"] is True
+    board.append(stream, "GoesOn")
+    assert [(index, kind) for index, kind, _ in board.seen(stream, 1)] == [(1, "GoesOn")]
+
+
+def test_what_wakes_it_by_schedule_wakes_every_partition(board: Board) -> None:
+    """The event of a rule, as EventBridge has it."""
+    event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}, "resources": []}
+    assert board.ask(**event)["woken"] >= 1
+
+
+def test_from_append_to_reaction_it_takes_less_than_a_second(
+    board: Board, stream: str, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    """The median: a machine that does other things besides is late now and then."""
+    taken = []
+    for number in range(25):
+        name = f"{stream}-{number}"
+        began = time.time()
+        board.append(name, "Timed")
+        ((_, _, at),) = board.seen(name, 1)
+        taken.append(at - began)
+    p90 = quantiles(taken, n=10)[-1]
+    told = f"append to reaction: median {median(taken):.3f} s, p90 {p90:.3f} s, of {len(taken)}"
+    record_testsuite_property("reaction-latency", told)
+    sys.stdout.write(f"\n{told}\n")
+    assert median(taken) < 1

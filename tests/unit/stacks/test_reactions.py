@@ -1,0 +1,303 @@
+"""Reactions as they are deployed: the queue that wakes the function, what makes up for it, and what is alarmed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.assertions import Template
+
+from epochal.settings import BUCKET, INDEX_TABLE, QUEUE, REACTION, TAGS_TABLE, TIPS_TABLE
+from stacks.deployment import Sources
+from stacks.parts.functions import Code, Layers
+from stacks.parts.reaction import Reaction
+from stacks.parts.vendor import Platform
+from stacks.stages import STAGES, BadSetting, stage_from
+from tests.unit.stacks.templates import Deployment, Synthesise
+
+MAPPING = "AWS::Lambda::EventSourceMapping"
+FUNCTION = "AWS::Lambda::Function"
+QUEUE_TYPE = "AWS::SQS::Queue"
+TABLE = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/board"
+REACTIONS = {
+    "board": {
+        "entry": "board",
+        "timeout_seconds": 120,
+        "memory_mb": 512,
+        "environment": {"BOARD": "board"},
+        "allow": [{"actions": ["dynamodb:PutItem"], "resources": [TABLE]}],
+    },
+    "delays": {"entry": "board"},
+}
+
+
+@pytest.fixture(scope="module")
+def deployed(synthesise: Synthesise) -> Deployment:
+    return synthesise("prod", reactions=REACTIONS)
+
+
+def properties(deployed: Deployment, type_: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = deployed.named("reactions", type_, name)["Properties"]
+    return found
+
+
+def id_of(deployed: Deployment, type_: str, name: str) -> str:
+    (found,) = [each for each in deployed.of_type("reactions", type_) if each.startswith(name)]
+    return found
+
+
+def test_a_stage_without_reactions_has_no_stack_of_them(synthesise: Synthesise) -> None:
+    assert "reactions" not in synthesise("prod").templates
+
+
+def test_each_declared_reaction_is_a_function_of_its_own(deployed: Deployment) -> None:
+    functions = deployed.of_type("reactions", FUNCTION).values()
+    assert {each["Properties"]["FunctionName"] for each in functions} == {
+        "epochal-prod-reaction-board",
+        "epochal-prod-reaction-delays",
+    }
+
+
+def test_it_is_told_its_name_its_queue_and_where_everything_is(deployed: Deployment) -> None:
+    function = properties(deployed, FUNCTION, "boardFunction")
+    variables = function["Environment"]["Variables"]
+    assert variables[REACTION] == "board"
+    assert variables[QUEUE] == {"Ref": id_of(deployed, QUEUE_TYPE, "boardQueue")}
+    assert variables[TIPS_TABLE] == "epochal-prod-tips"
+    assert variables[INDEX_TABLE] == "epochal-prod-index"
+    assert variables[TAGS_TABLE] == "epochal-prod-tags"
+    assert variables[BUCKET]["Fn::Join"][1][0] == "epochal-prod-bodies-"
+    assert variables["BOARD"] == "board"
+    assert (function["Timeout"], function["MemorySize"], len(function["Layers"])) == (120, 512, 2)
+
+
+def test_no_stack_exports_anything_for_it(deployed: Deployment, synthesise: Synthesise) -> None:
+    """An export that is in use could not be changed until every reaction lets go of it."""
+    assert "Fn::ImportValue" not in str(deployed["reactions"].to_json())
+    assert deployed["feed"].to_json() == synthesise("prod")["feed"].to_json()
+
+
+def test_a_queue_wakes_it_by_partition_and_batches_may_fail_in_part(deployed: Deployment) -> None:
+    mapping = properties(deployed, MAPPING, "boardWakeUps")
+    queue = id_of(deployed, QUEUE_TYPE, "boardQueue")
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]}
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["BatchSize"] == 10
+
+
+@pytest.mark.parametrize(("name", "timeout"), [("board", 120), ("delays", 60)])
+def test_a_failed_wake_up_is_hidden_for_six_timeouts_and_set_aside_after_ten(
+    deployed: Deployment, name: str, timeout: int
+) -> None:
+    queue = properties(deployed, QUEUE_TYPE, f"{name}Queue")
+    failed = id_of(deployed, QUEUE_TYPE, f"{name}Failed")
+    assert properties(deployed, FUNCTION, f"{name}Function")["Timeout"] == timeout
+    assert queue["VisibilityTimeout"] == 6 * timeout
+    assert queue["RedrivePolicy"] == {
+        "deadLetterTargetArn": {"Fn::GetAtt": [failed, "Arn"]},
+        "maxReceiveCount": 10,
+    }
+
+
+@pytest.mark.parametrize(
+    ("id_", "name", "days"),
+    [
+        ("boardQueue", "epochal-prod-reaction-board.fifo", 4),
+        ("boardFailed", "epochal-prod-reaction-board-failed.fifo", 14),
+    ],
+)
+def test_both_queues_are_fifo_encrypted_and_limited_by_partition(
+    deployed: Deployment, id_: str, name: str, days: int
+) -> None:
+    queue = properties(deployed, QUEUE_TYPE, id_)
+    assert (queue["QueueName"], queue["FifoQueue"]) == (name, True)
+    assert queue["ContentBasedDeduplication"] is False
+    assert (queue["DeduplicationScope"], queue["FifoThroughputLimit"]) == (
+        "messageGroup",
+        "perMessageGroupId",
+    )
+    assert queue["SqsManagedSseEnabled"] is True
+    assert queue["MessageRetentionPeriod"] == days * 24 * 60 * 60
+
+
+def test_notices_come_raw_from_the_stages_topic_and_from_nowhere_else(deployed: Deployment) -> None:
+    subscription = properties(deployed, "AWS::SNS::Subscription", "boardNotices")
+    queue = id_of(deployed, QUEUE_TYPE, "boardQueue")
+    assert subscription["RawMessageDelivery"] is True
+    assert subscription["Endpoint"] == {"Fn::GetAtt": [queue, "Arn"]}
+    topic = subscription["TopicArn"]
+    assert topic["Fn::Join"][1][-1] == ":epochal-prod-notices.fifo"
+    policy = properties(deployed, "AWS::SQS::QueuePolicy", "boardQueuePolicy")["PolicyDocument"]["Statement"]
+    (sending,) = [each for each in policy if each["Effect"] == "Allow"]
+    assert sending["Principal"] == {"Service": "sns.amazonaws.com"}
+    assert sending["Action"] == "sqs:SendMessage"
+    assert sending["Condition"] == {"ArnEquals": {"aws:SourceArn": topic}}
+
+
+def test_queues_take_no_plain_http(deployed: Deployment) -> None:
+    for name in ("boardQueuePolicy", "boardFailedPolicy"):
+        policy = properties(deployed, "AWS::SQS::QueuePolicy", name)["PolicyDocument"]["Statement"]
+        (refusing,) = [each for each in policy if each["Effect"] == "Deny"]
+        assert refusing["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_its_deployment_wakes_it_once_it_is_subscribed(deployed: Deployment) -> None:
+    wake_up = deployed.named("reactions", "Custom::EpochalWakeUp", "boardFirstWakeUp")
+    function = id_of(deployed, FUNCTION, "boardFunction")
+    assert wake_up["Properties"]["ServiceToken"] == {"Fn::GetAtt": [function, "Arn"]}
+    assert {
+        id_of(deployed, MAPPING, "boardWakeUps"),
+        id_of(deployed, "AWS::SNS::Subscription", "boardNotices"),
+        id_of(deployed, "AWS::SQS::QueuePolicy", "boardQueuePolicy"),
+    } <= set(wake_up["DependsOn"])
+
+
+def test_a_deployment_that_hangs_ends_within_minutes(deployed: Deployment) -> None:
+    wake_up = properties(deployed, "Custom::EpochalWakeUp", "boardFirstWakeUp")
+    assert int(wake_up["ServiceTimeout"]) <= 300
+
+
+def test_other_code_is_another_first_wake_up_and_the_same_code_is_none(
+    sources: Sources, tmp_path: Path
+) -> None:
+    def code(text: str) -> str:
+        (tmp_path / "handler.py").write_text(text)
+        template = alone(sources, name="mine", entry=tmp_path)
+        ((_, wake_up),) = template.find_resources("Custom::EpochalWakeUp").items()
+        found: str = wake_up["Properties"]["Code"]
+        return found
+
+    first = code("handler = print\n")
+    assert code("handler = print\n") == first
+    assert code("handler = repr\n") != first
+
+
+def test_a_schedule_makes_up_for_lost_wake_ups(deployed: Deployment) -> None:
+    rule = properties(deployed, "AWS::Events::Rule", "boardSchedule")
+    function = {"Fn::GetAtt": [id_of(deployed, FUNCTION, "boardFunction"), "Arn"]}
+    assert rule["ScheduleExpression"] == "rate(15 minutes)"
+    assert [each["Arn"] for each in rule["Targets"]] == [function]
+    permission = properties(deployed, "AWS::Lambda::Permission", "boardSchedule")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["SourceArn"] == {
+        "Fn::GetAtt": [id_of(deployed, "AWS::Events::Rule", "boardSchedule"), "Arn"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("alarm", "namespace", "measured", "above"),
+    [
+        ("lags", "AWS/SQS", "ApproximateAgeOfOldestMessage", 300),
+        ("gave-up", "AWS/SQS", "ApproximateNumberOfMessagesVisible", 0),
+        ("parked", "Epochal", "Reaction.parked", 0),
+        ("blocked", "Epochal", "Reaction.blocked", 0),
+        ("fails", "AWS/Lambda", "Errors", 0),
+        ("throttled", "AWS/Lambda", "Throttles", 0),
+    ],
+)
+def test_what_someone_should_know_of_it_alarms(
+    deployed: Deployment, alarm: str, namespace: str, measured: str, above: int
+) -> None:
+    alarms = [each["Properties"] for each in deployed.of_type("reactions", "AWS::CloudWatch::Alarm").values()]
+    (found,) = [each for each in alarms if each["AlarmName"] == f"epochal-prod-reaction-board-{alarm}"]
+    assert (found["Namespace"], found["MetricName"], found["Threshold"]) == (namespace, measured, above)
+    (dimension,) = found["Dimensions"]
+    queues = {"lags": "boardQueue", "gave-up": "boardFailed"}
+    expected = {
+        "AWS/SQS": lambda: {"Fn::GetAtt": [id_of(deployed, QUEUE_TYPE, queues[alarm]), "QueueName"]},
+        "Epochal": lambda: "board",
+        "AWS/Lambda": lambda: "epochal-prod-reaction-board",
+    }
+    assert dimension["Value"] == expected[namespace]()
+
+
+def test_function_and_queue_are_told(deployed: Deployment) -> None:
+    outputs = deployed["reactions"].to_json()["Outputs"].values()
+    told = [each["Value"] for each in outputs if each["Description"].endswith("the reaction board")]
+    assert told == [
+        {"Ref": id_of(deployed, FUNCTION, "boardFunction")},
+        {"Ref": id_of(deployed, QUEUE_TYPE, "boardQueue")},
+    ]
+
+
+def test_tables_of_other_names_are_found_too(synthesise: Synthesise) -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept"
+    deployed = synthesise(reactions=REACTIONS, existing_tips=f"{arn}/stream/2026-01-01T00:00:00.000")
+    variables = properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
+    assert variables[TIPS_TABLE] == "kept"
+    assert arn in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
+
+
+def test_it_is_deployed_after_what_feeds_it(deployed: Deployment) -> None:
+    feed = deployed.stacks["feed"]
+    assert feed in deployed.stacks["reactions"].dependencies
+
+
+def test_the_construct_stands_in_any_stack_with_numbers_of_ones_own(sources: Sources) -> None:
+    template = alone(
+        sources,
+        name="mine",
+        entry=sources.root / "board",
+        timeout=Duration.minutes(10),
+        batch_size=1,
+        max_receives=3,
+        schedule=Duration.hours(1),
+        reserved_concurrency=5,
+        allowed=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["arn:aws:ses:::identity/me"])],
+    )
+    (function,) = template.find_resources(FUNCTION).values()
+    assert function["Properties"]["ReservedConcurrentExecutions"] == 5
+    assert function["Properties"]["Timeout"] == 600
+    queues = [each["Properties"] for each in template.find_resources(QUEUE_TYPE).values()]
+    assert [each["RedrivePolicy"]["maxReceiveCount"] for each in queues if "RedrivePolicy" in each] == [3]
+    template.has_resource_properties(MAPPING, {"BatchSize": 1})
+    template.has_resource_properties("AWS::Events::Rule", {"ScheduleExpression": "rate(1 hour)"})
+    (role,) = template.find_resources("AWS::IAM::Role").values()
+    assert "ses:SendEmail" in str(role)
+
+
+def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None:
+    with pytest.raises(BadSetting, match="must be shorter"):
+        alone(sources, name="n" * 50, entry=sources.root / "board")
+    with pytest.raises(BadSetting, match=r"board/other\.py is not there"):
+        alone(sources, name="mine", entry=sources.root / "board", handler="other.handler")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        [],
+        {"a b": {"entry": "x"}},
+        {"board": {}},
+        {"board": {"entry": ""}},
+        {"board": {"entry": "x", "handlr": "a.b"}},
+        {"board": {"entry": "x", "handler": "handler"}},
+        {"board": {"entry": "x", "timeout_seconds": 901}},
+        {"board": {"entry": "x", "environment": {"EPOCHAL_QUEUE": "mine"}}},
+        {"board": {"entry": "x", "allow": [{"actions": ["dynamodb:PutItem"]}]}},
+        {"board": {"entry": "x", "allow": [{"actions": ["PutItem"], "resources": ["*"]}]}},
+        {"board": {"entry": "x", "allow": [{"actions": [], "resources": ["*"]}]}},
+    ],
+)
+def test_a_declaration_that_breaks_a_rule_is_refused(declared: Any) -> None:
+    with pytest.raises(BadSetting, match="must be") as refused:
+        stage_from("dev", {"prod": {"reactions": declared}})
+    assert refused.value.name == "stages.prod.reactions"
+
+
+def alone(sources: Sources, **options: Any) -> Template:
+    """The construct in a stack of a user's own."""
+    stack = Stack(App(), "mine")
+    code = Code(
+        library=sources.library,
+        vendor=sources.vendor(Platform(python="3.13")),
+        lambdas=sources.lambdas,
+        architecture=lambda_.Architecture.ARM_64,
+    )
+    layers = Layers(stack, "Layers", code=code)
+    Reaction(stack, "Mine", stage=STAGES["prod"], code=code, layers=layers, **options)
+    return Template.from_stack(stack)
