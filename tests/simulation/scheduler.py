@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 
 from epochal.plan.ops import Execute, Op, Reply
+from tests.simulation.stories import told
 
 Body = Callable[[Execute], None]
 """What a process does, given its interpreter."""
@@ -27,7 +27,7 @@ class Process:
         self.name = name
         self.done = False
         self.error: BaseException | None = None
-        self._execute = execute
+        self._execute, self._tell = told(name, execute)
         self._go = threading.Semaphore(0)
         self._stopped = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._run, args=(body,), daemon=True)
@@ -46,8 +46,9 @@ class Process:
 
     def _run(self, body: Body) -> None:
         try:
-            with suppress(Killed):
-                body(self._perform)
+            body(self._perform)
+        except Killed:
+            self._tell("dies")
         except BaseException as error:  # noqa: BLE001  it is raised again where the test can see it
             self.error = error
         self.done = True

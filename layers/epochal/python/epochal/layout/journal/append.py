@@ -68,7 +68,10 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
             return Written(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
             return Rejected(head=head)
-        base = yield from _again(site, batch, expected, head)
+        again = yield from _again(site, batch, expected, head)
+        if isinstance(again, Rejected):
+            return again
+        base = again
 
 
 def read(site: Site, aggregate: AggregateId) -> Steps[Head | None]:
@@ -118,9 +121,13 @@ def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Re
     return stored.item is not None and read_event(stored.item).append_id == batch.append_id
 
 
-def _again(site: Site, batch: Batch, expected: ExpectedLock, head: Head | None) -> Steps[Base]:
+def _again(site: Site, batch: Batch, expected: ExpectedLock, head: Head | None) -> Steps[Base | Rejected]:
+    """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
     base = yield from base_of(site, head, batch.aggregate)
     if isinstance(expected, Lock) and base.lock != expected:
+        now = yield from read(site, batch.aggregate)
+        if not accepts(expected, now):
+            return Rejected(head=now)
         last = 0 if base.lock is None else base.lock.seq_nr
         raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
     return base

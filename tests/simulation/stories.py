@@ -1,0 +1,70 @@
+"""The story of a history: who asked for what, in the order of turns, and what came back.
+
+Told only within `telling`: thousands of histories a minute leave no time for it, and one that fails is played again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from epochal.plan.failures import Failure
+from epochal.plan.ops import BatchGet, Execute, Op, Put, Query, Refusal, Reply, Scan, Transact
+
+_LINES: ContextVar[list[str] | None] = ContextVar("lines", default=None)
+
+
+@contextmanager
+def telling() -> Iterator[list[str]]:
+    """Within the block, every process that begins has its requests written down in the list."""
+    lines: list[str] = []
+    token = _LINES.set(lines)
+    try:
+        yield lines
+    finally:
+        _LINES.reset(token)
+
+
+def told(name: str, execute: Execute) -> tuple[Execute, Callable[[str], None]]:
+    """The interpreter of the process `name`, which tells what it does, and a way to tell what else befalls it."""
+    lines = _LINES.get()
+    if lines is None:
+        return execute, lambda _what: None
+
+    def tell(what: str) -> None:
+        lines.append(f"{name}: {what}")
+
+    def perform(op: Op) -> Reply:
+        try:
+            reply = execute(op)
+        except Failure as failure:
+            tell(f"{shown(op)}: {failure.cause}")
+            raise
+        tell(shown(op) + (": refused" if isinstance(reply, Refusal) else ""))
+        return reply
+
+    return perform, tell
+
+
+def shown(op: Op) -> str:
+    """A request in a few words."""
+    match op:
+        case Transact(writes=writes):
+            return f"Transact [{', '.join(map(shown, writes))}]"
+        case BatchGet(keys=keys):
+            return f"BatchGet {', '.join(map(_key, keys))}"
+        case Query(partition=(_, value)):
+            return f"Query {value['S']}"
+        case Scan():
+            return f"Scan {op.table}"
+        case Put(item=item):
+            return f"Put {_key(item)}"
+        case _:
+            return f"{type(op).__name__} {_key(op.key)}"
+
+
+def _key(item: Mapping[str, Mapping[str, object]]) -> str:
+    """An item's key, whatever its table calls it; `Tip` for the index that stands for it."""
+    values = [str(*item[name].values()) for name in ("p", "i", "pk", "sk", "pkey", "skey") if name in item]
+    return "/".join(value.replace("2147483647", "Tip") for value in values)

@@ -1,0 +1,52 @@
+"""G1, G2, G3, G4 and G5 for aggregates, everything at once, by seed: another library writes to the same tables.
+
+A failing seed is named, and replays exactly: `replay(seed)`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from epochal.plan.ops import BatchGet, Op, Reply
+from epochal.store.aggregates import AggregateConflict, AggregateStore
+from epochal.store.driver import Driver, Meter
+from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Simulation, replay
+from tests.unit.feed.layouts import persist_elsewhere
+
+SEEDS = 600
+
+
+def test_whatever_happens_aggregates_are_whole_and_every_append_is_made_once_or_not_at_all() -> None:
+    simulations = [replay(seed) for seed in range(SEEDS)]
+
+    outcomes = Counter(type(attempt.outcome).__name__ for each in simulations for attempt in each.attempts)
+    assert min(outcomes[kind] for kind in ("AggregateAppended", "AggregateConflict", "NoneType")) > SEEDS / 2
+    assert sum(each.elsewhere for each in simulations) > SEEDS / 5, "hardly anything was written elsewhere"
+    assert sum(len(each.reads) for each in simulations) > SEEDS / 5, "hardly anything was read"
+
+
+def test_a_lock_is_in_conflict_where_another_append_overtakes_the_search_for_the_last_number() -> None:
+    """Seed 105 found it: it was reported as a lock whose number does not join."""
+    tables = Simulation(0).tables
+    store = AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=SITE)
+    store.append(ALICE, [EQUAL], snapshot=STATE)
+    persist_elsewhere(tables.execute, ALICE, "Elsewhere")
+    lock = store.lock(ALICE)
+    overtakers = iter(["Elsewhere"])
+
+    def overtaken(op: Op) -> Reply:
+        if isinstance(op, BatchGet):
+            for kind in overtakers:
+                persist_elsewhere(tables.execute, ALICE, kind)
+        return tables.execute(op)
+
+    ours = AggregateStore(driver=Driver(execute=overtaken, meter=Meter()), site=SITE)
+    assert lock is not None
+    assert ours.append(ALICE, [EQUAL], expected=lock) == AggregateConflict(version=3)
+    assert next(overtakers, None) is None, "the search was not overtaken"
+
+
+def test_a_seed_replays_exactly() -> None:
+    one, two = replay(7), replay(7)
+    assert list(one.tables.items(SITE.journal)) == list(two.tables.items(SITE.journal))
+    assert one.attempts == two.attempts
