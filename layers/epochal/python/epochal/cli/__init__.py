@@ -12,6 +12,9 @@ tagged_listings   tagged read, tags, tag, count
 tagged_import     tagged import
 projections projections list, get, put, delete, orphans
 feed        feed, tail
+react       react; parked list, replay, discard
+index       index status, verify, repair, rebuild
+poison      index poison list, retry, discard
 stats       stats
 local       local up, down, status
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from epochal.errors import EpochalError
 
@@ -87,3 +87,17 @@ class StreamMissing(EpochalError, LookupError):
     def __init__(self, stream: str) -> None:
         super().__init__(f"{stream}: there is no such stream")
         self.stream = stream
+
+
+class IndexUnsound(EpochalError):
+    """The index is not right, or could not be made right; `found` says by what would mend it how often."""
+
+    def __init__(self, found: Mapping[str, int]) -> None:
+        advice = {
+            "repair": "`epochal index repair` mends these",
+            "rebuild": "only `epochal index rebuild` mends these",
+            "look": "the store itself must be looked at",
+        }
+        told = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(found.items()))
+        super().__init__(f"the index is not right. {told}")
+        self.found = found

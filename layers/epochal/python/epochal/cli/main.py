@@ -14,11 +14,13 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.cli import tagged_import, tagged_listings
+from epochal.cli import poison, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
 from epochal.cli.feed import feed, tail
+from epochal.cli.index import index
 from epochal.cli.local import local
 from epochal.cli.projections import projections
+from epochal.cli.react import parked, react
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
@@ -52,11 +54,26 @@ def epochal(
     context.obj = context.obj or partial(open_store, choice)
 
 
-for command in (append, read, tail, state, aggregate, tagged, projections, feed, stats, local):
+for command in (
+    append,
+    read,
+    tail,
+    state,
+    aggregate,
+    tagged,
+    projections,
+    feed,
+    react,
+    parked,
+    index,
+    stats,
+    local,
+):
     epochal.add_command(command)
 for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):
     tagged.add_command(listing)
 tagged.add_command(tagged_import.import_)
+index.add_command(poison.poison)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

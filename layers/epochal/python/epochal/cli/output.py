@@ -55,7 +55,15 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Show what is being done and for how long; call what is yielded with what is happening now."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+    shown = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        # On a terminal what is printed goes above the progress; into a file or a pipe it must go there.
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with shown:
         task = shown.add_task(doing, total=None)
         yield lambda text: shown.update(task, description=f"{doing}: {text}")
 

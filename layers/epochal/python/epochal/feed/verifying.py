@@ -3,6 +3,7 @@
     chains     each stream goes on where it ended, from its first event, but for what was pruned before it was indexed
     marks      of a stream that the two newest epochs have forgotten: where the chain leaves it, nowhere else
     heads      a head's stream ends where the chain's does; a stream of the chain has a head
+    groups     no checkpoint lies beyond the end of its chain
 
 Memory: `streams` are followed at once; an index of more is walked again for the others, and the heads are scanned again
 (`index.following`).
@@ -21,6 +22,7 @@ from typing import Final, TypeVar
 from epochal.errors import CorruptData
 from epochal.feed.mending import Head, Mender, Unreadable, by_partition, read_head
 from epochal.feed.scanning import heads
+from epochal.feed.standing import strayed
 from epochal.index.chains import Place, step
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
@@ -71,7 +73,7 @@ class Verifier:
         """Whatever is wrong, source by source; nothing where all is well."""
         series = self.mender.driver.run(read_series(self.mender.table))
         for source in self.sources:
-            if source.name not in series.partitions:
+            if source.name not in series.partitions and self.has_heads(source):
                 yield Finding(kind="unregistered", source=source.name)
             ranges, first = [Range()], True
             while ranges:
@@ -79,6 +81,12 @@ class Verifier:
                 yield from _Pass(self, source, series, following, first).findings()
                 ranges += following.left
                 first = False
+        yield from strayed(self.mender.driver, self.mender.table)
+
+    def has_heads(self, source: Source) -> bool:
+        """Whether a source has any head: one that was never used need not be on record."""
+        pages = heads(self.mender.driver, source)
+        return any(isinstance(read_head(source, image), Head) for page in pages for image in page)
 
 
 @dataclass(frozen=True, slots=True)

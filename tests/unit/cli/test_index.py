@@ -1,0 +1,149 @@
+"""`epochal index`: what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import Result
+
+from epochal.cli.errors import IndexUnsound
+from epochal.cli.main import main
+from epochal.errors import InvalidInput
+from epochal.index.names import SERIES, epoch_stream
+from epochal.layout.tips.items import tip_key
+from epochal.model.events import Event
+from epochal.plan.ops import Delete, Put
+from tests.support.terminal import Terminal
+
+FAST = ("--settle", "0")
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    terminal = Terminal()
+    append(terminal, "Cart-1", "added", "added")
+    terminal.index()
+    return terminal
+
+
+def append(terminal: Terminal, stream: str, *types: str) -> None:
+    terminal.streams.append(stream, [Event(type=kind) for kind in types])
+
+
+def refused(result: Result, error: type[Exception]) -> str:
+    assert isinstance(result.exception, error), result.output
+    return str(result.exception)
+
+
+def test_status_prints_each_partition_and_how_many_records_wait(terminal: Terminal) -> None:
+    first, *rest = terminal.lines("index", "status")
+    assert first.startswith("tips 0  tail 0@1, its epoch 1 entries, ")
+    assert not rest
+    (view,) = terminal.documents("index", "status", "--all-groups")
+    assert view["partitions"][0]["tail"] == "0@1"
+    assert view["poison"] == {"tips": 0, "journal": 0, "dcb": 0}
+
+
+def test_verify_of_an_index_that_is_right_says_so_and_succeeds(terminal: Terminal) -> None:
+    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+    assert terminal.documents("index", "verify", *FAST) == []
+
+
+def test_verify_prints_what_is_wrong_and_fails(terminal: Terminal) -> None:
+    append(terminal, "Cart-1", "late")
+    result = terminal.run("index", "verify", *FAST)
+    assert result.stdout.splitlines() == ["tips 0 Cart-1: event 2 is not indexed"]
+    assert "1 × repair" in refused(result, IndexUnsound)
+    printed = terminal.run("index", "verify", *FAST, "--json").stdout
+    assert printed == (
+        '{"kind":"missing","remedy":"repair","source":"tips","partition":0,"stream":"Cart-1","index":2,"end":3}\n'
+    )
+
+
+def test_verify_ends_with_status_1_where_anything_is_wrong(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("epochal.cli.main.open_store", lambda _: terminal.store)
+    append(terminal, "Cart-1", "late")
+    with pytest.raises(SystemExit) as ended:
+        main(["index", "verify", *FAST])
+    assert ended.value.code == 1
+    assert "epochal index repair" in capsys.readouterr().err
+
+
+def test_repair_mends_what_is_missing_and_says_so(terminal: Terminal) -> None:
+    append(terminal, "Cart-1", "late")
+    append(terminal, "Cart-2", "new", "newer")
+    *lines, last = terminal.lines("index", "repair", *FAST)
+    assert sorted(lines) == [
+        "tips 0 Cart-1: event 2 is not indexed: mended",
+        "tips 0 Cart-2: events 0 to 1 are not indexed: mended",
+    ]
+    assert last == "2 mended; the index is right"
+    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+    assert terminal.lines("index", "repair", *FAST) == ["the index is right"]
+
+
+def test_repair_of_what_cannot_be_mended_in_place_recommends_a_rebuild(terminal: Terminal) -> None:
+    key = tip_key(epoch_stream(0, 0))
+    terminal.tables.execute(Put(table="index", item={**key, "n": {"N": "1"}, "e": {"L": []}}))
+    result = terminal.run("index", "repair", *FAST)
+    assert "epochal index rebuild" in refused(result, IndexUnsound)
+    assert "left: rebuild" in result.stdout
+
+
+def test_repair_does_not_guess_how_many_partitions_there_were(terminal: Terminal) -> None:
+    terminal.tables.execute(Delete(table="index", key=tip_key(SERIES)))
+    result = terminal.run("index", "repair", *FAST)
+    assert "say --partitions tips=N" in refused(result, InvalidInput)
+    lines = terminal.lines("index", "repair", *FAST, "--partitions", "tips=1")
+    assert lines[0] == "tips: the index has no number of partitions on record: mended"
+    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+
+
+@pytest.mark.parametrize("told", ["tips", "carts=1", "tips=0", "tips=x", "tips=10001"])
+def test_numbers_of_partitions_that_make_no_sense_are_refused(terminal: Terminal, told: str) -> None:
+    refused(terminal.run("index", "verify", "--partitions", told), InvalidInput)
+
+
+def poisoned(terminal: Terminal) -> Terminal:
+    """A head that could not be indexed, and was set aside."""
+    broken = {**tip_key("Broken-1"), "n": {"N": "1"}}
+    terminal.tables.execute(Put(table="tips", item=broken))
+    terminal.index()
+    return terminal
+
+
+def test_records_set_aside_are_listed_with_their_cause(terminal: Terminal) -> None:
+    (line,) = poisoned(terminal).lines("index", "poison", "list")
+    assert line.startswith("tips 0  20")
+    assert (
+        line.endswith(
+            "Z  Broken-1 2147483647: CorruptData: Broken-1: a Tip whose n and a do not fit each other (waits)"
+        )
+        or "(waits)" in line
+    )
+    (view,) = terminal.documents("index", "poison", "list")
+    assert view["key"] == {"p": "Broken-1", "i": "2147483647"}
+    assert terminal.lines("index", "status")[-1] == (
+        "tips  1 records set aside, see epochal index poison list"
+    )
+
+
+def test_a_record_is_retried_once_its_head_is_mended(terminal: Terminal) -> None:
+    poisoned(terminal)
+    assert terminal.run("index", "poison", "retry", "tips", "0").exception
+    append_mended(terminal)
+    assert terminal.lines("index", "poison", "retry", "tips", "0") == ["tips 0: 1 events indexed"]
+    assert terminal.lines("index", "poison", "list") == []
+    assert terminal.documents("index", "poison", "list", "--all")[0]["outcome"] == "retried"
+
+
+def append_mended(terminal: Terminal) -> None:
+    terminal.tables.execute(Delete(table="tips", key=tip_key("Broken-1")))
+    append(terminal, "Broken-1", "mended")
+
+
+def test_a_record_is_given_up(terminal: Terminal) -> None:
+    poisoned(terminal)
+    assert terminal.lines("index", "poison", "discard", "tips", "0") == ["tips 0: given up"]
+    assert terminal.lines("index", "poison", "list") == []
