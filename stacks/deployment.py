@@ -89,7 +89,13 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> N
         reactions.add_stack_dependency(feed)
     if target is Target.AWS:
         WatchStack(
-            app, stage.named("watch"), stage=stage, store=store, feed=feed, api=api, **common("alarms")
+            app,
+            stage.named("watch"),
+            stage=stage,
+            store=store,
+            feed=feed,
+            api=api,
+            **common("dashboard and alarms"),
         )
 
 

@@ -25,6 +25,7 @@ from stacks import heads
 from stacks.parts import grants
 from stacks.parts.failures import Failures
 from stacks.parts.functions import Code, Function, Layers
+from stacks.parts.names import topic_of
 from stacks.parts.stores import Stores
 from stacks.stages import Stage
 
@@ -35,11 +36,6 @@ MAX_AGE_SECONDS: Final = 60 * 60
 """Four schedules of a reaction that has the usual one."""
 
 TIMEOUT: Final = Duration.seconds(30)
-
-
-def topic_name(stage: Stage) -> str:
-    """The topic's name, by which reactions of any stack find it."""
-    return f"{stage.named('notices')}.fifo"
 
 
 class Notices(Construct):
@@ -82,7 +78,7 @@ class Notices(Construct):
         return sns.Topic(
             self,
             "Topic",
-            topic_name=topic_name(stage),
+            topic_name=topic_of(stage),
             fifo=True,
             # A notice says where a partition is: that it has been there already is what makes it a duplicate.
             content_based_deduplication=False,

@@ -1,6 +1,7 @@
-"""Alarms from the first deployment on: what someone should be told before users tell them.
+"""A dashboard, and alarms from the first deployment on: what someone should be told before users tell them.
 
     the feed lags            the age of the last record the indexer got to
+    a record was set aside   nothing can be made of it; an operator decides
     records were given up    the failure destination got something, or could not be reached
     a function failed        handlers answer every foreseen failure, so an error is a fault of code or set-up
     something throttled      functions or tables at a ceiling: the stage's, or the account's
@@ -20,8 +21,10 @@ from constructs import Construct
 from epochal.layout.tables import ALL
 from epochal.plan.tables import TableSpec
 from stacks.api import ApiStack
+from stacks.dashboard import dashboard
 from stacks.feed import FeedStack
 from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from stacks.parts.names import function_of
 from stacks.stages import Stage
 from stacks.store import StoreStack
 
@@ -30,7 +33,7 @@ FAILING_PERCENT: Final = 1
 
 
 class WatchStack(Stack):
-    """Alarms on the other stacks."""
+    """Alarms on the other stacks, but for reactions, which bring their own; and a dashboard of them all."""
 
     def __init__(
         self,
@@ -47,7 +50,8 @@ class WatchStack(Stack):
         self._stage: Final = stage
         self._alarms: Final = Alarms(self, stage)
         self._watch_feed(feed)
-        for name in (*api.functions, "indexer", "notifier"):
+        functions = (*api.functions, "indexer", "notifier")
+        for name in functions:
             watch_function(self._alarms, name, stage.named(name))
         for spec in ALL:
             table_name = store.tables[spec.kind].table_name
@@ -55,10 +59,18 @@ class WatchStack(Stack):
             if spec.indexes:
                 self._watch_indexes(spec, table_name)
         self._watch_api(api.api.api_id)
+        reacting = [function_of(name) for name in sorted(stage.reactions)]
+        dashboard(self, stage, functions=(*functions, *reacting), tables=store.tables)
 
     def _watch_feed(self, feed: FeedStack) -> None:
         self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
         self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
+        self._alarms.when(
+            "feed-set-aside",
+            "Records that can never be indexed were set aside, with the cause: see the runbook.",
+            metric("Epochal", "Indexed.setAside", {"service": "indexer"}),
+            minutes=ONCE,
+        )
         for kind, mapping in feed.mappings.items():
             self._watch_mapping("feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
         self._watch_mapping("notices", "", "Notices", feed.notices.mapping.attr_id)

@@ -32,10 +32,10 @@ from constructs import Construct
 from epochal.settings import QUEUE, REACTION
 from stacks import allowed as permissions
 from stacks import told
-from stacks.notices import topic_name
 from stacks.parts import grants
 from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from stacks.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
+from stacks.parts.names import function_of, queue_of, topic_of
 from stacks.parts.stores import Stores
 from stacks.stages import BadSetting, Stage
 
@@ -116,13 +116,15 @@ class Reaction(Construct):
             BadSetting: a name is too long, or the code is not there.
         """
         super().__init__(scope, id_)
-        self._name: Final = stage.named(f"reaction-{name}")
+        self._name: Final = stage.named(function_of(name))
         _check(self._name, name, entry, handler)
         stores = Stores.named(self, stage)
-        self.failed: Final = self._queue("Failed", f"{self._name}-failed.fifo", stage, Duration.days(14))
+        self.failed: Final = self._queue(
+            "Failed", queue_of(stage, name, failed=True), stage, Duration.days(14)
+        )
         self.queue: Final = self._queue(
             "Queue",
-            f"{self._name}.fifo",
+            queue_of(stage, name),
             stage,
             Duration.days(4),
             visibility_timeout=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
@@ -131,7 +133,7 @@ class Reaction(Construct):
         self.function: Final = Function(
             self,
             "Function",
-            name=f"reaction-{name}",
+            name=function_of(name),
             description=f"runs the reaction {name}",
             stage=stage,
             code=code,
@@ -205,7 +207,7 @@ class Reaction(Construct):
     def _subscription(self, stage: Stage) -> sns.Subscription:
         """Raw: the body is the position alone, and the group the topic's."""
         topic_arn = Stack.of(self).format_arn(
-            service="sns", resource=topic_name(stage), arn_format=ArnFormat.NO_RESOURCE_NAME
+            service="sns", resource=topic_of(stage), arn_format=ArnFormat.NO_RESOURCE_NAME
         )
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
@@ -240,7 +242,7 @@ class Reaction(Construct):
         )
 
     def _watch(self, alarms: Alarms, name: str) -> None:
-        subject = f"reaction-{name}"
+        subject = function_of(name)
         watch_function(alarms, subject, self._name)
         alarms.when(
             f"{subject}-lags",

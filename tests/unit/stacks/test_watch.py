@@ -136,6 +136,13 @@ def index_of(measured: dict[str, Any]) -> str:
     return name
 
 
+def test_records_that_were_set_aside_alarm(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["feed-set-aside"]
+    assert metric(alarm) == ("Epochal", "Indexed.setAside", "Sum")
+    assert dimension(alarm) == ("service", "indexer")
+    assert alarm["Threshold"] == 0
+
+
 def test_a_share_of_failing_requests_alarms(alarms: dict[str, dict[str, Any]]) -> None:
     metrics = {each["Id"]: each for each in alarms["api-fails"]["Metrics"]}
     (share,) = [each for each in metrics.values() if "Expression" in each]
