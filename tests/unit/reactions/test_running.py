@@ -231,3 +231,15 @@ def test_a_store_that_keeps_failing_is_told_and_nothing_is_passed() -> None:
     assert world.state().checkpoint == Checkpoint.of(0, 1)
     world.reactor().run(0, seconds=60)
     assert world.told.of("A-1") == [0, 1, 1]
+
+
+def test_a_caller_waits_until_a_position_of_the_feed_has_been_handled() -> None:
+    world = World()
+    world.append("A-1")
+    member = world.reactor().member
+    tail = member.reader.partitions()[0].tail
+    assert not member.wait_for(0, tail, seconds=1)
+    runs = [lambda: world.reactor().run(0, seconds=60)]
+    world.feeds.clock.at_sleep = lambda: runs.pop()() if runs else None
+    assert member.wait_for(0, tail, seconds=10)
+    assert world.told.of("A-1") == [0]

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.feed.handling import Failure
@@ -19,6 +20,9 @@ from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
 from epochal.index.series import Ids
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.store.driver import Driver
+
+POLL_SECONDS: Final = 0.1
+"""Between looks while waiting: half a read unit each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,19 @@ class Member:
         if partition not in tails:
             raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
         return tails[partition]
+
+    def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
+        """Wait until everything before a position of the feed is handled or parked; whether it is.
+
+        For whoever has seen the position, as a tail or a page's `next`. Who has just appended knows a stream and a
+        version instead: `ReadModel.wait_for`.
+        """
+        ends = self.driver.clock() + seconds
+        while (state := self.load(partition).state) is None or state.checkpoint < position:
+            if self.driver.clock() >= ends:
+                return False
+            self.driver.sleep(POLL_SECONDS)
+        return True
 
     def keep(self, partition: int, failure: Failure) -> None:
         """Put on record why a stream is parked."""
