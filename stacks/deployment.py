@@ -39,6 +39,7 @@ class Sources:
     @classmethod
     def in_repository(cls, root: Path) -> Sources:
         """The sources of the checkout at `root`."""
+        root = root.resolve()
         pins = root / "layers" / "vendor" / "requirements.txt"
         return cls(
             library=root / "layers" / "epochal",
@@ -57,14 +58,22 @@ def deployment(app: App, sources: Sources) -> None:
     """
     target = target_from(app.node.try_get_context("target"))
     stage = fitted(stage_from(app.node.try_get_context("stage"), app.node.try_get_context("stages")), target)
-    code = Code(
+    _stacks(app, stage, target, code_of(sources, target), sources.root)
+    _tag(app, stage)
+
+
+def code_of(sources: Sources, target: Target = Target.AWS) -> Code:
+    """The functions' code for a target; its second layer is fetched if it is not there yet.
+
+    Raises:
+        InstallerFailed: it could not be.
+    """
+    return Code(
         library=sources.library,
         vendor=sources.vendor(wheels(target)),
         lambdas=sources.lambdas,
         architecture=architecture(target),
     )
-    _stacks(app, stage, target, code, sources.root)
-    _tag(app, stage)
 
 
 def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> None:

@@ -117,6 +117,7 @@ class Reaction(Construct):
         """
         super().__init__(scope, id_)
         self._name: Final = stage.named(function_of(name))
+        entry = entry.resolve()
         _check(self._name, name, entry, handler)
         stores = Stores.named(self, stage)
         self.failed: Final = self._queue(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 import pytest
+from aws_cdk.assertions import Match, Template
 
 from epochal.http.routes import ROUTES, Route
 from epochal.layout.tables import ALL
+from epochal.settings import REACTION
+from stacks.declared import Declared
 from stacks.fields import FUNCTIONS, RULES
 from stacks.stages import STAGES, stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
@@ -68,3 +74,41 @@ def test_the_examples_are_settings() -> None:
         example, _ = json.JSONDecoder().raw_decode(GUIDE, start)
         assert stage_from("prod", {"prod": example}) != STAGES["prod"]
     assert len(starts) == 2
+
+
+def test_a_reaction_can_be_deployed_as_its_guide_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "docs" / "guide" / "reactions.md").read_text()
+    handler, construct = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    entry = tmp_path / "reactions" / "board"
+    entry.mkdir(parents=True)
+    (entry / "handler.py").write_text(handler)
+    (tmp_path / "epochal").symlink_to(ROOT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(REACTION, "departures-board")
+    names: dict[str, Any] = {"__name__": "handler"}
+    exec(compile(handler, "handler.py", "exec"), names)  # noqa: S102  the guide's own
+    assert callable(names["handler"])
+    exec(compile(construct, "app.py", "exec"), names)  # noqa: S102  as above
+    template = Template.from_stack(names["stack"])
+    template.has_resource_properties(
+        "AWS::Lambda::Function", {"FunctionName": "epochal-prod-reaction-departures-board"}
+    )
+    template.has_resource_properties("AWS::IAM::Policy", {"PolicyName": Match.any_value()})
+
+
+def test_the_reaction_that_the_guide_declares_is_a_setting() -> None:
+    text = (ROOT / "docs" / "guide" / "reactions.md").read_text()
+    (start,) = (match.end() for match in re.finditer('"prod": ', text))
+    declared, _ = json.JSONDecoder().raw_decode(text, start)
+    (reaction,) = stage_from("prod", {"prod": declared}).reactions.values()
+    assert reaction.entry == "reactions/board"
+    described = set(re.findall(r"`(\w+)`", _options(text)))
+    assert {each.name for each in fields(Declared)} <= described
+
+
+def _options(text: str) -> str:
+    """The list of what may be declared."""
+    _, _, found = text.partition("- `entry`")
+    return "- `entry`" + found.partition("**In a stack")[0]

@@ -12,11 +12,17 @@ import pytest
 
 from epochal.codec.states import INLINE_BYTES
 from epochal.feed.events import Places, from_aggregates, from_tagged
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reactor import Reactor
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_dcb, heal_journal
-from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
+from epochal.index.names import BASES
+from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.events import Event
 from epochal.plan import ops
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
@@ -25,6 +31,7 @@ from epochal.store.projections import ProjectionStates
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed, on
@@ -40,6 +47,8 @@ ORDER = aggregate_id("order", "1")
 TAGGED = {EVENTS.kind, TAGS.kind, f"GSI1 of {TAGS.kind}"}
 STATES = {PROJECTION_STATES.kind}
 AGGREGATES = {JOURNAL.kind, SNAPSHOT.kind}
+CALVES = 60
+"""Events after which a stream has calves, and an epoch of the index too."""
 
 
 @dataclass
@@ -132,6 +141,34 @@ def index(tables: Tables) -> None:
         assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == 2
 
 
+def react(tables: Tables) -> None:
+    """What a reaction's function does: begin, read events of every layout, park, list, replay, discard, and look for
+    where streams end.
+    """
+    feed = MemoryFeed(tables=tables.memory)
+    for number in range(CALVES):
+        feed.streams.append("Flight-1", [Event(type=f"Moved{number:0200}", data=bytes(2_000))])
+        feed.index()
+    member = Member(
+        reaction=Reaction(name="board", handler=refusing, attempts=1),
+        driver=tables.driver,
+        table=INDEX.kind,
+        reader=feed.reader.on(tables.driver),
+    )
+    parking = Parking(reactor=Reactor(member=member))
+    for source, stream in (("tips", "Flight-1"), ("journal", str(ORDER)), ("dcb", "order:1")):
+        parking.reactor.run(BASES[source], seconds=10)
+        (parked,) = (each for each in parking.streams(BASES[source]) if each.stream == stream)
+        assert parked.cause is not None
+        assert not parking.replay(BASES[source], stream, seconds=10).unparked
+        assert parking.discard(BASES[source], stream).unparked
+    assert len(member.reader.partitions()) == len(BASES)
+
+
+def refusing(_: Delivery) -> None:
+    raise RuntimeError("on purpose")
+
+
 def paid(*tags: str) -> TaggedEvent:
     return TaggedEvent(type="Paid", data="{}", tags=tags)
 
@@ -155,6 +192,7 @@ def tables() -> Tables:
         ("replay", replay, TAGGED | STATES),
         ("feed", feed, TAGGED | STATES | AGGREGATES),
         ("indexer", index, TAGGED | STATES | AGGREGATES),
+        ("reaction", react, {spec.kind for spec in ALL}),
     ],
 )
 def test_a_function_may_do_what_its_plans_do_and_nothing_else(
