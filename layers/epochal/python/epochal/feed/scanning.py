@@ -16,11 +16,15 @@ from epochal.store.driver import Driver
 
 
 def scan(
-    source: Source, segment: tuple[int, int] = (0, 1), after: Key | None = None, limit: int | None = None
+    source: Source,
+    segment: tuple[int, int] = (0, 1),
+    *,
+    after: Key | None = None,
+    consistent: bool = True,
 ) -> Steps[Items]:
     """A page of a segment."""
     reply: Items = yield Scan(
-        table=source.table, segment=segment, where=source.where, after=after, limit=limit
+        table=source.table, segment=segment, where=source.where, after=after, consistent=consistent
     )
     return reply
 
@@ -33,7 +37,7 @@ def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[I
     with ThreadPoolExecutor(segments) as pool:
 
         def ask(segment: tuple[int, int], after: Key | None) -> Future[Items]:
-            return pool.submit(driver.run, scan(source, segment, after))
+            return pool.submit(driver.run, scan(source, segment, after=after))
 
         asked = {ask((number, segments), None): (number, segments) for number in range(segments)}
         try:

@@ -1,0 +1,83 @@
+"""The auditor's function, as its schedule invokes it, over tables in memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochal import settings
+from epochal.dynamo import clients, interpreter
+from epochal.layout.tips.items import tip_key
+from epochal.plan.ops import Put
+from tests.unit.care.damage import Damaged
+
+HANDLER = Path(__file__).parents[3] / "lambdas" / "auditor" / "handler.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What of Lambda's context the function needs."""
+
+    function_name: str = "auditor"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One tick, in a new process."""
+    monkeypatch.setattr(clients, "dynamodb_client", lambda: "a client")
+    monkeypatch.setattr(interpreter, "interpreter", lambda _: world.layouts.execute)
+    for name, value in {
+        settings.TIPS_TABLE: "tips",
+        settings.JOURNAL_TABLE: "journal",
+        settings.SNAPSHOT_TABLE: "snapshot",
+        settings.JOURNAL_SHARDS: "4",
+        settings.EVENTS_TABLE: "events",
+        settings.TAGS_TABLE: "tags",
+        settings.INDEX_TABLE: "index",
+        "AWS_LAMBDA_FUNCTION_NAME": "auditor",
+    }.items():
+        monkeypatch.setitem(os.environ, name, value)
+    spec = importlib.util.spec_from_file_location("auditor_handler", HANDLER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.auditor = replace(module.auditor, settle=0)
+    module.handler({"source": "aws.scheduler"}, Context())
+
+
+def metrics_of(printed: str) -> dict[str, float]:
+    """What was printed in CloudWatch's embedded metric format."""
+    found: dict[str, float] = {}
+    for line in printed.splitlines():
+        fields: dict[str, Any] = json.loads(line)
+        for each in fields.get("_aws", {}).get("CloudWatchMetrics", []):
+            found |= {metric["Name"]: fields[metric["Name"]][0] for metric in each["Metrics"]}
+    return found
+
+
+def test_a_tick_heals_the_index_and_says_what_it_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = Damaged()
+    world.fill()
+    world.layouts.append("Cart-1", "late", "later")
+    world.tables.execute(Put(table="tips", item=dict(tip_key("Broken-1"))))
+    invoke(world, monkeypatch)
+    printed = capsys.readouterr().out
+    assert metrics_of(printed) == {
+        "Audit.checked": 14,
+        "Audit.missing": 1,
+        "Audit.healed": 2,
+        "Audit.troubles": 1,
+    }
+    assert "the head {'p': {'S': 'Broken-1'}" in printed
+    assert ("Cart-1", 7, "later") in world.layouts.feed("tips")
