@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, decode, encode
@@ -20,8 +21,6 @@ from epochal.model.spans import Span
 
 INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
-
-_ONLY_TEXT: Final = {str}
 
 MAX_ENTRY_BYTES: Final = 300 * 1024
 """An entry larger than this, as stored, is written as several: it must share an item with what is there
@@ -90,14 +89,16 @@ def closing_entry(timestamp: str) -> StoredEvent:
 
 def read_entry(event: StoredEvent) -> Entry | None:
     """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
-    if event.type == CLOSED:
-        return None
-    if event.type != INGESTED:
-        raise CorruptData(f"an epoch holds an event of type {event.type!r}")
-    body = decode(event.data)
+    return None if event.type == CLOSED else Entry(read_spans(event.type, event.data))
+
+
+def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
+    """Decode the spans of an `Ingested` entry. Raises `CorruptData` for anything else."""
+    if kind != INGESTED:
+        raise CorruptData(f"an epoch holds an event of type {kind!r}")
+    body = decode(data)
     try:
-        fields = json.loads(body)  # type: ignore[arg-type]  # a claim check here is corruption, and a TypeError
-        return Entry(tuple(map(_read_span, fields.get("add", []) + fields.get("app", []))))
+        return _spans(json.loads(body))  # type: ignore[arg-type]  # a claim check is corruption, and a TypeError
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptData("an epoch holds an Ingested entry that is none") from error
 
@@ -119,11 +120,18 @@ def _write_span(span: Span) -> dict[str, Any]:
     return {"p": span.stream, "i": span.index, "c": list(span.types)}
 
 
-def _read_span(fields: dict[str, Any]) -> Span:
-    """Types are compared, not asked for: JSON's true is an int to Python, and catching up is mostly this."""
-    stream, index, types = fields["p"], fields["i"], fields["c"]
+def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
+    """Checked column by column, because catching up is mostly this. Types are compared, not asked for: JSON's true is
+    an int to Python.
+    """
+    found = fields.get("add", []) + fields.get("app", [])
+    streams, indices, types = ([span[name] for span in found] for name in "pic")
     # An empty name is one: the reserved tag of events without tags. No types would take their stream backwards.
-    sound = type(stream) is str and type(index) is int and type(types) is list
-    if not sound or index < 0 or {*map(type, types)} != _ONLY_TEXT:
-        raise ValueError(f"no span: {fields!r}")
-    return Span(stream, index, tuple(types))
+    sound = _only(str, streams) and _only(int, indices) and _only(list, types) and all(types)
+    if not sound or min(indices, default=0) < 0 or not _only(str, chain.from_iterable(types)):
+        raise ValueError(f"no spans: {found!r}")
+    return tuple(map(Span, streams, indices, map(tuple, types)))
+
+
+def _only(kind: type, values: Iterable[object]) -> bool:
+    return {*map(type, values)} <= {kind}

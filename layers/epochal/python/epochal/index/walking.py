@@ -12,11 +12,11 @@ from itertools import chain
 
 from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, Entry, read_entry
+from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
 from epochal.layout.tips.append import read
-from epochal.layout.tips.items import Span, Tip, read_event
+from epochal.layout.tips.items import Span, Tip, read_data
 from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
@@ -34,9 +34,7 @@ class Placed:
 
     def entry(self) -> Entry:
         """Decode it; raises `CorruptData`."""
-        found = read_entry(read_event(self.kind, self.event))
-        assert found is not None  # noqa: S101  # what is closed has no place
-        return found
+        return Entry(read_spans(self.kind, read_data(self.event)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

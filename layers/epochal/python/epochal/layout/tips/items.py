@@ -211,6 +211,11 @@ def read_event(kind: str, event: AttributeValue) -> StoredEvent:
     )
 
 
+def read_data(event: AttributeValue) -> Encoded:
+    """An event's data alone, from its wire form."""
+    return _read_body(event["M"], "d", "D")
+
+
 def append_id(event: AttributeValue) -> bytes | None:
     """The id of the append whose first event this is."""
     marked = event["M"].get("k")

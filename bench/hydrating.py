@@ -1,0 +1,157 @@
+"""A feed with its events on DynamoDB Local, and the requests that reading it takes, made again by boto3 alone.
+
+The bare requests are those that the library made, in its order and as many at a time as it has under way: they need not
+wait for what an earlier one brought, and nobody looks at what they bring. Nothing that hydrates can be faster by much.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from bench.flight_feed import PARTITION, full_feed, put
+from bench.local import local_at
+from epochal.dynamo.interpreter import interpreter
+from epochal.feed.hydrating import PARALLEL
+from epochal.feed.reader import FeedReader
+from epochal.layout.tables import INDEX, TIPS
+from epochal.local.endpoint import Endpoint
+from epochal.plan.ops import Execute, Get, Op, Query, Reply
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What reading took. Whoever only makes requests sees no events; the peak of memory is a whole process's."""
+
+    requests: int
+    read_units: float
+    seconds: float
+    cpu: float
+    events: int = 0
+    peak: int = 0
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Keeps every request that passes; safe under threads."""
+
+    perform: Execute
+    ops: list[Op] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def execute(self, op: Op) -> Reply:
+        """Perform a request."""
+        with self.lock:
+            self.ops.append(op)
+        return self.perform(op)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A feed with its events on DynamoDB Local."""
+
+    client: DynamoDBClient
+    tips: str
+    index: str
+
+    def reader(self, execute: Execute) -> FeedReader:
+        """A reader with a meter of its own."""
+        driver = Driver(execute=execute, meter=Meter())
+        return FeedReader(driver=driver, table=self.index, streams=Streams(driver=driver, table=self.tips))
+
+    def recorded(self) -> list[Op]:
+        """What the library asks for, in its order."""
+        recorder = Recorder(interpreter(self.client))
+        read(self.reader(recorder.execute))
+        return recorder.ops
+
+    def library(self) -> Took:
+        """All events, by the library."""
+        reader = self.reader(interpreter(self.client))
+        began, worked = time.perf_counter(), time.process_time()
+        events = read(reader)
+        meter = reader.driver.meter
+        return Took(
+            requests=meter.requests,
+            read_units=meter.units.read,
+            seconds=time.perf_counter() - began,
+            cpu=time.process_time() - worked,
+            events=events,
+        )
+
+    def bare(self, ops: Sequence[Op]) -> Took:
+        """The same requests, by boto3."""
+        calls = [_call(self.client, op) for op in ops]
+        began, worked = time.perf_counter(), time.process_time()
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            units = sum(pool.map(_units, calls))
+        return Took(
+            requests=len(ops),
+            read_units=units,
+            seconds=time.perf_counter() - began,
+            cpu=time.process_time() - worked,
+        )
+
+
+@contextmanager
+def feed_at(endpoint: Endpoint, events: int, appends: int) -> Iterator[Feed]:
+    """A feed of so many events, so many appends in an entry of its index, for the length of a block."""
+    tables = full_feed(events, appends)
+    with ExitStack() as stack:
+        tips, index = (stack.enter_context(local_at(endpoint)) for _ in range(2))
+        put(tables, TIPS.kind, tips)
+        put(tables, INDEX.kind, index)
+        yield Feed(client=tips.client, tips=tips.table, index=index.table)
+
+
+def read(reader: FeedReader) -> int:
+    """All of the feed with its events; how many."""
+    events = 0
+    for page in reader.read(PARTITION, data=True):
+        assert all(item.event is not None for item in page.items)
+        events += len(page.items)
+    return events
+
+
+def _units(call: Callable[[], Any]) -> float:
+    units: float = call()["ConsumedCapacity"]["CapacityUnits"]
+    return units
+
+
+def _call(client: Any, op: Op) -> Callable[[], Any]:
+    """A read as boto3 makes it."""
+    match op:
+        case Get(table=table, key=key):
+            asked = {
+                "TableName": table,
+                "Key": key,
+                "ConsistentRead": True,
+                "ReturnConsumedCapacity": "TOTAL",
+            }
+            return partial(client.get_item, **asked)
+        case Query(table=table, partition=(name, value), sort=sort):
+            among = {} if sort is None else {":low": sort[1], ":high": sort[2]}
+            keys = f"{name} = :p" if sort is None else f"{name} = :p AND {sort[0]} BETWEEN :low AND :high"
+            asked = {
+                "TableName": table,
+                "KeyConditionExpression": keys,
+                "ExpressionAttributeValues": {":p": value, **among},
+                "ConsistentRead": True,
+                "ScanIndexForward": op.forward,
+                "ReturnConsumedCapacity": "TOTAL",
+            }
+            limits = {"Limit": op.limit, "ExclusiveStartKey": op.after}
+            return partial(client.query, **asked, **{name: value for name, value in limits.items() if value})
+        case _:
+            raise TypeError(f"reading made a {type(op).__name__}")
