@@ -9,6 +9,7 @@
     ├── EventsPruned (LookupError)       a state needs events that are pruned and in no archive
     ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
     ├── StreamDeleted                    the stream carries a tombstone and takes no more events
+    ├── SubjectForgotten (LookupError)   the subject's key was destroyed: nothing is sealed for it any more
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
     ├── CorruptData                      what is stored breaks a format or leaves a hole
     │   └── UnknownEncoding              a body under an encoding this version cannot read
@@ -103,6 +104,14 @@ class StreamDeleted(EpochalError):
     def __init__(self, stream: str) -> None:
         super().__init__(f"{stream}: deleted, takes no more events")
         self.stream = stream
+
+
+class SubjectForgotten(EpochalError, LookupError):
+    """`subject` has been forgotten; it gets no key again."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"{subject}: forgotten, nothing more is sealed for it")
+        self.subject = subject
 
 
 class OutcomeUndetermined(EpochalError):

@@ -18,6 +18,7 @@ from botocore.session import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_sqs.client import SQSClient
@@ -56,6 +57,12 @@ def sqs_client(*, endpoint: str | None = None, region: str | None = None) -> SQS
     """An SQS client. A FIFO queue drops what it has had, so its retries are left on."""
     config = _config(retries=4, read=READ_SECONDS)
     return cast("SQSClient", _session().create_client("sqs", region, endpoint_url=endpoint, config=config))
+
+
+def kms_client(*, endpoint: str | None = None, region: str | None = None) -> KMSClient:
+    """A KMS client. What it is asked for changes nothing, so its retries are left on."""
+    config = _config(retries=4, read=READ_SECONDS)
+    return cast("KMSClient", _session().create_client("kms", region, endpoint_url=endpoint, config=config))
 
 
 @cache

@@ -1,0 +1,56 @@
+"""Data keys by KMS, each bound to its subject: what wraps one subject's key unwraps no other's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epochal.codec.sealed import KEY_BYTES
+from epochal.dynamo.clients import kms_client
+from epochal.dynamo.stores import HERE, Place
+from epochal.errors import CorruptData
+from epochal.store.subjects import Subjects
+
+if TYPE_CHECKING:
+    from mypy_boto3_kms.client import KMSClient
+
+
+@dataclass(frozen=True, slots=True)
+class KmsWrapping:
+    """Wraps under one KMS key. Its policy says who may unseal anything at all.
+
+    Attributes:
+        key_id: the KMS key's id, ARN or alias; only to wrap, since what is wrapped names its key.
+    """
+
+    client: KMSClient
+    key_id: str
+
+    def fresh(self, subject: str) -> tuple[bytes, bytes]:
+        """A new data key, plain and wrapped."""
+        made = self.client.generate_data_key(
+            KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
+        )
+        return made["Plaintext"], made["CiphertextBlob"]
+
+    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+        """The plain key.
+
+        Raises:
+            CorruptData: it was wrapped for another subject, or is damaged.
+        """
+        try:
+            return self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})[
+                "Plaintext"
+            ]
+        except self.client.exceptions.InvalidCiphertextException as error:
+            raise CorruptData(f"{subject}: its wrapped key is not its own") from error
+
+
+def open_subjects(table: str, *, kms_key: str, place: Place = HERE) -> Subjects:
+    """Keys of subjects, wrapped by a KMS key, in a table without point-in-time recovery (docs/guide/forgetting.md).
+
+    Needs the extra `subjects`, which is why it stands apart from what opens the other stores.
+    """
+    client = kms_client(endpoint=place.endpoint, region=place.region)
+    return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key))

@@ -1,0 +1,68 @@
+"""Keys of subjects: an item each, with the data key wrapped by KMS, or a tombstone (FORMATS §7).
+
+    none          the first who seals puts a key there, if there is none
+    key           everybody seals and unseals with it
+    tombstone     the subject is forgotten, for ever: nobody puts a key there again
+
+The table has no point-in-time recovery and no stream, and belongs in no backup: what brings a key back brings back all
+that was sealed with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Done, Get, Put, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.values import Item, Key, number, text
+
+SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))
+"""One item for each subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A subject's data key, as KMS encrypted it."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The subject's key has been destroyed."""
+
+    timestamp: str
+
+
+Standing = Wrapped | Forgotten
+
+
+def look_up(table: str, subject: str) -> Steps[Standing | None]:
+    """A subject's key, strongly consistent; None where it never had one."""
+    reply = yield Get(table=table, key=_key(subject))
+    return None if reply.item is None else _read(reply.item)
+
+
+def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps[Standing]:
+    """Give a subject its key, unless it has one, or has been forgotten: then that is the answer."""
+    item = {**_key(subject), "k": {"B": wrapped.key}, "t": text(timestamp)}
+    reply = yield Put(table=table, item=item, condition=Absent("pk"))
+    if isinstance(reply, Done):
+        return wrapped
+    # The item in the way may be our own, written by a try whose answer was lost.
+    return _read(reply.item)
+
+
+def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
+    """Put the tombstone in the place of whatever is there."""
+    yield Put(table=table, item={**_key(subject), "z": number(1), "t": text(timestamp)})
+
+
+def _read(item: Item) -> Standing:
+    return Forgotten(item["t"]["S"]) if "z" in item else Wrapped(item["k"]["B"])
+
+
+def _key(subject: str) -> Key:
+    return {"pk": text(subject)}

@@ -1,0 +1,184 @@
+"""Forgetting a person: bodies sealed under a key of each subject's own, and the key destroyed.
+
+    sealed = subjects.seal("user-7", b'{"name":"Ada"}')       store it as any body, in any layout
+    subjects.unseal(sealed)                                   the body, or `Shredded` once the subject is forgotten
+    subjects.forget("user-7")                                 no copy of what was sealed can be read again
+
+Events stay where they are, so indices, versions and counts stay true; only what was sealed is gone. Processes keep keys
+for a while (`keep`), so that reading a thousand events asks for one key: that long after `forget`, a process that had
+the key can still unseal. What was unsealed before, and written elsewhere in the clear, is nobody's to take back but who
+wrote it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeVar
+
+from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
+from epochal.errors import InvalidInput, SubjectForgotten
+from epochal.layout.subjects import Forgotten, Wrapped, destroy, install, look_up
+from epochal.model.events import Event
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.store.codecs import EventCodec, Stored
+from epochal.store.driver import Driver
+
+E = TypeVar("E")
+
+KEEP_SECONDS: Final = 300.0
+KEPT: Final = 10_000
+"""Keys that a process holds: some 2 MB."""
+
+MAX_SUBJECT_BYTES: Final = 1_024
+
+
+class Wrapping(Protocol):
+    """Wraps data keys: KMS, or memory in tests."""
+
+    def fresh(self, subject: str) -> tuple[bytes, bytes]:
+        """A new data key of 32 bytes, plain and wrapped, bound to the subject."""
+
+    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+        """The plain key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shredded:
+    """Stands for a body whose subject has been forgotten."""
+
+    subject: str
+
+
+class _Held:
+    """Unwrapped keys, each until its time is over; the one unused longest goes first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keys: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+
+    def get(self, subject: str, now: float) -> bytes | None:
+        with self._lock:
+            key, until = self._keys.get(subject, (None, 0.0))
+            if key is None or now >= until:
+                self._keys.pop(subject, None)
+                return None
+            self._keys.move_to_end(subject)
+            return key
+
+    def put(self, subject: str, key: bytes, until: float) -> None:
+        with self._lock:
+            self._keys[subject] = key, until
+            if len(self._keys) > KEPT:
+                self._keys.popitem(last=False)
+
+    def drop(self, subject: str) -> None:
+        with self._lock:
+            self._keys.pop(subject, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subjects:
+    """Keys of subjects in their table. Safe under threads.
+
+    Attributes:
+        keep: seconds for which an unwrapped key is kept in memory; 0 for none.
+    """
+
+    driver: Driver
+    table: str
+    wrapping: Wrapping
+    keep: float = KEEP_SECONDS
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    _held: _Held = field(default_factory=_Held, repr=False)
+
+    def seal(self, subject: str, body: bytes) -> bytes:
+        """Encrypt a body under its subject's key, made where there is none. The answer is JSON, a third larger.
+
+        Raises:
+            InvalidInput: the subject is empty or over 1,024 bytes.
+            SubjectForgotten: its key was destroyed, and it gets no other.
+        """
+        if not subject or len(subject.encode()) > MAX_SUBJECT_BYTES:
+            raise InvalidInput("subject", f"must be 1 to {MAX_SUBJECT_BYTES:,} bytes")
+        key = self._key(subject, make=True)
+        if key is None:
+            raise SubjectForgotten(subject)
+        return write_sealed(encrypt(key, subject, self.fresh(NONCE_BYTES), body))
+
+    def unseal(self, body: bytes) -> bytes | Shredded:
+        """A body as it was sealed; one that never was comes back as it is.
+
+        Raises:
+            CorruptData: it is not what was sealed.
+        """
+        sealed = read_sealed(body)
+        if sealed is None:
+            return body
+        key = self._key(sealed.subject, make=False)
+        return Shredded(sealed.subject) if key is None else decrypt(key, sealed)
+
+    def forget(self, subject: str) -> None:
+        """Destroy a subject's key, for ever. Again is no harm; a subject that never had a key gets none either."""
+        self.driver.run(destroy(self.table, subject, self._timestamp()))
+        self._held.drop(subject)
+
+    def is_forgotten(self, subject: str) -> bool:
+        """Whether a subject's key was destroyed."""
+        return isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
+
+    def _key(self, subject: str, *, make: bool) -> bytes | None:
+        """A subject's key; None where it is forgotten, or has none and none is to be made."""
+        held = self._held.get(subject, self.driver.clock())
+        if held is not None:
+            return held
+        standing = self.driver.run(look_up(self.table, subject))
+        if standing is None and make:
+            _, wrapped = self.wrapping.fresh(subject)
+            standing = self.driver.run(install(self.table, subject, Wrapped(wrapped), self._timestamp()))
+        if not isinstance(standing, Wrapped):
+            return None
+        key = self.wrapping.unwrap(subject, standing.key)
+        self._held.put(subject, key, self.driver.clock() + self.keep)
+        return key
+
+    def _timestamp(self) -> str:
+        return format_ticks(from_unix_nanoseconds(self.now()))
+
+
+def sealed_codec(
+    codec: EventCodec[E],
+    subjects: Subjects,
+    *,
+    subject_of: Callable[[E], str | None],
+    shredded: Callable[[Stored, Shredded], E | None],
+) -> EventCodec[E]:
+    """A codec that seals the data of events, and of snapshots, that have a subject.
+
+    Args:
+        subject_of: whose an event is; None for nobody's, which is stored as it is.
+        shredded: the domain's event for one that can no longer be read; None leaves it out of the state.
+    """
+
+    def encode(event: E) -> Event:
+        encoded, subject = codec.encode(event), subject_of(event)
+        if subject is None:
+            return encoded
+        if not isinstance(encoded.data, bytes):
+            raise InvalidInput(
+                "events", "a body that lies in the bucket already must be sealed before it goes there"
+            )
+        return replace(encoded, data=subjects.seal(subject, encoded.data))
+
+    def decode(stored: Stored) -> E | None:
+        opened = subjects.unseal(stored.data)
+        if isinstance(opened, Shredded):
+            return shredded(stored, opened)
+        return codec.decode(replace(stored, data=opened))
+
+    return replace(codec, encode=encode, decode=decode)

@@ -1,0 +1,266 @@
+"""Who is forgotten cannot be read again, wherever a copy turns up; everybody else can."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from epochal import AggregateEvent, Decider, Deciders, Event, TaggedEvent, Unfold, aggregate_id
+from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
+from epochal.dynamo.kms import KmsWrapping
+from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
+from epochal.layout.subjects import SUBJECT_KEYS
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply
+from epochal.store.codecs import json_codec
+from epochal.store.driver import Driver, Meter
+from epochal.store.subjects import Shredded, Subjects, sealed_codec
+from epochal.testing.keys import MemoryWrapping
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events
+from epochal.testing.subjects import memory_subjects
+from tests.unit.feed.feeds import Clock
+
+SECRET = b'{"name":"Ada Lovelace","born":1815}'
+
+
+def test_what_is_sealed_is_json_and_shows_nothing_of_the_body() -> None:
+    sealed = memory_subjects().seal("user-7", SECRET)
+    assert set(json.loads(sealed)) == {"$sealed", "subject", "nonce", "body"}
+    assert b"Ada" not in sealed
+
+
+def test_a_sealed_body_comes_back_as_it_was() -> None:
+    subjects = memory_subjects()
+    for body in (SECRET, b"", bytes(range(256)) * 100):
+        assert subjects.unseal(subjects.seal("user-7", body)) == body
+
+
+def test_what_was_never_sealed_comes_back_as_it_is() -> None:
+    subjects = memory_subjects()
+    assert [subjects.unseal(body) for body in (b"", b"{}", SECRET)] == [b"", b"{}", SECRET]
+
+
+def test_after_forgetting_every_copy_is_shredded_and_other_subjects_are_not() -> None:
+    subjects = memory_subjects()
+    hers, his = subjects.seal("ada", SECRET), subjects.seal("ben", SECRET)
+    subjects.forget("ada")
+    assert subjects.unseal(hers) == Shredded("ada")
+    assert subjects.unseal(his) == SECRET
+    assert (subjects.is_forgotten("ada"), subjects.is_forgotten("ben")) == (True, False)
+
+
+def test_nothing_is_sealed_for_who_is_forgotten_even_if_he_never_had_a_key() -> None:
+    subjects = memory_subjects()
+    for subject in ("ada", "nobody"):
+        subjects.forget(subject)
+        subjects.forget(subject)
+        with pytest.raises(SubjectForgotten):
+            subjects.seal(subject, SECRET)
+
+
+def test_the_key_is_gone_from_the_table() -> None:
+    tables = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS})
+    subjects = memory_subjects(tables)
+    subjects.seal("ada", SECRET)
+    subjects.forget("ada")
+    (item,) = tables.items(SUBJECT_KEYS.kind)
+    assert set(item) == {"pk", "z", "t"}
+
+
+def test_two_who_seal_first_end_with_one_key() -> None:
+    tables, wrapping = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}), MemoryWrapping()
+    one = replace(memory_subjects(tables), wrapping=wrapping)
+    other = replace(memory_subjects(tables), wrapping=wrapping)
+    theirs: list[bytes] = []
+
+    def interfere(op: Op) -> Reply:
+        if isinstance(op, Put) and not theirs:
+            theirs.append(b"")
+            theirs[0] = other.seal("ada", b"theirs")
+        return tables.execute(op)
+
+    mine = replace(one, driver=Driver(execute=interfere, meter=Meter())).seal("ada", b"mine")
+    assert [one.unseal(body) for body in (mine, theirs[0])] == [b"mine", b"theirs"]
+
+
+def test_a_key_whose_answer_is_lost_is_the_one_that_is_used() -> None:
+    tables, lost = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}), []
+
+    def lose(op: Op) -> Reply:
+        reply = tables.execute(op)
+        if isinstance(op, Put) and not lost:
+            lost.append(op)
+            raise Lost("reset")
+        return reply
+
+    calm = Clock()
+    driver = Driver(execute=lose, meter=Meter(), clock=calm, sleep=calm.sleep)
+    subjects = replace(memory_subjects(tables), driver=driver)
+    assert subjects.unseal(subjects.seal("ada", SECRET)) == SECRET
+
+
+def test_a_process_keeps_a_key_for_so_long_and_no_longer() -> None:
+    tables, clock, meter = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}), Clock(), Meter()
+    driver = Driver(execute=tables.execute, meter=meter, clock=clock, sleep=clock.sleep)
+    subjects = replace(memory_subjects(tables), driver=driver, keep=300.0)
+    sealed = subjects.seal("ada", SECRET)
+    before = meter.requests
+    assert subjects.unseal(sealed) == SECRET
+    assert meter.requests == before
+    memory_subjects(tables).forget("ada")
+    clock.now = 299.0
+    assert subjects.unseal(sealed) == SECRET
+    clock.now = 300.0
+    assert subjects.unseal(sealed) == Shredded("ada")
+
+
+def test_who_forgets_holds_the_key_no_longer() -> None:
+    subjects = memory_subjects(keep=300.0)
+    sealed = subjects.seal("ada", SECRET)
+    subjects.forget("ada")
+    assert subjects.unseal(sealed) == Shredded("ada")
+
+
+@pytest.mark.parametrize("subject", ["", "x" * 1_025])
+def test_a_subject_without_a_usable_name_is_refused(subject: str) -> None:
+    with pytest.raises(InvalidInput, match="subject"):
+        memory_subjects().seal(subject, SECRET)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"subject": "ben"},
+        {"$sealed": 2},
+        {"nonce": "AAAA"},
+        {"nonce": 7},
+        {"body": "AAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+        {"body": "no base64"},
+        {"subject": None},
+    ],
+)
+def test_a_body_that_was_tampered_with_is_corrupt_and_never_another(change: dict[str, Any]) -> None:
+    subjects = memory_subjects()
+    subjects.seal("ben", SECRET)
+    sealed = {**json.loads(subjects.seal("ada", SECRET)), **change}
+    with pytest.raises(CorruptData):
+        subjects.unseal(json.dumps(sealed, separators=(",", ":")).encode())
+
+
+def test_a_body_cut_off_is_corrupt() -> None:
+    subjects = memory_subjects()
+    with pytest.raises(CorruptData):
+        subjects.unseal(subjects.seal("ada", SECRET)[:-5])
+
+
+def test_no_nonce_is_used_twice() -> None:
+    subjects = memory_subjects()
+    nonces = {json.loads(subjects.seal("ada", SECRET))["nonce"] for _ in range(200)}
+    assert len(nonces) == 200
+
+
+def test_the_format_is_the_one_that_is_written_down() -> None:
+    """What was stored by this version is read by every later one."""
+    stored = b'{"$sealed":1,"subject":"ada","nonce":"AAECAwQFBgcICQoL","body":"' + _KNOWN + b'"}'
+    known = read_sealed(stored)
+    assert known is not None
+    assert decrypt(bytes(32), known) == b"hello"
+    assert write_sealed(encrypt(bytes(32), "ada", bytes(range(NONCE_BYTES)), b"hello")) == stored
+
+
+_KNOWN = b"4K5fPm8ANUE6j/A/5XM76tmf/rq6"
+
+
+def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
+    subjects = memory_subjects()
+    sealed = subjects.seal("ada", SECRET)
+    streams, aggregates, tagged = memory_streams(), memory_aggregates(), memory_tagged_events()
+    open_body = b'{"n":1}'
+    unfold = Unfold(type="Person", data=sealed)
+    streams.append(
+        "User-7", [Event(type="Named", data=sealed), Event(type="Left", data=open_body)], unfolds=[unfold]
+    )
+    user = aggregate_id("user", "7")
+    events = [AggregateEvent(type="Named", data=sealed), AggregateEvent(type="Left", data=open_body)]
+    aggregates.append(user, events, snapshot=sealed)
+    tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    subjects.forget("ada")
+    read = [subjects.unseal(event.data) for event in streams.read("User-7") if isinstance(event.data, bytes)]
+    assert read == [Shredded("ada"), open_body]
+    state = streams.load("User-7")
+    assert state is not None
+    assert [subjects.unseal(each.data) for each in state.unfolds if isinstance(each.data, bytes)] == [
+        Shredded("ada")
+    ]
+    replay = aggregates.replay(user)
+    assert replay is not None
+    assert [subjects.unseal(event.data) for event in replay.events] in ([Shredded("ada"), open_body], [])
+    assert subjects.unseal(replay.snapshot.data) == Shredded("ada")
+
+
+@dataclass(frozen=True)
+class Named:
+    user: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Left:
+    user: str
+
+
+UserEvent = Named | Left
+
+
+def test_a_deciders_state_is_made_without_what_is_shredded() -> None:
+    subjects = memory_subjects()
+    streams = memory_streams()
+    codec = sealed_codec(
+        json_codec(Named, Left),
+        subjects,
+        subject_of=lambda event: event.user if isinstance(event, Named) else None,
+        shredded=lambda stored, gone: Named(gone.subject, "(forgotten)") if stored.type == "Named" else None,
+    )
+    users = Deciders(
+        streams=streams,
+        decider=Decider(
+            initial=tuple,
+            evolve=lambda state, event: (*state, event),
+            decide=lambda command, _state: [command],
+        ),
+        codec=codec,
+    )
+    users.handle("User-7", Named("ada", "Ada Lovelace"))
+    assert users.handle("User-7", Left("ada")).state == (Named("ada", "Ada Lovelace"), Left("ada"))
+    assert all(
+        b"Lovelace" not in event.data for event in streams.read("User-7") if isinstance(event.data, bytes)
+    )
+    subjects.forget("ada")
+    assert users.handle("User-7", Left("ada")).state == (
+        Named("ada", "(forgotten)"),
+        Left("ada"),
+        Left("ada"),
+    )
+
+
+@mock_aws
+def test_kms_wraps_keys_and_unwraps_them_for_their_subject_alone() -> None:
+    client = boto3.client("kms", region_name="us-east-1")
+    wrapping = KmsWrapping(client, client.create_key()["KeyMetadata"]["KeyId"])
+    key, wrapped = wrapping.fresh("ada")
+    assert (len(key), wrapping.unwrap("ada", wrapped)) == (32, key)
+    with pytest.raises(CorruptData, match="not its own"):
+        wrapping.unwrap("ben", wrapped)
+    subjects = Subjects(
+        driver=Driver(execute=MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}).execute, meter=Meter()),
+        table=SUBJECT_KEYS.kind,
+        wrapping=wrapping,
+        keep=0.0,
+    )
+    assert subjects.unseal(subjects.seal("ada", SECRET)) == SECRET
