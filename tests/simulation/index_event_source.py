@@ -9,7 +9,8 @@ response", "bisect"), because no stand-in keeps them:
     has failed too often          its records go to the failure destination, the lane goes on
     now and then                  a batch that succeeded is delivered again
 
-A shard is divided into lanes by partition key (the parallelisation factor); lanes run at once, each in its order.
+A shard is divided into lanes by partition key (the parallelisation factor); lanes run at once, each in its order. Where
+shards split, which DynamoDB Local never shows, a shard's children are read once it has come to its end.
 """
 
 from __future__ import annotations
@@ -23,11 +24,62 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.dynamo.records import table_of
+from epochal.dynamo.records import read_records, table_of
+from epochal.feed.indexer import Indexer
 from tests.unit.feed.events import event, stream_record
 
-Function = Callable[[dict[str, Any]], dict[str, Any]]
+Function = Callable[[dict[str, Any]], dict[str, Any] | None]
 StreamRecord = dict[str, Any]
+
+KEYS = ("p", "pkey", "pk")
+"""Partition keys of the tables that are sources."""
+
+
+class Crash(Exception):
+    """A function that ends in the middle."""
+
+
+class IndexerFunction:
+    """As Lambda runs one: each invocation in a process that is free, or a new one; a crash ends its process."""
+
+    def __init__(self, start: Callable[[int], Indexer]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._free: list[Indexer] = []
+        self._started = 0
+
+    def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
+        process = self._process()
+        report = process.index(read_records(event["Records"]))
+        with self._lock:
+            self._free.append(process)
+        return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}
+
+    def _process(self) -> Indexer:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+            self._started += 1
+            number = self._started
+        process = self._start(number)
+        process.register()
+        return process
+
+
+def split(shard: list[StreamRecord], *counts: int) -> list[list[list[StreamRecord]]]:
+    """A shard as generations of so many shards, each over the keys that fall to it, parents before children."""
+    size = -(-len(shard) // len(counts))
+    generations = [shard[start : start + size] for start in range(0, len(shard), size)]
+    return [_by_key(records, count) for records, count in zip(generations, counts, strict=False)]
+
+
+def _by_key(records: list[StreamRecord], count: int) -> list[list[StreamRecord]]:
+    shares: list[list[StreamRecord]] = [[] for _ in range(count)]
+    for record in records:
+        image = record["dynamodb"].get("NewImage", {})
+        key = next((image[name]["S"] for name in KEYS if name in image), "")
+        shares[zlib.crc32(key.encode()) % count].append(record)
+    return shares
 
 
 def records_of(client: Any, table_stream: str) -> list[list[StreamRecord]]:
@@ -80,17 +132,10 @@ class EventSource:
 
     def deliver(self, shards: list[list[StreamRecord]]) -> None:
         """Everything, lanes at once; returns when each has come to its end."""
-        lanes = [lane for shard in shards for lane in self._divided(shard)]
+        lanes = [lane for shard in shards for lane in _by_key(shard, self.lanes)]
         with ThreadPoolExecutor(max(1, len(lanes))) as pool:
             for done in [pool.submit(self._run, number, lane) for number, lane in enumerate(lanes)]:
                 done.result()
-
-    def _divided(self, shard: list[StreamRecord]) -> list[list[StreamRecord]]:
-        lanes: list[list[StreamRecord]] = [[] for _ in range(self.lanes)]
-        for record in shard:
-            stream = record["dynamodb"].get("NewImage", {}).get("p", {"S": ""})["S"]
-            lanes[zlib.crc32(stream.encode()) % self.lanes].append(record)
-        return lanes
 
     def _run(self, number: int, lane: list[StreamRecord]) -> None:
         rng = random.Random(f"{self.seed} {number}")
@@ -128,7 +173,7 @@ class EventSource:
             answer = self.function(event(part))
         except Exception:  # noqa: BLE001  # as Lambda does, whatever it was
             return None
-        named = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        named = {failure["itemIdentifier"] for failure in (answer or {}).get("batchItemFailures", [])}
         numbers = [record["dynamodb"]["SequenceNumber"] for record in part]
         assert named <= set(numbers), "Lambda takes an unknown number for a failure of the whole batch"
         return next((place for place, number in enumerate(numbers) if number in named), len(part))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,6 @@ import boto3
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.records import read_records
 from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
@@ -26,14 +24,10 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from tests.simulation.index_event_source import EventSource, records_of
+from tests.simulation.index_event_source import Crash, EventSource, IndexerFunction, records_of, split
 from tests.support.tables import Tables
 
 PARTITIONS = 3
-
-
-class Crash(Exception):
-    """A function that ends in the middle."""
 
 
 @dataclass
@@ -85,8 +79,8 @@ class Source:
             limits=EpochLimits(entries=12, streams=8),
         )
 
-    def function(self) -> Function:
-        return Function(self)
+    def function(self) -> IndexerFunction:
+        return IndexerFunction(self.indexer)
 
     def feed(self) -> dict[str, list[str]]:
         """Types by stream; fails where a stream is not in order, or not in its partition."""
@@ -103,33 +97,6 @@ class Source:
     def aside(self) -> list[dict[str, Any]]:
         store = replace(self.store, table=self.index)
         return list(store.reader().events("$Poison-0", None, None, "forward"))  # type: ignore[arg-type]
-
-
-class Function:
-    """As Lambda runs one: each invocation in a process that is free, or a new one; a crash ends its process."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._lock = threading.Lock()
-        self._free: list[Indexer] = []
-        self._started = 0
-
-    def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
-        process = self._process()
-        report = process.index(read_records(event["Records"]))
-        with self._lock:
-            self._free.append(process)
-        return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}
-
-    def _process(self) -> Indexer:
-        with self._lock:
-            if self._free:
-                return self._free.pop()
-            self._started += 1
-            number = self._started
-        process = self._source.indexer(number)
-        process.register()
-        return process
 
 
 @pytest.fixture
@@ -171,6 +138,29 @@ def test_what_was_appended_is_what_the_feed_holds(source: Source) -> None:
     mapping.deliver(source.shards())
     assert source.feed() == source.truth
     assert mapping.given_up == []
+
+
+def test_shards_that_split_are_followed_by_their_children_and_the_feed_is_the_same(source: Source) -> None:
+    fill(source, 90)
+    (shard,) = source.shards()
+    mapping = EventSource(source.function(), batch=9, lanes=2, again=0.2)
+    generations = split(shard, 1, 2, 4)
+    assert [len(shards) for shards in generations] == [1, 2, 4]
+    for shards in generations:
+        mapping.deliver(shards)
+    assert source.feed() == source.truth
+
+
+def test_what_lies_before_the_starting_position_is_indexed_once_its_streams_are_appended_to(
+    source: Source,
+) -> None:
+    fill(source, 40)
+    (missed,) = source.shards()
+    for stream in list(source.truth):
+        source.append(stream, "after")
+    (shard,) = source.shards()
+    EventSource(source.function(), batch=7).deliver([shard[len(missed) :]])
+    assert source.feed() == source.truth
 
 
 @pytest.mark.parametrize("seed", range(4))
