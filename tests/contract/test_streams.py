@@ -206,6 +206,19 @@ def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place) -> N
     assert appended(store.append(name, numbered(7))).first == 7
 
 
+def test_the_token_of_a_tombstone_appends_nothing(streams: Streams, name: str) -> None:
+    streams.append(name, numbered(0, 3))
+    streams.delete(name)
+    state = streams.load(name)
+    assert state is not None
+
+    refused = streams.append(name, numbered(3), expected=state.token)
+
+    assert isinstance(refused, Conflict)
+    assert (refused.version, refused.deleted) == (3, True)
+    assert list(streams.read(name)) == []
+
+
 def test_a_deleted_stream_keeps_its_tombstone(streams: Streams, name: str) -> None:
     streams.append(name, numbered(0, 3))
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
+from epochal.layout.journal.append import ExpectedLock
 from epochal.layout.journal.items import is_head, read_event
 from epochal.layout.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import AggregateEvent, AggregateId
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.aggregates import AggregateEvent, AggregateId, Lock
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from epochal.store.driver import Driver, Meter, Patience
@@ -48,6 +49,7 @@ class Attempt:
     """One call of append; `outcome` is None while under way, or where its process died."""
 
     events: int
+    expected: ExpectedLock
     identity: bytes = b""
     outcome: AggregateAppended | AggregateConflict | None = None
 
@@ -102,8 +104,10 @@ class Simulation:
             case AggregateAppended(first=first, lock=lock):
                 assert places == [first], "appended, yet not stored"
                 assert lock.seq_nr == first + attempt.events - 1
-            case AggregateConflict():
+                assert meets(attempt.expected, lock.version - 1), "appended on what was not expected"
+            case AggregateConflict(version=version):
                 assert not places, "reported as a conflict, yet appended"
+                assert not meets(attempt.expected, version), "a false conflict"
             case None:
                 pass
 
@@ -161,11 +165,13 @@ class Simulation:
                 self._persist_elsewhere()
 
     def _append(self, luck: random.Random, store: AggregateStore) -> None:
-        attempt = Attempt(events=luck.randint(1, 3))
-        expected = luck.choice((ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=luck.randint(0, 4)), None))
+        expected: ExpectedLock | None = luck.choice(
+            (ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=luck.randint(0, 4)), None)
+        )
         if expected is None:
             replay = store.replay(ALICE)
             expected = NO_STREAM if replay is None else replay.snapshot.lock
+        attempt = Attempt(events=luck.randint(1, 3), expected=expected)
         snapshot = None if luck.random() < 0.5 else STATE
         self.attempts.append(attempt)
         try:
@@ -185,6 +191,19 @@ class Simulation:
     def _acknowledged(self) -> int:
         outcomes = (attempt.outcome for attempt in self.attempts)
         return max((each.lock.seq_nr for each in outcomes if isinstance(each, AggregateAppended)), default=0)
+
+
+def meets(expected: ExpectedLock, version: int) -> bool:
+    """Whether a head of this version, 0 where there is none, is what a writer expects."""
+    match expected:
+        case Expected.ANY:
+            return True
+        case Expected.NO_STREAM:
+            return version == 0
+        case Expected.STREAM_EXISTS:
+            return version > 0
+        case AtVersion(version=wanted) | Lock(version=wanted):
+            return version == wanted
 
 
 def replay(seed: int) -> Simulation:

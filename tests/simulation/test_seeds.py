@@ -10,14 +10,15 @@ import random
 from dataclasses import dataclass, field, replace
 
 from epochal.layout.tips.calving import ByCost, Fixed
-from epochal.layout.tips.items import append_id, tip_key
+from epochal.layout.tips.items import append_id, is_tip, tip_key
 from epochal.model.events import Recorded, Unfold
-from epochal.model.outcomes import Appended, Outcome
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.plan.values import AttributeValue
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late
+from tests.simulation.expectations import check_appended, check_conflict
 from tests.simulation.scheduler import Body, Process, mortal, run
 from tests.simulation.world import EQUAL, STREAM, World
 
@@ -46,6 +47,7 @@ class Attempt:
     """One call of append: the ids it sent, and its outcome; None while under way, or where its process died."""
 
     events: int
+    expected: ExpectedVersion = ANY
     ids: set[bytes] = field(default_factory=set)
     outcome: Outcome | None = None
 
@@ -92,7 +94,13 @@ class Simulation:
 
     def check(self) -> None:
         self.world.audit()
+        tips = list(filter(is_tip, self.world.images()))
         for attempt in self.attempts:
+            match attempt.outcome:
+                case Appended() as appended:
+                    check_appended(attempt.expected, appended, tips)
+                case Conflict() as conflict:
+                    check_conflict(attempt.expected, conflict)
             for identity in attempt.ids:
                 if attempt.outcome is None:
                     assert len(self.world.places_of(identity)) <= 1
@@ -140,7 +148,7 @@ class Simulation:
     def _append(
         self, luck: random.Random, store: Streams, expected: ExpectedVersion, key: str | None
     ) -> None:
-        attempt = Attempt(events=1 if key else luck.randint(1, 3))
+        attempt = Attempt(events=1 if key else luck.randint(1, 3), expected=expected)
         self.attempts.append(attempt)
         listening = replace(store, driver=replace(store.driver, execute=attempt.listen(store.driver.execute)))
         attempt.outcome = listening.append(

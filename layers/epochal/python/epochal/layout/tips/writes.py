@@ -19,10 +19,13 @@ from epochal.layout.tips.items import (
     write_unfold,
 )
 from epochal.model.versions import Token
-from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.conditions import Absent, All, AnyOf, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
 from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.values import AttributeValue, number, sequence, text
+
+_OPEN = AnyOf((Absent("z"), equals("z", number(0))))
+"""No tombstone. That has an etag too, which whoever loads a deleted stream is given."""
 
 _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
 
@@ -133,7 +136,7 @@ def _update(
         key=tip_key(batch.stream),
         sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
         removes=(*removes, "u") if unfolds == () else removes,
-        condition=unchanged(known.etag, known.version),
+        condition=All((unchanged(known.etag, known.version), _OPEN)),
     )
     return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
 
