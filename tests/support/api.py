@@ -218,15 +218,19 @@ class Api:
         return self.send(event, seconds=seconds)
 
     def send(self, event: dict[str, Any], *, seconds: float = 28.0) -> Answer:
+        """Invoke the function that the gateway would, and hold its answer to the document."""
+        answer = self.invoke(event, seconds=seconds)
+        hold(event, answer.status, answer.headers, answer.text)
+        return answer
+
+    def invoke(self, event: dict[str, Any], *, seconds: float = 28.0) -> Answer:
         """Invoke the function that the gateway would."""
         method, path = event["requestContext"]["http"]["method"], event["rawPath"]
         function = _function(method, path)
         _log_here(function)
         sent = self.handlers[function](event, Context(seconds))  # type: ignore[arg-type]
         assert sent["isBase64Encoded"] is False
-        answer = Answer(status=sent["statusCode"], headers=sent["headers"], text=sent["body"])
-        hold(event, answer.status, answer.headers, answer.text)
-        return answer
+        return Answer(status=sent["statusCode"], headers=sent["headers"], text=sent["body"])
 
 
 def gateway_event(

@@ -85,7 +85,7 @@ def test_an_append_whose_answer_was_lost_can_be_repeated_under_its_key() -> None
     assert (again.status, again.json["replayed"], again.json["version"]) == (201, True, 1)
 
 
-def test_an_append_whose_evidence_was_pruned_is_504() -> None:
+def test_an_append_whose_evidence_was_pruned_is_409() -> None:
     """The answer is lost; before the retry another writer appends and prunes both events."""
     other = Api()
     other.append("Cat-1", "A")
@@ -106,7 +106,7 @@ def test_an_append_whose_evidence_was_pruned_is_504() -> None:
         return perform
 
     answer = Api(tables=other.tables, around=around).append("Cat-1", "B", expected=1)
-    assert (answer.status, answer.problem) == (504, "undetermined")
+    assert (answer.status, answer.problem) == (409, "undetermined")
     assert (answer.json["stream"], answer.json["index"]) == ("Cat-1", 1)
 
 

@@ -166,13 +166,13 @@ def read_feed(request: Request) -> ReadFeed:
     """Parse a read of a page of the feed."""
     no_document(request)
     query = Query(request, ("from", "limit", "data", "wait"), lists=("category",))
-    start, categories = query.text("from") or "0", query.texts("category")
+    start, categories = query.text("from"), query.texts("category")
     for category in categories:
         if not _CATEGORY.fullmatch(category):
             raise InvalidInput("category", "must be what precedes the first - of stream names")
     return ReadFeed(
         partition=_partition(request.path["partition"]),
-        start=None if start == TAIL else parse_checkpoint(start),
+        start=None if start == TAIL else parse_checkpoint("0" if start is None else start),
         limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
         data=query.flag("data"),
         categories=frozenset(categories) or None,

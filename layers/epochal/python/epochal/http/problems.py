@@ -55,6 +55,7 @@ METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such me
 VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
 CONDITION_FAILED: Final = _kind("condition-failed", "Events that the condition forbids were appended", 409)
 PROJECTION_BEHIND: Final = _kind("projection-behind", "The stored state has processed more events", 409)
+UNDETERMINED: Final = _kind("undetermined", "Whether the append was made can no longer be told", 409)
 STREAM_DELETED: Final = _kind("stream-deleted", "The stream was deleted", 410)
 PRECONDITION_FAILED: Final = _kind(
     "precondition-failed", "The stream is not in the state that the header names", 412
@@ -66,7 +67,6 @@ MISSING_BODY: Final = _kind("missing-body", "A body is gone from the bucket", 50
 CORRUPT_DATA: Final = _kind("corrupt-data", "What is stored cannot be read", 500)
 UNAVAILABLE: Final = _kind("unavailable", "The store cannot be reached or is throttling", 503)
 NOT_DEPLOYED: Final = _kind("not-deployed", "The store is not set up", 503)
-UNDETERMINED: Final = _kind("undetermined", "Whether the append was made can no longer be told", 504)
 
 KINDS: Final = (
     INVALID_INPUT,
@@ -81,6 +81,7 @@ KINDS: Final = (
     VERSION_CONFLICT,
     CONDITION_FAILED,
     PROJECTION_BEHIND,
+    UNDETERMINED,
     STREAM_DELETED,
     PRECONDITION_FAILED,
     TOO_LARGE,
@@ -90,7 +91,6 @@ KINDS: Final = (
     CORRUPT_DATA,
     UNAVAILABLE,
     NOT_DEPLOYED,
-    UNDETERMINED,
 )
 
 RETRY_SECONDS: Final = "1"

@@ -6,7 +6,7 @@ from typing import Final
 
 from epochal.http.aggregate_commands import MAX_EVENTS
 from epochal.http.events import MAX_TYPE_BYTES
-from epochal.http.openapi.shapes import CAPACITY, Schema, array, record, ref, text, whole
+from epochal.http.openapi.shapes import CAPACITY, Schema, array, moment, record, ref, text, whole
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.model.versions import MAX_VERSION
 
@@ -39,7 +39,7 @@ AGGREGATE_SCHEMAS: Final[dict[str, Schema]] = {
         {
             "type": text("What kind of event it is.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "occurredAt": text("When it happened: ISO 8601; left out, now.", most=64),
+            "occurredAt": moment("When it happened: ISO 8601; left out, now."),
         },
         required=("type", "data"),
     ),

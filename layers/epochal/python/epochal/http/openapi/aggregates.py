@@ -8,6 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.aggregate_schemas import ID, SEQ_NR, TYPE
 from epochal.http.openapi.operation import (
+    KNOWN_STATES,
     LIMIT,
     MEGABYTES,
     NO_CACHE,
@@ -34,6 +35,7 @@ AGGREGATE_OPERATIONS: Final[Mapping[str, Operation]] = {
             header(
                 "If-Match",
                 'An ETag of the aggregate, a version in quotes (`"17"`), or `*` for any that exists; else 412.',
+                pattern=r'(\*|"(0|[1-9]\d{0,9})(\.(0|[1-9]\d{0,9}))?")',
             ),
             header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
         ),
@@ -49,7 +51,7 @@ AGGREGATE_OPERATIONS: Final[Mapping[str, Operation]] = {
         "them.",
         parameters=(
             *_WHICH,
-            header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
+            KNOWN_STATES,
         ),
         gives="Aggregate",
         headers={**_ETAG, **NO_CACHE},

@@ -63,3 +63,11 @@ def parameter(where: str, name: str, schema: Schema, *, required: bool = False) 
 def header(name: str, description: str, **more: Any) -> Parameter:
     """A header of the request."""
     return parameter("header", name, text(description, **more))
+
+
+_TAG: Final = r'(W/)?"[!#-~]*"'
+KNOWN_STATES: Final = header(
+    "If-None-Match",
+    "ETags that the caller has a state of already, or `*`.",
+    pattern=rf"(\*|{_TAG}( *, *{_TAG})*)",
+)

@@ -9,6 +9,7 @@ from epochal.http import problems
 from epochal.http.commands import MAX_WAIT
 from epochal.http.openapi.aggregates import AGGREGATE_OPERATIONS
 from epochal.http.openapi.operation import (
+    KNOWN_STATES,
     LIMIT,
     MEGABYTES,
     NO_CACHE,
@@ -29,6 +30,7 @@ _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-N
 _IF_MATCH: Final = header(
     "If-Match",
     'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
+    pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5})?")',
 )
 _IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
 
@@ -94,7 +96,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         description="One request of one item, whatever the stream's length.",
         parameters=(
             _STREAM,
-            header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
+            KNOWN_STATES,
             parameter("query", "events", flag("Also the last events, as far as the Tip carries them.")),
         ),
         gives="State",

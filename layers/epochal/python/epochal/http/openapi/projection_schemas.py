@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from epochal.http.openapi.shapes import CAPACITY, Schema, array, only_one, record, ref, text, whole
+from epochal.http.openapi.shapes import CAPACITY, Schema, array, base64, only_one, record, ref, text, whole
 from epochal.http.openapi.tagged_schemas import SORTABLE_ID
 from epochal.http.projection_commands import MAX_PROCESSED, MAX_WINDOW_BYTES
 from epochal.store.projections import MAX_NAME_BYTES
 
+_PRINTABLE: Final = r"[^/\x00-\x1f\x7f]+"
 NAME: Final = text(
-    "The projection's name: printable text without `/`.", most=MAX_NAME_BYTES, examples=["CourseCapacity"]
+    "The projection's name: printable text without `/`.",
+    most=MAX_NAME_BYTES,
+    pattern=_PRINTABLE,
+    examples=["CourseCapacity"],
 )
 VERSION: Final = text(
-    "A version of its code: printable text without `/`.", most=MAX_NAME_BYTES, examples=["v3"]
+    "A version of its code: printable text without `/`.",
+    most=MAX_NAME_BYTES,
+    pattern=_PRINTABLE,
+    examples=["v3"],
 )
 PROCESSED: Final = whole("How many events the state has in it.", 0, MAX_PROCESSED)
 _LAST: Final = {**SORTABLE_ID, "description": "Sortable id of the last of them."}
@@ -31,9 +38,10 @@ _DESCRIBED: Final[dict[str, Schema]] = {
 _REQUIRED: Final = tuple(name for name in _DESCRIBED if name != "safeWindow")
 
 
-def _base64(description: str) -> Schema:
-    return {"type": "string", "contentEncoding": "base64", "description": description}
-
+_LAST_WHERE_THERE_IS_ONE: Final[dict[str, Any]] = {
+    "if": {"properties": {"eventsProcessed": {"minimum": 1}}},
+    "then": {"required": ["lastSortableId"]},
+}
 
 PROJECTION_SCHEMAS: Final[dict[str, Schema]] = {
     "WriteProjectionState": record(
@@ -45,10 +53,11 @@ PROJECTION_SCHEMAS: Final[dict[str, Schema]] = {
             },
             "safeWindow": _WINDOW,
             "state": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "state64": _base64("Any bytes, instead of `state`."),
+            "state64": base64("Any bytes, instead of `state`."),
         },
         required=("eventsProcessed",),
-        **only_one("state", "state64"),
+        oneOf=[{"required": [name]} for name in ("state", "state64")],
+        **_LAST_WHERE_THERE_IS_ONE,
     ),
     "ProjectionWritten": record(
         {"name": NAME, "version": VERSION, "eventsProcessed": PROCESSED, "capacity": CAPACITY}
@@ -69,8 +78,8 @@ PROJECTION_SCHEMAS: Final[dict[str, Schema]] = {
         {
             **_DESCRIBED,
             "state": {"description": "The state, where it is JSON."},
-            "state64": _base64("The state, where it is not."),
-            "stateGzip64": _base64(
+            "state64": base64("The state, where it is not."),
+            "stateGzip64": base64(
                 "The state in gzip, where it is too large for an answer and its item holds it."
             ),
             "stateUrl": record(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from epochal.http import problems
-from epochal.http.openapi.operation import NO_CACHE, TAKES_JSON, Operation, header, parameter
+from epochal.http.openapi.operation import KNOWN_STATES, NO_CACHE, TAKES_JSON, Operation, parameter
 from epochal.http.openapi.projection_schemas import NAME, VERSION
 from epochal.http.openapi.shapes import text, whole
 from epochal.http.projection_commands import MAX_VERSIONS, VERSIONS
@@ -30,7 +30,7 @@ PROJECTION_OPERATIONS: Final[Mapping[str, Operation]] = {
         description="The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
         parameters=(
             *_WHICH,
-            header("If-None-Match", "ETags that the caller has a state of already, or `*`."),
+            KNOWN_STATES,
         ),
         gives="ProjectionState",
         headers={"ETag": text("The exact state, for `If-None-Match`."), **NO_CACHE},

@@ -9,7 +9,19 @@ from epochal.http.bodies import CODINGS
 from epochal.http.events import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_ID_BYTES, MAX_TYPE_BYTES, MAX_UNFOLDS
 from epochal.http.openapi.aggregate_schemas import AGGREGATE_SCHEMAS
 from epochal.http.openapi.projection_schemas import PROCESSED, PROJECTION_SCHEMAS
-from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, only_one, record, ref, text, whole
+from epochal.http.openapi.shapes import (
+    CAPACITY,
+    Schema,
+    array,
+    base64,
+    flag,
+    moment,
+    only_one,
+    record,
+    ref,
+    text,
+    whole,
+)
 from epochal.http.openapi.tagged_schemas import POSITION, TAGGED_SCHEMAS
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.model.versions import MAX_VERSION
@@ -27,7 +39,7 @@ CHECKPOINT: Final = text(
 )
 _SHA256: Final = text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
 _BYTES: Final = whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
-_STAMP: Final = text("When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset.", most=64)
+_STAMP: Final = moment("When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset.")
 _INDEX: Final = whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
 _VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
 _LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
@@ -57,7 +69,7 @@ _LINK: Final = record(
 
 
 def _base64(what: str) -> Schema:
-    return {"type": "string", "contentEncoding": "base64", "description": f"{what}, where it is not JSON."}
+    return base64(f"{what}, where it is not JSON.")
 
 
 def _sent(more: dict[str, Schema]) -> Schema:
@@ -113,6 +125,7 @@ _APPEND: Final = record(
     },
     required=(),
     description="At least one event or unfold.",
+    anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
 )
 
 _SHOWN_EVENT: Final = {

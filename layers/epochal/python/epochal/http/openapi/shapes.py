@@ -7,6 +7,12 @@ from typing import Any, Final
 Schema = dict[str, Any]
 
 
+_DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"
+_ZONE: Final = r"([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
+_MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
+
+
 def ref(name: str) -> Schema:
     """A schema of the document, by name."""
     return {"$ref": f"#/components/schemas/{name}"}
@@ -26,6 +32,21 @@ def whole(description: str, least: int = 0, most: int | None = None, **more: Any
     """A whole number."""
     schema: Schema = {"type": "integer", "description": description, "minimum": least, **more}
     return schema if most is None else {**schema, "maximum": most}
+
+
+def base64(description: str) -> Schema:
+    """Bytes in base64, with padding and without line breaks."""
+    return {
+        "type": "string",
+        "contentEncoding": "base64",
+        "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        "description": description,
+    }
+
+
+def moment(description: str) -> Schema:
+    """A time in ISO 8601. Which days a month has is more than a pattern can say."""
+    return text(description, most=64, pattern=_MOMENT)
 
 
 def flag(description: str) -> Schema:

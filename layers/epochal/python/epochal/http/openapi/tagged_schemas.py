@@ -10,17 +10,22 @@ from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, record, r
 from epochal.http.tagged_commands import MAX_EVENTS, MAX_EXPIRES, MAX_NAMED, MAX_POSITION_BYTES
 from epochal.model.dcb import MAX_TAG_BYTES, MAX_TYPE_BYTES
 
-ID: Final = text("The event's id, a UUID.", most=64, examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"])
+ID: Final = text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
+)
 TAG: Final = text(
     "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
     most=MAX_TAG_BYTES,
+    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
     examples=["course:1"],
 )
 SORTABLE_ID: Final = text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
 POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
-_TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES)
+_TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
 _NEXT: Final = text(
     "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
 )

@@ -1,0 +1,151 @@
+"""Requests made up from the OpenAPI document, by the thousand: no answer is a failure, each is one that is documented.
+
+Schemathesis takes the document apart and sends what it allows and what it forbids: each boundary once (its phase
+`coverage`), then combinations by chance (`fuzzing`), then operations one after the other on what earlier ones made
+(`stateful`, in the long run only). Everything is seeded: a failure is the same in every run.
+
+All of its checks are on, but one: who is calling is not the functions' business (`ignored_auth`; see `test_callers`).
+What the document cannot say is listed here (`UNSAID`); any other refusal of what it allows is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from schemathesis import openapi
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events, from_schema
+from schemathesis.engine.recorder import CheckNode, Interaction, ScenarioRecorder
+from schemathesis.schemas import BaseSchema
+
+from epochal.http.openapi.document import document
+from epochal.http.routes import ROUTES
+from tests.doors.gateway import Gateway
+from tests.support.api import Api
+
+REFUSED: Final = [400, 404, 405, 409, 410, 412, 413, 415]
+"""Statuses by which an invalid request may be refused: what is checked first decides which it is."""
+
+DEPENDING: Final = ["2xx", "3xx", 404, 409, 410, 412, 413]
+"""Statuses of a valid request: 413 too, since the document counts characters, and limits are bytes."""
+
+UNSAID: Final = {
+    "may not be given together with": "headers and a body's fields that exclude each other",
+    "asks for one tag": "parameters that exclude each other",
+    "must be a whole number": "JSON schemas call 5.0 an integer",
+    "must be an ISO 8601 date and time": "the 31st of a month that has 30 days",
+    "must lie in the years": "the year 0",
+    "printable text": "which characters are printable is Unicode's to say",
+    "must be at most": "limits in bytes, and of two fields together",
+    "an aggregate's first event needs": "depends on what is stored",
+    "lies beyond the end of partition": "depends on what is stored",
+    "is of a read that did not ask for": "a position belongs to a query",
+    "must be `next` of the page before": "opaque",
+    "must be what `next` of the page before": "opaque",
+    "must be a position that": "opaque",
+    "must be a token that": "a version beyond the highest",
+    "must be an ETag that": "a version beyond the highest",
+    "must have an offset of at most": "a pattern counts digits",
+    "must be a checkpoint of at most": "an integer of 63 bits",
+    "must be bodies/ followed by sha256": "two fields that have to agree",
+    "a name stands twice": "parameters of one name",
+    "must be * or": "said, but overlooked: some headers are made up without regard to their pattern",
+}
+"""What the document leaves to words, by how the refusal begins or goes on."""
+
+SHORT: Final = ("examples", "coverage", "fuzzing")
+
+
+def test_whatever_is_sent_is_answered_as_documented() -> None:
+    """Every operation takes part, with requests that are taken and others that are refused."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    failures = [each for found in run(SHORT, examples=5) for each in judged(found, seen)]
+    assert not failures, "\n\n".join(failures[:10])
+    operations = {f"{route.method} {route.path}" for route in ROUTES}
+    assert {label for label, _ in seen} == operations
+    without_input = {"GET /feed", "GET /health"}
+    assert {label for label, refused in seen if refused} >= operations - without_input
+
+
+@pytest.mark.slow
+def test_whatever_is_sent_after_anything_else_is_answered_as_documented() -> None:
+    seen: Counter[tuple[str, bool]] = Counter()
+    failures = [each for found in run(("fuzzing", "stateful"), examples=60) for each in judged(found, seen)]
+    assert not failures, "\n\n".join(failures[:10])
+    assert sum(seen.values()) > 1_500
+
+
+def run(phases: tuple[str, ...], *, examples: int) -> Iterator[ScenarioRecorder]:
+    """What was sent and found, an operation at a time."""
+    for event in from_schema(schema(phases, examples)).execute():
+        assert not isinstance(event, events.FatalError | events.NonFatalError), event
+        if isinstance(event, events.ScenarioFinished):
+            yield event.recorder
+
+
+def schema(phases: tuple[str, ...], examples: int) -> BaseSchema:
+    settings = {
+        "seed": 20130101,
+        "workers": 1,
+        "continue-on-failure": True,
+        "generation": {
+            "mode": "all",
+            "max-examples": examples,
+            "deterministic": True,
+            "database": "none",
+            "no-shrink": True,
+        },
+        "checks": {
+            "ignored_auth": {"enabled": False},
+            "negative_data_rejection": {"expected-statuses": REFUSED},
+            "positive_data_acceptance": {"expected-statuses": DEPENDING},
+        },
+        "phases": {
+            name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")
+        },
+    }
+    made = openapi.from_dict(deployed(), config=SchemathesisConfig.from_dict(settings))
+    made.app = Gateway(Api(type_heads=True))
+    made.location = "/openapi.json"
+    return made
+
+
+def deployed() -> dict[str, Any]:
+    """The document as a deployment could narrow it: the types of aggregates are known."""
+    made = document()
+    for path in made["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", ()):
+                if (parameter["in"], parameter["name"]) == ("path", "type"):
+                    parameter["schema"] = {"enum": list(Api.types)}
+    return made
+
+
+def judged(found: ScenarioRecorder, seen: Counter[tuple[str, bool]]) -> Iterator[str]:
+    """What failed, in words; what was sent is counted in `seen` by operation and whether it was refused."""
+    for id_, checks in found.checks.items():
+        interaction = found.interactions[id_]
+        assert interaction.response is not None
+        seen[found.label, interaction.response.status_code >= 400] += 1
+        for check in checks:
+            if check.failure_info is not None and not _unsaid(check, interaction):
+                failure, request = check.failure_info.failure, check.failure_info.code_sample
+                yield f"{found.label}: {failure.title}\n{failure.message}\n{request[:1_000]}\n{_answer(interaction)}"
+
+
+def _unsaid(check: CheckNode, interaction: Interaction) -> bool:
+    """Whether a valid request was refused for what the document has no means to say."""
+    if check.name != "positive_data_acceptance":
+        return False
+    rule = json.loads(_answer(interaction)).get("rule", "")
+    return any(re.search(rf"\b{re.escape(start)}", rule) for start in UNSAID)
+
+
+def _answer(interaction: Interaction) -> str:
+    assert interaction.response is not None
+    return interaction.response.content.decode()
