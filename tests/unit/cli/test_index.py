@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import Result
 
@@ -9,10 +11,13 @@ from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
 from epochal.index.names import SERIES, epoch_stream
+from epochal.layout.tables import ALL, INDEX
 from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
+from epochal.testing.memory import MemoryTables
 from tests.support.terminal import Terminal
+from tests.unit.care.exporting import export
 
 FAST = ("--settle", "0")
 
@@ -147,3 +152,50 @@ def test_a_record_is_given_up(terminal: Terminal) -> None:
     poisoned(terminal)
     assert terminal.lines("index", "poison", "discard", "tips", "0") == ["tips 0: given up"]
     assert terminal.lines("index", "poison", "list") == []
+
+
+@pytest.fixture
+def roomy() -> Terminal:
+    """A terminal with a second table for an index."""
+    tables = MemoryTables({spec.kind: spec for spec in ALL} | {"anew": INDEX})
+    terminal = Terminal(tables=tables)
+    append(terminal, "Cart-1", "added", "added")
+    append(terminal, "Cart-2", "added")
+    terminal.index()
+    return terminal
+
+
+def test_an_index_is_rebuilt_into_another_table(roomy: Terminal) -> None:
+    assert roomy.lines("index", "rebuild", "--into", "anew") == [
+        "tips  2 streams, 3 events indexed",
+        "journal  0 streams, 0 events indexed",
+        "dcb  0 streams, 0 events indexed",
+    ]
+    again = roomy.documents("index", "rebuild", "--into", "anew")
+    assert again[0]["tips"] == {"streams": 2, "events": 0}
+
+
+def test_an_index_is_rebuilt_from_an_export_in_a_folder(roomy: Terminal, tmp_path: Path) -> None:
+    place = export(tmp_path / "export", roomy.tables.items("tips"))
+    lines = roomy.lines("index", "rebuild", "--into", "anew", "--from-export", f"tips={place}")
+    assert lines[0] == "tips  2 streams, 3 events indexed"
+
+
+def test_a_rebuild_into_the_index_in_use_is_refused(roomy: Terminal) -> None:
+    refused(roomy.run("index", "rebuild", "--into", "index"), InvalidInput)
+
+
+def test_a_rebuild_keeps_to_the_numbers_of_partitions_that_were_put_on_record(roomy: Terminal) -> None:
+    roomy.lines("index", "rebuild", "--into", "anew")
+    refused(roomy.run("index", "rebuild", "--into", "anew", "--partitions", "tips=2"), InvalidInput)
+
+
+def test_exports_of_sources_that_there_are_not_are_refused(roomy: Terminal) -> None:
+    refused(roomy.run("index", "rebuild", "--into", "anew", "--from-export", "carts=x"), InvalidInput)
+
+
+def test_a_rebuild_tells_what_it_could_not_read_and_fails(roomy: Terminal) -> None:
+    roomy.tables.execute(Put(table="tips", item=dict(tip_key("Broken-1"))))
+    result = roomy.run("index", "rebuild", "--into", "anew")
+    refused(result, IndexUnsound)
+    assert "Broken-1" in result.stdout

@@ -23,7 +23,7 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
             continue
         if "NewImage" not in change:
             raise InvalidInput("StreamViewType", "must be one that carries new images")
-        image = {name: _value(value) for name, value in change["NewImage"].items()}
+        image = {name: read_value(value) for name, value in change["NewImage"].items()}
         yield Record(
             table=table_of(record["eventSourceARN"]), sequence_number=change["SequenceNumber"], image=image
         )
@@ -34,16 +34,17 @@ def table_of(arn: str) -> str:
     return arn.partition(":table/")[2].partition("/")[0]
 
 
-def _value(value: dict[str, Any]) -> AttributeValue:
+def read_value(value: dict[str, Any]) -> AttributeValue:
+    """A value in the JSON of events and exports, where binaries are base64 text."""
     ((kind, content),) = value.items()
     match kind:
         case "B":
             return {"B": base64.b64decode(content) if isinstance(content, str) else content}
         case "BS":
-            return {"BS": [_value({"B": each})["B"] for each in content]}
+            return {"BS": [read_value({"B": each})["B"] for each in content]}
         case "L":
-            return {"L": [_value(each) for each in content]}
+            return {"L": [read_value(each) for each in content]}
         case "M":
-            return {"M": {name: _value(each) for name, each in content.items()}}
+            return {"M": {name: read_value(each) for name, each in content.items()}}
         case _:
             return {kind: content}

@@ -18,6 +18,7 @@ from typing import TypeVar
 from epochal.errors import CorruptData
 from epochal.feed.aside import KEYS
 from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
+from epochal.index.healing import Heal
 from epochal.index.ingesting import Indexing, Ingested, Partition
 from epochal.index.reaching import reached
 from epochal.index.series import Ids
@@ -137,9 +138,12 @@ class Mender:
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        indexing = Indexing(table=self.table, heal=source.heal, ids=self.ids, limits=self.limits)
         told = (source.told(head.image) for head in heads)
-        changes: list[Change] = [change for change in told if change is not None]
+        return self.ingest(source.heal, partition, [change for change in told if change is not None])
+
+    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
+        """Index changes; raises as `mend` does."""
+        indexing = Indexing(table=self.table, heal=heal, ids=self.ids, limits=self.limits)
         return self._with(partition, indexing.ingest, changes)
 
     def ids(self) -> Ids:

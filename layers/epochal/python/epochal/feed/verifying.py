@@ -34,6 +34,7 @@ from epochal.index.series import Series, read_series
 from epochal.index.sources import Source
 from epochal.model.ends import End
 from epochal.plan.values import Key
+from epochal.store.driver import Driver
 
 STREAMS: Final = 500_000
 """Streams followed at once: some 150 MB."""
@@ -48,6 +49,12 @@ T = TypeVar("T")
 
 Tell = Callable[[str], object]
 """Told what is being done, for whoever waits."""
+
+
+def has_heads(driver: Driver, source: Source) -> bool:
+    """Whether a source has any head: one that was never used need not be on record."""
+    pages = heads(driver, source)
+    return any(isinstance(read_head(source, image), Head) for page in pages for image in page)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,7 @@ class Verifier:
         """Whatever is wrong, source by source; nothing where all is well."""
         series = self.mender.driver.run(read_series(self.mender.table))
         for source in self.sources:
-            if source.name not in series.partitions and self.has_heads(source):
+            if source.name not in series.partitions and has_heads(self.mender.driver, source):
                 yield Finding(kind="unregistered", source=source.name)
             ranges, first = [Range()], True
             while ranges:
@@ -82,11 +89,6 @@ class Verifier:
                 ranges += following.left
                 first = False
         yield from strayed(self.mender.driver, self.mender.table)
-
-    def has_heads(self, source: Source) -> bool:
-        """Whether a source has any head: one that was never used need not be on record."""
-        pages = heads(self.mender.driver, source)
-        return any(isinstance(read_head(source, image), Head) for page in pages for image in page)
 
 
 @dataclass(frozen=True, slots=True)

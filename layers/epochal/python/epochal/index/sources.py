@@ -22,6 +22,7 @@ from epochal.layout.journal import heads as journal_heads
 from epochal.layout.journal.writes import Site as JournalSite
 from epochal.layout.tips import heads as tips_heads
 from epochal.model.ends import End
+from epochal.model.spans import Span
 from epochal.plan.conditions import Condition
 from epochal.plan.values import Item
 
@@ -38,7 +39,9 @@ class Source:
             an item of another shape.
         heal: reads events that stream records have not told.
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
+        told: what brings the index up to a head, whatever its latest write was; None for what is none of the feed.
         where: what leaves the heads of a scan of the table.
+        stored: the events that an item holds: of the table that a rebuild from an export reads.
     """
 
     name: str
@@ -47,7 +50,9 @@ class Source:
     appended: Callable[[Item], Change | None]
     heal: Heal
     end: Callable[[Item], End | None]
+    told: Callable[[Item], Change | None]
     where: Condition
+    stored: Callable[[Item], Span | None]
 
     @property
     def base(self) -> int:
@@ -57,11 +62,6 @@ class Source:
     def partition_of(self, stream: str) -> int:
         """The partition of a stream."""
         return partition_of(stream, self.partitions, self.name)
-
-    def told(self, head: Item) -> Change | None:
-        """What brings the index up to a head, whatever its latest write was; None for one that is none of the feed."""
-        change, end = self.appended(head), self.end(head)
-        return Stirred(stream=end.stream) if change is None and end is not None else change
 
 
 def tips_source(table: str, partitions: int = 1) -> Source:
@@ -73,7 +73,9 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         appended=tips_heads.appended,
         heal=heal_tips(table),
         end=tips_heads.end,
+        told=_told_by_tip,
         where=tips_heads.WHERE,
+        stored=tips_heads.stored,
     )
 
 
@@ -86,7 +88,9 @@ def journal_source(site: JournalSite, partitions: int = 1, types: Collection[str
         appended=_appended_to_aggregate,
         heal=heal_journal(site, types),
         end=journal_heads.end,
+        told=_appended_to_aggregate,
         where=journal_heads.WHERE,
+        stored=journal_heads.stored,
     )
 
 
@@ -99,10 +103,21 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
         appended=lambda item: dcb_heads.appended(item, site.keys.service),
         heal=heal_dcb(site),
         end=lambda item: dcb_heads.end(item, site.keys.service),
+        told=lambda item: dcb_heads.appended(item, site.keys.service),
         where=dcb_heads.WHERE,
+        stored=lambda item: dcb_heads.stored(item, site.keys.service),
     )
 
 
 def _appended_to_aggregate(item: Item) -> Change | None:
     aggregate = journal_heads.stirred(item)
     return journal_heads.appended(item) if aggregate is None else Stirred(stream=aggregate)
+
+
+def _told_by_tip(item: Item) -> Change | None:
+    """All that a Tip carries: of most streams that is everything, and nothing need be read."""
+    end = tips_heads.end(item)
+    if end is None:
+        return None
+    carried = tips_heads.stored(item)
+    return Stirred(stream=end.stream) if carried is None else carried

@@ -33,17 +33,13 @@ def appended(item: Item, service: str = "") -> Span | None:
     Raises:
         CorruptData: the item is a head of ours, but its counters do not fit each other.
     """
-    before = Keys(service=service).tag(UNTAGGED)
-    partition = item["pk"]["S"]
-    if not is_head(item) or not partition.startswith(before):
-        return None
-    tag = partition.removeprefix(before)
-    if is_reserved(tag) and tag != UNTAGGED:
+    tag = _tag_of(item, service)
+    if not is_head(item) or tag is None:
         return None
     following, latest = read_number(item, "n"), read_number(item, "a")
     types = tuple(kind["S"] for kind in read_list(item, "c"))
     if following is None or latest != len(types) or not 0 < latest <= following:
-        raise CorruptData(f"{partition}: a head whose n, a and c do not fit each other")
+        raise CorruptData(f"{item['pk']['S']}: a head whose n, a and c do not fit each other")
     return Span(tag, following - latest, types)
 
 
@@ -51,3 +47,21 @@ def end(item: Item, service: str = "") -> End | None:
     """Where the tag ends; None for whatever `appended` is none for. Raises `CorruptData` as it does."""
     span = appended(item, service)
     return None if span is None else End(span.stream, span.next)
+
+
+def stored(item: Item, service: str = "") -> Span | None:
+    """The event that an entry stands for; None for whatever else the table holds."""
+    tag, index = _tag_of(item, service), read_number(item, "tagIndex")
+    if tag is None or index is None or is_head(item):
+        return None
+    return Span(tag, index, (item["eventType"]["S"],))
+
+
+def _tag_of(item: Item, service: str) -> str | None:
+    """The tag that an item is of, if the feed has it."""
+    before = Keys(service=service).tag(UNTAGGED)
+    partition: str = item["pk"]["S"]
+    if not partition.startswith(before):
+        return None
+    tag = partition.removeprefix(before)
+    return None if is_reserved(tag) and tag != UNTAGGED else tag

@@ -7,7 +7,7 @@ happened: what there is must be looked up in the journal.
 from __future__ import annotations
 
 from epochal.errors import CorruptData
-from epochal.layout.journal.items import head_types, is_head
+from epochal.layout.journal.items import head_types, is_head, read_event
 from epochal.layout.journal.keys import HEAD
 from epochal.model.ends import End
 from epochal.model.spans import Span
@@ -51,6 +51,12 @@ def end(item: Item) -> End | None:
     if last is None and not _is_foreign(item):
         raise CorruptData(f"{aggregate}: a head without last_seq_nr")
     return End(aggregate, last)
+
+
+def stored(item: Item) -> Span:
+    """The event that an item of the journal is."""
+    event = read_event(item)
+    return Span(item["aid"]["S"], event.seq_nr - 1, (event.event_type or "",))
 
 
 def _is_foreign(head: Item) -> bool:

@@ -48,3 +48,18 @@ def end(item: Item) -> End | None:
     if following is None or not 0 <= pruned <= following:
         raise CorruptData(f"{item['p']['S']}: a Tip whose n and l do not fit each other")
     return End(item["p"]["S"], following, pruned)
+
+
+def stored(item: Item) -> Span | None:
+    """The events that a Tip or a calf holds; None for an item without any.
+
+    Raises:
+        CorruptData: its counters are missing, or do not fit each other.
+    """
+    types = tuple(kind["S"] for kind in read_list(item, "c"))
+    if not types:
+        return None
+    following = read_number(item, "n")
+    if following is None or following < len(types):
+        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has n and c that do not fit each other")
+    return Span(item["p"]["S"], following - len(types), types)
