@@ -1,0 +1,119 @@
+"""The simulation is worth its time: take any one rule out of the layout of aggregates, and a seed finds out.
+
+The seeds are those that the unchanged layout passes.
+"""
+
+# mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.layout.journal import append, writes
+from epochal.layout.journal.items import Head
+from epochal.layout.journal.lookup import last_number
+from epochal.layout.journal.writes import Base, Batch, Site
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Get, Refusal, Steps, Transact
+from epochal.plan.values import number
+from tests.simulation.aggregate_simulation import replay
+
+SEEDS = 1_000
+
+Patch = pytest.MonkeyPatch
+MUTANTS: list[Callable[[Patch], None]] = []
+
+
+def mutant(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    MUTANTS.append(change)
+    return change
+
+
+def rewriting(patch: Patch, change: Callable[[int, Any], Any]) -> None:
+    """Appends send other writes than planned; the first is the head's."""
+    transaction = writes.transaction
+
+    def planned(*given: Any) -> Transact:
+        right = transaction(*given)
+        return replace(right, writes=tuple(change(at, write) for at, write in enumerate(right.writes)))
+
+    patch.setattr(append, "transaction", planned)
+
+
+@mutant
+def the_head_is_written_whatever_it_is(patch: Patch) -> None:
+    rewriting(patch, lambda at, write: write if at else replace(write, condition=None))
+
+
+@mutant
+def events_are_put_whatever_is_there(patch: Patch) -> None:
+    rewriting(patch, lambda at, write: replace(write, condition=None) if at else write)
+    patch.setattr(writes, "_unchanged", lambda lock, **_: equals("seq_nr", number(0 * lock.version)))
+
+
+@mutant
+def what_is_expected_is_not_asked_for(patch: Patch) -> None:
+    patch.setattr(append, "accepts", lambda *_: True)
+
+
+@mutant
+def a_refused_append_is_not_looked_for(patch: Patch) -> None:
+    def never(*_: Any) -> Steps[bool]:
+        yield from ()
+        return False
+
+    patch.setattr(append, "_was_ours", never)
+
+
+@mutant
+def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
+    def by_head(_site: Site, batch: Batch, _base: Base, head: Head | None, _reply: Refusal) -> Steps[bool]:
+        yield from ()
+        return head is not None and head.append_id == batch.append_id
+
+    patch.setattr(append, "_was_ours", by_head)
+
+
+@mutant
+def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
+    def by_number(site: Site, batch: Batch, base: Base, _head: Head | None, reply: Refusal) -> Steps[bool]:
+        stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
+        return reply.ambiguous and stored.item is not None
+
+    patch.setattr(append, "_was_ours", by_number)
+
+
+@mutant
+def the_search_for_the_last_number_goes_too_far(patch: Patch) -> None:
+    def far(site: Site, aggregate: Any) -> Steps[int]:
+        found = yield from last_number(site, aggregate)
+        return found + 1
+
+    patch.setattr(append, "last_number", far)
+
+
+@mutant
+def several_events_are_several_transactions(patch: Patch) -> None:
+    """The first alone is written with the head, the rest is left for a step that a death forestalls."""
+    transaction = writes.transaction
+
+    def first(*given: Any) -> Transact:
+        right = transaction(*given)
+        return replace(right, writes=right.writes[:2])
+
+    patch.setattr(append, "transaction", first)
+
+
+@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
+def test_a_seed_finds_out(change: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    change(monkeypatch)
+    with pytest.raises(AssertionError, match=r"^seed \d+: "):
+        run_seeds()
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS):
+        replay(seed)

@@ -1,0 +1,303 @@
+"""The simulation is worth its time: take any one rule out of appends, calves, reads or pruning, and a seed finds out.
+
+Each mutant leaves out what DESIGN §5.3, §5.4 or §5.6, or the module it is in, asks for. The seeds are those that the
+unchanged layout passes.
+"""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.layout.tips import append, calve, find, once, pruning, reading, writes
+from epochal.layout.tips.batch import Batch, Rejected, Written
+from epochal.layout.tips.find import Earlier
+from epochal.layout.tips.items import Span, Tip, read_span, tip_key
+from epochal.model.versions import Token
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Put, Query, Refusal, Steps
+from epochal.plan.values import number
+from epochal.store import streams
+from tests.simulation.test_seeds import replay
+
+SEEDS = 2_000
+
+Patch = pytest.MonkeyPatch
+MUTANTS: list[Callable[[Patch], None]] = []
+
+
+def mutant(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    MUTANTS.append(change)
+    return change
+
+
+# ----------------------------------------------------------------------------------------------------------- appending
+
+
+@mutant
+def the_tip_is_written_whatever_it_is(patch: Patch) -> None:
+    update = writes._update
+
+    def anyhow(*given: Any, **named: Any) -> Any:
+        planned, token = update(*given, **named)
+        return replace(planned, condition=None), token
+
+    patch.setattr(writes, "_update", anyhow)
+
+
+@mutant
+def a_version_alone_guards_the_tip(patch: Patch) -> None:
+    patch.setattr(writes, "unchanged", lambda _etag, version: equals("n", number(version)))
+
+
+@mutant
+def a_stream_is_created_over_another(patch: Patch) -> None:
+    create = writes.create
+
+    def anyhow(table: str, batch: Batch) -> tuple[Put, Token]:
+        put, token = create(table, batch)
+        return replace(put, condition=None), token
+
+    patch.setattr(append, "create", anyhow)
+
+
+@mutant
+def what_is_expected_is_not_asked_for(patch: Patch) -> None:
+    patch.setattr(append, "accepts", lambda _expected, tip: tip is None or not tip.deleted)
+
+
+@mutant
+def a_tombstone_is_written_over(patch: Patch) -> None:
+    patch.setattr(writes, "_OPEN", equals("i", tip_key("any")["i"]))
+
+
+@mutant
+def a_refused_append_is_not_looked_for(patch: Patch) -> None:
+    def unasked(*_: Any, **__: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(append, "_settle", unasked)
+
+
+@mutant
+def only_the_latest_write_is_recognised_as_our_own(patch: Patch) -> None:
+    def absent(*_: Any, **__: Any) -> Steps[Earlier]:
+        yield from ()
+        return Earlier.ABSENT
+
+    patch.setattr(append, "_earlier", absent)
+
+
+@mutant
+def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
+    def by_contents(span: Span, _wanted: bytes) -> int | None:
+        return span.base if span.events else None
+
+    patch.setattr(find, "_in_span", by_contents)
+
+
+@mutant
+def a_pruned_index_counts_as_never_written(patch: Patch) -> None:
+    search = find.find
+
+    def sure(*given: Any, **named: Any) -> Steps[int | Earlier]:
+        found = yield from search(*given, **named)
+        return Earlier.ABSENT if found is Earlier.PRUNED else found
+
+    patch.setattr(append, "find", sure)
+
+
+@mutant
+def a_key_is_not_remembered(patch: Patch) -> None:
+    def forgetful(*_: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(once, "_remember", forgetful)
+
+
+@mutant
+def a_key_is_remembered_after_its_append(patch: Patch) -> None:
+    remember = once._remember
+
+    def late(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+        result = yield from append.append(table, batch, expected, calving)
+        yield from remember(table, record, 0)
+        return result
+
+    patch.setattr(streams, "append_once", late)
+
+
+@mutant
+def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
+    append_on = append.append_on
+
+    def hasty(*given: Any, **named: Any) -> Steps[Any]:
+        result = yield from append_on(*given, **named)
+        if isinstance(result, Written) and result.token.etag is None:
+            return Rejected(tip=None)
+        return result
+
+    patch.setattr(append, "append_on", hasty)
+
+
+# ------------------------------------------------------------------------------------------------------------- calving
+
+
+@mutant
+def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
+    def unput(_table: str, _tip: Tip) -> Steps[bool]:
+        yield from ()
+        return True
+
+    patch.setattr(append, "calve", unput)
+
+
+@mutant
+def a_calf_is_put_over_another(patch: Patch) -> None:
+    put_calf = writes.put_calf
+    patch.setattr(calve, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
+
+
+@mutant
+def what_another_has_calved_is_taken_for_all_of_it(patch: Patch) -> None:
+    def enough(table: str, tip: Tip) -> Steps[bool]:
+        yield writes.put_calf(table, tip.stream, tip.span)
+        return True
+
+    patch.setattr(append, "calve", enough)
+
+
+@mutant
+def what_another_has_calved_is_calved_again(patch: Patch) -> None:
+    def again(reply: Refusal, rest: Span) -> Span | None:
+        assert reply.item is not None
+        found = read_span(reply.item)
+        return rest.since(found.next - 1) if rest.base < found.next - 1 < rest.next else Span(base=rest.next)
+
+    patch.setattr(calve, "_after", again)
+
+
+@mutant
+def calves_forget_the_first_event(patch: Patch) -> None:
+    put_calf = writes.put_calf
+    patch.setattr(
+        calve, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+@mutant
+def only_the_tip_is_read(patch: Patch) -> None:
+    def tip_only(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
+        del table, limit
+        yield from ()
+        at = cursor.tip.span.base if cursor.forward else cursor.tip.low_water
+        return reading.Pages(spans=(), cursor=replace(cursor, at=at))
+
+    patch.setattr(reading, "_forward", tip_only)
+    patch.setattr(reading, "_backward", tip_only)
+
+
+@mutant
+def a_page_is_forgotten(patch: Patch) -> None:
+    """All calves but the first are skipped, as by a query whose next pages nobody asks for."""
+    forward = reading._forward
+
+    def first_page(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
+        pages = yield from forward(table, cursor, limit)
+        return replace(pages, cursor=replace(pages.cursor, at=cursor.tip.span.base))
+
+    patch.setattr(reading, "_forward", first_page)
+
+
+@mutant
+def events_that_calf_and_tip_both_hold_are_read_twice(patch: Patch) -> None:
+    patch.setattr(reading, "_forward", doubled(reading._forward))
+
+
+def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
+    """Calves are read whole, whatever of them has been passed."""
+
+    def whole(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
+        pages = yield from steps(table, cursor, limit)
+        if not pages.spans:
+            return pages
+        reply = yield Query(
+            table=table,
+            partition=("p", tip_key(cursor.tip.stream)["p"]),
+            sort=("i", number(0), number(cursor.at)),
+            forward=False,
+            limit=1,
+        )
+        first = read_span(reply.items[0]) if reply.items else pages.spans[0]
+        return replace(pages, spans=(first, *pages.spans[1:]))
+
+    return whole
+
+
+@mutant
+def what_is_pruned_is_read_while_it_is_there(patch: Patch) -> None:
+    stand = reading.stand
+    patch.setattr(
+        reading, "stand", lambda tip, *given, **named: stand(replace(tip, low_water=0), *given, **named)
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- pruning
+
+
+@mutant
+def calves_are_deleted_before_the_tip_says_so(patch: Patch) -> None:
+    prune = pruning.prune
+
+    def eager(table: str, stream: str, before: int, etag: str, **options: Any) -> Steps[Any]:
+        yield from pruning._delete_calves(table, stream, before, 99)
+        return (yield from prune(table, stream, before, etag, **options))
+
+    patch.setattr(pruning, "prune", eager)
+
+
+@mutant
+def a_calf_is_deleted_of_which_a_part_is_kept(patch: Patch) -> None:
+    delete_calves = pruning._delete_calves
+
+    def one_more(table: str, stream: str, mark: int, deletes: int) -> Steps[Any]:
+        pruned = yield from delete_calves(table, stream, mark + 1 if mark else 0, deletes)
+        return replace(pruned, low_water=mark)
+
+    patch.setattr(pruning, "_delete_calves", one_more)
+
+
+@mutant
+def the_tip_is_trimmed_whatever_it_is(patch: Patch) -> None:
+    update = pruning._update
+    patch.setattr(pruning, "_update", lambda *given: replace(update(*given), condition=None))
+
+
+@mutant
+def a_prune_that_was_refused_counts_as_done(patch: Patch) -> None:
+    replace_tip = pruning._replace
+
+    def done(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
+        yield from replace_tip(table, tip, wanted, etag)
+        return wanted, True
+
+    patch.setattr(pruning, "_replace", done)
+
+
+@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
+def test_a_seed_finds_out(change: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    change(monkeypatch)
+    with pytest.raises(AssertionError, match=r"^seed \d+: "):
+        run_seeds()
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS):
+        replay(seed)
