@@ -4,6 +4,7 @@
     replay    reads in every layout
     feed      reads the index, and events of every layout for readers who want them filled in
     indexer   writes the index; reads what heals it: types of events, never their contents
+    auditor   as the indexer, and scans the tables of heads
     reaction  reads what `feed` reads; keeps its group's state in the index
 
 Tagged events need `ConditionCheckItem` for conditions on heads that an append does not move, and listing the
@@ -78,6 +79,18 @@ def indexer(stores: Stores) -> Statements:
         grants.on_table(stores.journal, "BatchGetItem"),
         grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.tags, "Query"),
+        *grants.on_key(stores.key, write=True),
+    ]
+
+
+def auditor(stores: Stores) -> Statements:
+    """The function `auditor`: it does what the indexer does, for heads that it finds by itself."""
+    return [
+        grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
+        grants.on_table(stores.tips, "GetItem", "Query", "Scan"),
+        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.snapshot, "GetItem", "BatchGetItem", "Scan"),
+        grants.on_table(stores.tags, "GetItem", "Query", "Scan"),
         *grants.on_key(stores.key, write=True),
     ]
 

@@ -17,7 +17,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from stacks.parts.alarms import metric
-from stacks.parts.names import queue_of
+from stacks.parts.names import function_of, queue_of
 from stacks.stages import Stage
 
 INDEXED = ("events", "healed", "pruned", "setAside")
@@ -32,16 +32,18 @@ def dashboard(
     rows = [
         [
             _graph("Behind the stream, ms", [_age(stage, each) for each in ("indexer", "notifier")]),
-            _graph("Indexed", [_own(f"Indexed.{each}", "indexer", each) for each in INDEXED]),
-            _graph("Notices", [_own("Notified", "notifier", "published")]),
+            _graph("Indexed", [_own(stage, f"Indexed.{each}", "indexer", each) for each in INDEXED]),
+            _graph("Notices", [_own(stage, "Notified", "notifier", "published")]),
         ],
         [
             _graph("Reactions behind the feed, s", [_lag(stage, each) for each in reactions]),
-            _graph("Handled", [_own("Reaction.handled", each, each) for each in reactions]),
+            _graph(
+                "Handled", [_own(stage, "Reaction.handled", function_of(each), each) for each in reactions]
+            ),
             _graph(
                 "Parked and blocked",
                 [
-                    _own(f"Reaction.{what}", each, f"{each} {what}")
+                    _own(stage, f"Reaction.{what}", function_of(each), f"{each} {what}")
                     for each in reactions
                     for what in ("parked", "blocked")
                 ],
@@ -74,8 +76,8 @@ def _graph(title: str, metrics: list[cloudwatch.IMetric]) -> cloudwatch.GraphWid
     return cloudwatch.GraphWidget(title=title, left=metrics, width=6) if metrics else None
 
 
-def _own(name: str, service: str, label: str) -> cloudwatch.IMetric:
-    return metric("Epochal", name, {"service": service}).with_(label=label)
+def _own(stage: Stage, name: str, function: str, label: str) -> cloudwatch.IMetric:
+    return metric("Epochal", name, {"service": stage.named(function)}).with_(label=label)
 
 
 def _age(stage: Stage, function: str) -> cloudwatch.IMetric:

@@ -11,7 +11,8 @@ with the numbers below:
     nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
     nothing is lost with it             the stream's next append finds the gap and heals it from the store
 
-Beside it stands the notifier, which tells reactions what the indexer has got to (`notices.py`).
+Beside it stand the notifier, which tells reactions what the indexer has got to (`notices.py`), and the auditor, which
+looks after what nobody told the indexer (`audit.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from constructs import Construct
 from epochal.layout.tables import SNAPSHOT, TAGS, TIPS
 from epochal.plan.tables import TableSpec
 from stacks import allowed, told
+from stacks.audit import Audit
 from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
 from stacks.notices import Notices
 from stacks.parts import grants
@@ -93,6 +95,7 @@ class FeedStack(Stack):
             code=code,
             layers=layers,
         )
+        self.audit: Final = Audit(self, "Audit", stage=stage, stores=store.stores, code=code, layers=layers)
         topic_arn = self.notices.topic.topic_arn
         CfnOutput(self, "NoticesTopic", value=topic_arn, description="Topic that reactions subscribe to")
 

@@ -68,7 +68,7 @@ class WatchStack(Stack):
         self._alarms.when(
             "feed-set-aside",
             "Records that can never be indexed were set aside, with the cause: see the runbook.",
-            metric("Epochal", "Indexed.setAside", {"service": "indexer"}),
+            metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
             minutes=ONCE,
         )
         for kind, mapping in feed.mappings.items():

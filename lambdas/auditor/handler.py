@@ -13,14 +13,15 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.auditing import Auditor
 from epochal.feed.mending import Mender
 from epochal.feed.sources import sources_of
-from epochal.settings import Settings
+from epochal.settings import Settings, service_name
 from epochal.store.driver import Driver, Meter
 
 SHARE = 0.4
 """Of the time there is, for looking; what is found takes the rest."""
 
-logger = Logger(service="auditor")
-metrics = Metrics(namespace="Epochal", service="auditor")
+service = service_name(os.environ, "auditor")
+logger = Logger(service=service)
+metrics = Metrics(namespace="Epochal", service=service)
 settings = Settings.from_environment(os.environ)
 auditor = Auditor(
     mender=Mender(

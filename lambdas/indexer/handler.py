@@ -13,11 +13,12 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.feed.indexer import Indexer, Report
 from epochal.feed.sources import sources_of
-from epochal.settings import Settings
+from epochal.settings import Settings, service_name
 from epochal.store.driver import Driver, Meter
 
-logger = Logger(service="indexer")
-metrics = Metrics(namespace="Epochal", service="indexer")
+service = service_name(os.environ, "indexer")
+logger = Logger(service=service)
+metrics = Metrics(namespace="Epochal", service=service)
 settings = Settings.from_environment(os.environ)
 indexer = Indexer(
     driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()),

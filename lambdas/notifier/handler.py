@@ -12,9 +12,9 @@ from epochal.dynamo.clients import sns_client
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.records import read_records
 from epochal.feed.notifying import notices
-from epochal.settings import Settings
+from epochal.settings import Settings, service_name
 
-metrics = Metrics(namespace="Epochal", service="notifier")
+metrics = Metrics(namespace="Epochal", service=service_name(os.environ, "notifier"))
 topic = Topic(sns_client(), Settings.from_environment(os.environ).topic)
 
 

@@ -18,7 +18,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from epochal.settings import LAMBDA_PYTHON
+from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME
 from stacks.parts import grants
 from stacks.stages import Stage
 
@@ -115,7 +115,11 @@ class Function(Construct):
             layers=[*layers.versions, *more_layers],
             memory_size=memory_mb,
             timeout=timeout,
-            environment={**environment, "POWERTOOLS_LOG_LEVEL": stage.log_level},
+            environment={
+                **environment,
+                SERVICE_NAME: full_name,
+                "POWERTOOLS_LOG_LEVEL": stage.log_level,
+            },
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, allowed),
             log_group=log,

@@ -275,7 +275,7 @@ class Reaction(Construct):
             alarms.when(
                 f"{subject}-{what}",
                 f"The reaction {name} {description}",
-                metric("Epochal", f"Reaction.{what}", {"service": name}),
+                metric("Epochal", f"Reaction.{what}", {"service": self._name}),
                 minutes=ONCE,
             )
 

@@ -50,17 +50,17 @@ def test_it_shows_how_much_passes_through(shown: dict[str, list[list[Any]]]) -> 
         "Indexed.pruned",
         "Indexed.setAside",
     ]
-    assert [each[1:4] for each in shown["Notices"]] == [["Notified", "service", "notifier"]]
+    assert [each[1:4] for each in shown["Notices"]] == [["Notified", "service", "epochal-prod-notifier"]]
     assert [each[1:4] for each in shown["Handled"]] == [
-        ["Reaction.handled", "service", "board"],
-        ["Reaction.handled", "service", "delays"],
+        ["Reaction.handled", "service", "epochal-prod-reaction-board"],
+        ["Reaction.handled", "service", "epochal-prod-reaction-delays"],
     ]
 
 
 def test_it_shows_what_failed(shown: dict[str, list[list[Any]]]) -> None:
     assert [each[1:4] for each in shown["Parked and blocked"]][:2] == [
-        ["Reaction.parked", "service", "board"],
-        ["Reaction.blocked", "service", "board"],
+        ["Reaction.parked", "service", "epochal-prod-reaction-board"],
+        ["Reaction.blocked", "service", "epochal-prod-reaction-board"],
     ]
     assert [each[3] for each in shown["Wake-ups given up"]] == [
         "epochal-prod-reaction-board-failed.fifo",

@@ -209,7 +209,7 @@ def test_what_someone_should_know_of_it_alarms(
     queues = {"lags": "boardQueue", "gave-up": "boardFailed"}
     expected = {
         "AWS/SQS": lambda: {"Fn::GetAtt": [id_of(deployed, QUEUE_TYPE, queues[alarm]), "QueueName"]},
-        "Epochal": lambda: "board",
+        "Epochal": lambda: "epochal-prod-reaction-board",
         "AWS/Lambda": lambda: "epochal-prod-reaction-board",
     }
     assert dimension["Value"] == expected[namespace]()

@@ -139,7 +139,7 @@ def index_of(measured: dict[str, Any]) -> str:
 def test_records_that_were_set_aside_alarm(alarms: dict[str, dict[str, Any]]) -> None:
     alarm = alarms["feed-set-aside"]
     assert metric(alarm) == ("Epochal", "Indexed.setAside", "Sum")
-    assert dimension(alarm) == ("service", "indexer")
+    assert dimension(alarm) == ("service", "epochal-prod-indexer")
     assert alarm["Threshold"] == 0
 
 

@@ -35,6 +35,9 @@ TOPIC = "EPOCHAL_TOPIC"
 REACTION = "EPOCHAL_REACTION"
 QUEUE = "EPOCHAL_QUEUE"
 
+SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
+"""What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
+
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
 
@@ -132,6 +135,11 @@ class Settings:
             reaction=environment.get(REACTION, ""),
             queue=environment.get(QUEUE, ""),
         )
+
+
+def service_name(environment: Mapping[str, str], otherwise: str) -> str:
+    """What a function is called in its logs and metrics."""
+    return environment.get(SERVICE_NAME, otherwise)
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, most: int) -> int:

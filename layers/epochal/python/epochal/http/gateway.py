@@ -7,6 +7,7 @@ may identify people.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.routes import ROUTES, Function, Route, parameters, routes_of
 from epochal.http.service import Operations
 from epochal.http.transport import correlation_id, request_of
+from epochal.settings import service_name
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -42,8 +44,9 @@ class _Gateway:
     def __init__(self, function: Function, operations: Operations) -> None:
         self._routes = routes_of(function)
         self._operations = operations
-        self._logger = Logger(service=function)
-        self._metrics = Metrics(namespace=NAMESPACE, service=function)
+        service = service_name(os.environ, function)
+        self._logger = Logger(service=service)
+        self._metrics = Metrics(namespace=NAMESPACE, service=service)
         self._app = APIGatewayHttpResolver()
         for route in self._routes:
             self._app.route(route.path.replace("{", "<").replace("}", ">"), route.method)(

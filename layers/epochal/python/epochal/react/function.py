@@ -32,7 +32,7 @@ from epochal.index.names import source_of
 from epochal.react.opening import open_reactor
 from epochal.react.operating import operate
 from epochal.react.resource import respond
-from epochal.settings import REACTION, Settings
+from epochal.settings import REACTION, Settings, service_name
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -59,15 +59,24 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(REACTION, rule)
     queue = Queue(lazily(sqs_client), settings.queue)
-    return ReactionFunction(reactor=open_reactor(reaction, settings), queue=queue).handle
+    return ReactionFunction(
+        reactor=open_reactor(reaction, settings),
+        queue=queue,
+        service=service_name(environment, reaction.name),
+    ).handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionFunction:
-    """A reaction's function."""
+    """A reaction's function.
+
+    Attributes:
+        service: what logs and metrics call it.
+    """
 
     reactor: Reactor
     queue: Queue
+    service: str = "reaction"
     now: Callable[[], float] = time.time
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -112,8 +121,7 @@ class ReactionFunction:
         return source_of(partition) in self.reactor.member.reaction.sources
 
     def _tell(self, woken: Woken) -> None:
-        name = self.reactor.member.reaction.name
-        logger, metrics = Logger(service=name), Metrics(namespace=NAMESPACE, service=name)
+        logger, metrics = Logger(service=self.service), Metrics(namespace=NAMESPACE, service=self.service)
         for partition, ran in woken.runs.items():
             for failure in ran.parked:
                 logger.error(
