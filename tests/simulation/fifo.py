@@ -1,0 +1,215 @@
+"""An SNS FIFO topic, the SQS FIFO queue that it feeds, and the mapping of that queue to a function, with AWS's rules:
+
+    a deduplication id        is taken once within five minutes, by the topic and by the queue
+    a group                   comes in order, and nothing of it while some of it is in flight
+    named as failed, raises   comes again after the visibility timeout, counted; what was not named is gone
+    received too often        goes to the dead-letter queue, and its group goes on
+    now and then              a message that was handled is not deleted in time, and comes again
+
+Time is simulated: it passes only where someone lets it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from math import inf
+from typing import Any
+
+DEDUPLICATION_SECONDS = 300.0
+AT_ONCE = 10
+LIKELY = 0.8
+"""That a batch which could hold a message does: batches are cut as it happens."""
+
+Answer = dict[str, Any]
+Function = Callable[[Answer], Answer]
+
+
+class Killed(BaseException):
+    """A process has died: nothing of its own catches it."""
+
+
+class Clock:
+    """Time that passes only where someone lets it; safe under threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._now = 1_000.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            self._now += seconds
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """A message in a queue."""
+
+    id: str
+    group: str
+    body: str
+    visible: float = 0.0
+    receives: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """Deduplication ids, and when each was taken."""
+
+    clock: Clock
+    taken: dict[str, float] = field(default_factory=dict)
+
+    def again(self, id_: str) -> bool:
+        """Whether an id was taken within five minutes; it is now."""
+        now = self.clock()
+        fresh = now - self.taken.get(id_, -inf) >= DEDUPLICATION_SECONDS
+        if fresh:
+            self.taken[id_] = now
+        return not fresh
+
+
+@dataclass(kw_only=True)
+class FifoQueue:
+    """A queue, and a client of it as far as senders need one.
+
+    Attributes:
+        visibility: seconds for which a message that was received is not seen again.
+        max_receives: after so many a message goes to `dead`.
+        undeleted: how likely a message that was handled comes again.
+        sent: how many messages were taken in.
+        most_receives: of one message.
+        raised: what invocations ended with.
+    """
+
+    clock: Clock
+    visibility: float = 360.0
+    max_receives: int = 10
+    undeleted: float = 0.0
+    seed: int = 0
+    messages: list[Message] = field(default_factory=list)
+    dead: list[Message] = field(default_factory=list)
+    sent: int = 0
+    most_receives: int = 0
+    raised: list[BaseException] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._seen = Seen(clock=self.clock)
+        self._lock = threading.RLock()
+        self._luck = random.Random(self.seed)
+        self._numbers = count()
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
+        """What a client sends."""
+        assert QueueUrl
+        _sound(Entries)
+        for entry in Entries:
+            self.take(entry["MessageGroupId"], entry["MessageDeduplicationId"], entry["MessageBody"])
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    def take(self, group: str, deduplication_id: str, body: str) -> None:
+        """Take a message in, unless it was before."""
+        with self._lock:
+            if not self._seen.again(deduplication_id):
+                self.sent += 1
+                self.messages.append(Message(id=f"m{next(self._numbers)}", group=group, body=body))
+
+    def run(self, function: Function, *, pollers: int = 2, rounds: int = 200) -> None:
+        """Deliver to a function until the queue is empty, letting time pass where all that is left is invisible."""
+        for _ in range(rounds):
+            batches = [batch for batch in (self._receive() for _ in range(pollers)) if batch]
+            if batches:
+                with ThreadPoolExecutor(len(batches)) as pool:
+                    list(pool.map(lambda batch: self._deliver(function, batch), batches))
+            elif self.messages:
+                flying = [each.visible for each in self.messages if each.visible > self.clock()]
+                self.clock.sleep(min(flying, default=self.clock()) - self.clock())
+            else:
+                return
+        raise AssertionError(f"the queue does not get empty: {self.messages}")
+
+    def _receive(self) -> list[Message]:
+        """Some of the oldest messages of groups of which nothing is in flight."""
+        with self._lock:
+            now = self.clock()
+            barred = {each.group for each in self.messages if each.visible > now}
+            found: list[Message] = []
+            for each in [each for each in self.messages if each.group not in barred]:
+                if each.group in barred:
+                    continue
+                if each.receives >= self.max_receives:
+                    self.messages.remove(each)
+                    self.dead.append(each)
+                elif len(found) < AT_ONCE and self._luck.random() < LIKELY:
+                    each.receives += 1
+                    each.visible = now + self.visibility
+                    found.append(each)
+                else:
+                    barred.add(each.group)
+            self.most_receives = max([self.most_receives, *(each.receives for each in found)])
+            return found
+
+    def _deliver(self, function: Function, batch: list[Message]) -> None:
+        event = {"Records": [_record(each) for each in batch]}
+        try:
+            failures = {each["itemIdentifier"] for each in function(event)["batchItemFailures"]}
+        except (Exception, Killed) as cause:  # noqa: BLE001  # as Lambda does, whatever it was
+            self.raised.append(cause)
+            return
+        assert failures <= {each.id for each in batch}, "an unknown id fails the whole batch"
+        with self._lock:
+            for each in batch:
+                if each.id not in failures and self._luck.random() >= self.undeleted:
+                    self.messages.remove(each)
+
+
+@dataclass(kw_only=True)
+class FifoTopic:
+    """A topic, as far as the notifier needs a client of it, and the queues that subscribe to it, raw.
+
+    Attributes:
+        refuses: how likely an entry is refused.
+        deaf: nothing that is published arrives.
+    """
+
+    clock: Clock
+    queues: tuple[FifoQueue, ...]
+    refuses: float = 0.0
+    seed: int = 0
+    deaf: bool = False
+
+    def __post_init__(self) -> None:
+        self._seen = Seen(clock=self.clock)
+        self._lock = threading.Lock()
+        self._luck = random.Random(self.seed)
+
+    def publish_batch(self, *, TopicArn: str, PublishBatchRequestEntries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
+        """What a client publishes."""
+        assert TopicArn
+        _sound(PublishBatchRequestEntries)
+        failed = []
+        with self._lock:
+            for entry in PublishBatchRequestEntries:
+                if self._luck.random() < self.refuses:
+                    failed.append({"Id": entry["Id"], "Code": "InternalError"})
+                elif not self._seen.again(entry["MessageDeduplicationId"]) and not self.deaf:
+                    for queue in self.queues:
+                        queue.take(entry["MessageGroupId"], entry["MessageDeduplicationId"], entry["Message"])
+        return {"Failed": failed}
+
+
+def _sound(entries: list[dict[str, Any]]) -> None:
+    assert 1 <= len(entries) <= AT_ONCE
+    assert len({entry["Id"] for entry in entries}) == len(entries)
+
+
+def _record(message: Message) -> dict[str, Any]:
+    attributes = {"MessageGroupId": message.group, "ApproximateReceiveCount": str(message.receives)}
+    return {"messageId": message.id, "body": message.body, "attributes": attributes, "eventSource": "aws:sqs"}
