@@ -17,7 +17,7 @@ from epochal.settings import MAX_PARTITIONS, MAX_SHARDS, MAX_WRITE_SHARDS
 from stacks.declared import reactions
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
-FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier")
+FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier", "auditor")
 SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
 
 _ARN: Final = r"arn:aws[a-z-]*"

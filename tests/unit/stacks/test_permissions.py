@@ -25,6 +25,7 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 ROLES = {
     "indexer": ("feed", ROLE, "IndexerRole"),
     "notifier": ("feed", ROLE, "NoticesNotifierRole"),
+    "auditor": ("feed", ROLE, "AuditAuditorRole"),
     "reaction": ("reactions", ROLE, "boardFunctionRole"),
 }
 """Where roles are that are not in the stack of the API."""
@@ -105,6 +106,14 @@ EXPECTED: dict[str, Allowed] = {
         *on("stream of tags", "DescribeStream", "GetRecords", "GetShardIterator"),
         *on("*", "ListStreams"),
         *FAILURES,
+    },
+    "auditor": {
+        *OWN_LOG,
+        *on("index", "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
+        *on("tips", "GetItem", "Query", "Scan"),
+        *on("journal", "BatchGetItem"),
+        *on("snapshot", "GetItem", "BatchGetItem", "Scan"),
+        *on("tags", "GetItem", "Query", "Scan"),
     },
     "notifier": {
         *OWN_LOG,

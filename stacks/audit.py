@@ -1,0 +1,60 @@
+"""The auditor: on a schedule it compares a bit of every table of heads with the index, and mends the index.
+
+Each invocation scans on from where the last one stopped, at a price that does not grow with the store
+(docs/decisions/0103). What it finds missing is indexed by then: the alarm asks why nobody had told.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk.aws_events_targets import LambdaFunction
+from constructs import Construct
+
+from stacks import allowed, told
+from stacks.parts.alarms import ONCE, Alarms, metric, watch_function
+from stacks.parts.functions import Code, Function, Layers
+from stacks.parts.stores import Stores
+from stacks.stages import Stage
+
+SCHEDULE: Final = Duration.hours(1)
+"""Streams keep records for a day: what the indexer has given up on is found while it can be looked into."""
+
+TIMEOUT: Final = Duration.minutes(10)
+"""A hundred pages take a minute; streams of which much is missing take longer to read."""
+
+
+class Audit(Construct):
+    """The function `auditor`, its schedule, and its alarms."""
+
+    def __init__(
+        self, scope: Construct, id_: str, *, stage: Stage, stores: Stores, code: Code, layers: Layers
+    ) -> None:
+        super().__init__(scope, id_)
+        self.function: Final = Function(
+            self,
+            "Auditor",
+            name="auditor",
+            description="heads of tables against the index, a bit at a time",
+            stage=stage,
+            code=code,
+            layers=layers,
+            timeout=TIMEOUT,
+            environment={**told.events(stage, stores), **told.feed(stage, stores)},
+            allowed=allowed.auditor(stores),
+        ).function
+        rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
+        # A tick that failed is made up for by the next one.
+        rule.add_target(LambdaFunction(self.function, retry_attempts=0))
+        self._watch(Alarms(self, stage), stage)
+
+    def _watch(self, alarms: Alarms, stage: Stage) -> None:
+        watch_function(alarms, "auditor", stage.named("auditor"))
+        for name, measure, description in (
+            ("index-gaps-found", "missing", "Events were missing from the index, and are indexed now."),
+            ("index-audit-troubles", "troubles", "The auditor met what it could neither read nor mend."),
+        ):
+            counted = metric("Epochal", f"Audit.{measure}", {"service": stage.named("auditor")})
+            alarms.when(name, f"{description} See the runbook.", counted, minutes=ONCE)
