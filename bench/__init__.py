@@ -5,6 +5,7 @@
     workloads  whole workloads beside recorded figures of rivals       DynamoDB Local
     replay     memory and speed of reading 100,000 events              DynamoDB Local
     indexing   the indexer's speed and price                           memory interpreter
+    catching-up  reading an index, and its events, beside boto3  DynamoDB Local
     tagging    write units and requests of tagged events               the library's arithmetic on its plans
     tag_races  tagged events under contention, and in bulk             DynamoDB Local
     imports    cold starts of the functions                            fresh processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from bench import calving, capacity, comparison, imports, indexing, replay, tag_races, tagging
+from bench import calving, capacity, catching_up, comparison, imports, indexing, replay, tag_races, tagging
 
 BENCHMARKS = {
     "calving": calving.main,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "workloads": comparison.main,
     "replay": replay.main,
     "indexing": indexing.main,
+    "catching-up": catching_up.main,
     "tagging": tagging.main,
     "tag_races": tag_races.main,
     "imports": imports.main,

@@ -50,7 +50,7 @@ class Load:
 
 SHORT, LONG = Load(events=100_000, appends=10), Load(events=1_000_000, appends=10)
 TRICKLE, LOADED = Load(events=100_000, appends=1), Load(events=1_000_000, appends=200)
-HYDRATED = Load(events=50_000, appends=10)
+HYDRATED = Load(events=10_000, appends=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,20 @@
+from bench.catching_up import Load, with_data, without_data
+
+
+def test_every_way_sees_every_event_and_the_library_asks_for_little_more_than_bare_boto3(ddbl):
+    found = without_data(ddbl, Load(events=2_000, appends=10), rounds=1)
+    bare, spans, items = (found.took(way) for way in ("bare", "spans", "items"))
+
+    assert bare.events == spans.events == items.events >= 2_000
+    assert items.requests <= 4 * bare.requests
+    assert items.read_units <= bare.read_units + 12
+    assert found.ratio("items", "bare") > 0.1
+
+
+def test_with_data_the_library_makes_the_recorded_requests_and_no_others(ddbl):
+    found = with_data(ddbl, Load(events=300, appends=10), rounds=1)
+    library, requests = found.took("library"), found.took("requests")
+
+    assert library.events >= 300
+    assert (library.requests, library.read_units) == (requests.requests, requests.read_units)
+    assert found.ratio("library", "requests") > 0.2
