@@ -169,6 +169,18 @@ def test_time_is_divided_among_the_partitions_that_are_left() -> None:
     assert given == [30.0, 45.0, 90.0]
 
 
+def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail() -> None:
+    left, again = [30.0, 0.1], []
+
+    def run(partition: int, _seconds: float, _careful: bool) -> Ran:  # noqa: FBT001
+        assert partition == 0
+        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+
+    ups = [WakeUp(id=str(number), partition=number, position=Checkpoint(9)) for number in range(2)]
+    woken = wake(ups, lambda: left.pop(0), run, lambda partition, *_: again.append(partition))
+    assert (woken.failed, again) == ((), [1])
+
+
 @pytest.mark.parametrize(("receives", "careful"), [(CAREFUL_FROM - 1, False), (CAREFUL_FROM, True)])
 def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, careful: bool) -> None:
     told: list[bool] = []

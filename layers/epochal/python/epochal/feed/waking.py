@@ -1,7 +1,7 @@
 """Wake-ups: what a queue delivers to a reaction, and what becomes of each.
 
     the checkpoint has reached the position     done
-    there was no time for more                  done, and the partition wakes itself up: a long catch-up is no failure
+    there was no time for more, or for any      done, and the partition wakes itself up: a long catch-up is no failure
     blocked, or not a step further              failed: it comes again later, and ends where someone is told
 
 A wake-up that has come several times is handled carefully: a process may have died over it.
@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.feed.reactor import Ran
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+
+WORTHWHILE_SECONDS: Final = 0.5
+"""With less time than this a partition is not begun: others of its batch took longer than they should have."""
 
 CAREFUL_FROM: Final = 3
 """Receives of a message from which on processes are taken to have died over it: once may be a deployment."""
@@ -66,7 +69,11 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
     for done, (partition, messages) in enumerate(by_partition.items()):
         position = max(message.position for message in messages)
         careful = any(message.careful for message in messages)
-        ran = run(partition, remaining() / (len(by_partition) - done), careful)
+        seconds = remaining() / (len(by_partition) - done)
+        if seconds < WORTHWHILE_SECONDS:
+            again(partition, position, BEGINNING)
+            continue
+        ran = run(partition, seconds, careful)
         runs[partition] = ran
         if ran.at_tail or ran.checkpoint >= position:
             continue
