@@ -107,3 +107,18 @@ def test_wake_ups_that_never_arrive_are_made_up_for_by_the_schedule(pipeline: Pi
     assert pipeline.invoke({}) == {"woken": len(PARTITIONS)}
     pipeline.react()
     assert pipeline.missing() == []
+
+
+def test_a_long_catch_up_goes_on_by_wake_ups_of_its_own_and_no_message_fails(pipeline: Pipeline) -> None:
+    pipeline.append(10)
+    pipeline.reaction["parallel"] = 1  # simulated time passes for one after the other
+    pipeline.function_seconds, pipeline.handler.seconds = 12.0, 1.0
+    pipeline.index()
+    pipeline.notify()
+    told = pipeline.queue.sent
+    pipeline.react(pollers=1)  # two would use up each other's simulated time
+    assert pipeline.missing() == []
+    assert pipeline.queue.sent > told
+    assert pipeline.queue.raised == []
+    assert pipeline.queue.most_receives == 1
+    assert pipeline.queue.dead == []
