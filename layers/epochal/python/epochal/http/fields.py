@@ -13,6 +13,18 @@ from typing import Any
 from epochal.errors import InvalidInput, TooLarge
 
 
+class UnknownName(InvalidInput):
+    """A name of the caller's making where there is no such field or parameter.
+
+    Attributes:
+        place: where it stood, which can be logged: the name itself may identify someone.
+    """
+
+    def __init__(self, place: str, name: str, rule: str) -> None:
+        super().__init__(name, rule)
+        self.place = place
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A JSON value and where it stood; `at` is empty for a document's root."""
@@ -31,9 +43,8 @@ class Node:
             raise InvalidInput(self.name, "must be an object")
         unknown = next((name for name in self.value if name not in known), None)
         if unknown is not None:
-            raise InvalidInput(
-                self._below(printable(unknown)), f"is not known here; known are {', '.join(known)}"
-            )
+            rule = f"is not known here; known are {', '.join(known)}"
+            raise UnknownName(self.name, self._below(printable(unknown)), rule)
         return {name: Node(value, self._below(name)) for name, value in self.value.items()}
 
     def items(self, most: int) -> tuple[Node, ...]:

@@ -18,6 +18,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response as Answer
 from aws_lambda_powertools.metrics import MetricUnit
 
 from epochal.http import problems
+from epochal.http.fields import UnknownName
 from epochal.http.message import Response
 from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.routes import ROUTES, Function, Route, parameters, routes_of
@@ -102,7 +103,8 @@ class _Gateway:
         if kind.status >= _FAULT:
             self._logger.error("failed", problem=kind.name, exc_info=error)
         else:
-            self._logger.info("refused", problem=kind.name, field=problem.members.get("field"))
+            place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
+            self._logger.info("refused", problem=kind.name, field=place)
 
     def _measure(self, operation: str, response: Response, identity: str, seconds: float) -> None:
         """One line of embedded metrics, which serves as the request's log line too."""

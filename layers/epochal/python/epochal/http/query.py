@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.http.fields import printable
+from epochal.http.fields import UnknownName, printable
 from epochal.http.message import Request
 
 _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
@@ -21,7 +21,7 @@ class Query:
         self._values: dict[str, list[str]] = {}
         for name, value in request.query:
             if name not in known and name not in lists:
-                raise InvalidInput(printable(name), _unknown((*known, *lists)))
+                raise UnknownName("query", printable(name), _unknown((*known, *lists)))
             self._values.setdefault(name, []).append(value)
             if name in known and len(self._values[name]) > 1:
                 raise InvalidInput(name, "may be given only once")
