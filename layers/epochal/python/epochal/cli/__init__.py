@@ -13,7 +13,8 @@ tagged_import     tagged import
 projections projections list, get, put, delete, orphans
 feed        feed, tail
 react       react; parked list, replay, discard
-index       index status, verify, repair, rebuild
+index       index status, verify, repair
+index_rebuild  index rebuild
 poison      index poison list, retry, discard
 stats       stats
 local       local up, down, status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import click
@@ -12,15 +11,11 @@ import click
 from epochal.cli import index_views, output
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.target import Store, pass_store
-from epochal.dynamo.clients import s3_client
-from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer
 from epochal.feed.mending import Mender
 from epochal.feed.poison import PoisonRecords
-from epochal.feed.rebuilding import Rebuilder
 from epochal.feed.repairing import Repaired, Repairer
-from epochal.feed.spool import Spool
 from epochal.feed.standing import groups_of, standings
 from epochal.feed.verifying import STREAMS, Verifier, has_heads
 from epochal.index.findings import Finding
@@ -119,87 +114,13 @@ def repair(store: Store, *, as_json: bool, **care: Any) -> None:
 
     with output.progress("repairing") as tell:
         verifier = _verifier(store, tell, **care)
-        _refuse_unrecorded(store, verifier.sources, care["partitions"])
+        refuse_unrecorded(store, verifier.sources, care["partitions"])
         done = counted(Repairer(verifier).repair())
         output.stream(done, index_views.repaired, index_views.repaired_line, as_json=as_json)
     if left:
         raise IndexUnsound(left)
     if not as_json:
         click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
-
-
-@index.command()
-@click.option("--into", required=True, metavar="TABLE", help="The table of the new index.")
-@click.option(
-    "--from-export",
-    "exports",
-    multiple=True,
-    metavar="SOURCE=PLACE",
-    help="An export of a table: a folder or s3://bucket/prefix; may be repeated.",
-)
-@click.option(
-    "--partitions", multiple=True, metavar="SOURCE=N", help="Partitions of the new index; as the old one's."
-)
-@click.option("--segments", type=click.IntRange(1, 64), default=4, help="Parts of a table scanned at once.")
-@click.option("--readers", type=click.IntRange(1, 64), default=8, help="Streams read at once.")
-@output.json_option
-@click.pass_context
-def rebuild(
-    context: click.Context,
-    /,
-    *,
-    into: str,
-    exports: Sequence[str],
-    partitions: Sequence[str],
-    segments: int,
-    readers: int,
-    as_json: bool,
-) -> None:
-    """Build the index anew in another TABLE, from the heads of all streams or from exports of tables.
-
-    It can be interrupted and run again. The guide to the index says how a deployment is switched to it.
-    """
-    store: Store = context.obj()
-    if into == store.feed.table:
-        raise InvalidInput("--into", "must be another table than the index in use")
-    sources = sources_of(store, partitions, told_wins=True)
-    _refuse_unrecorded(store, sources, partitions)
-    mender = Mender(driver=store.feed.driver, table=into)
-    Indexer(driver=store.feed.driver, index_table=into, sources=sources).register()
-    found = _places(exports, sources)
-    root = context.find_root().params
-    s3 = partial(s3_client, endpoint=root["endpoint"] or None, region=root["region"] or None)
-    view: dict[str, Any] = {}
-    troubles: list[str] = []
-    with output.progress("rebuilding") as tell:
-        rebuilder = Rebuilder(mender=mender, readers=readers, segments=segments, tell=tell)
-        for source in sources:
-            if source.name in found:
-                with Spool() as spool:
-                    items = export_at(found[source.name], s3).items()
-                    done = rebuilder.from_export(source, items, spool)
-            else:
-                done = rebuilder.from_tables(source)
-            view[source.name] = {"streams": done.streams, "events": done.events}
-            troubles += done.troubles
-    lines = [
-        f"{name}  {each['streams']:,} streams, {each['events']:,} events indexed"
-        for name, each in view.items()
-    ]
-    output.document(view | {"troubles": troubles}, [*troubles, *lines], as_json=as_json)
-    if troubles:
-        raise IndexUnsound({"look": len(troubles)})
-
-
-def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:
-    """Where the export of each source is."""
-    found: dict[str, str] = {}
-    for each in exports:
-        name, equals, place = each.partition("=")
-        if not equals or name not in {source.name for source in sources}:
-            raise InvalidInput("--from-export", f"must be a source, =, and a place: {each!r} is not")
-        found[name] = place
-    return found
 
 
 def sources_of(store: Store, partitions: Sequence[str], *, told_wins: bool = False) -> tuple[Source, ...]:
@@ -244,7 +165,7 @@ def _verifier(
     )
 
 
-def _refuse_unrecorded(store: Store, sources: Sequence[Source], partitions: Sequence[str]) -> None:
+def refuse_unrecorded(store: Store, sources: Sequence[Source], partitions: Sequence[str]) -> None:
     """What is put on record stays: nobody may guess it."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     known = {*recorded, *(_told(each)[0] for each in partitions)}

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.cli import poison, tagged_import, tagged_listings
+from epochal.cli import index_rebuild, poison, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
@@ -73,6 +73,7 @@ for command in (
 for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):
     tagged.add_command(listing)
 tagged.add_command(tagged_import.import_)
+index.add_command(index_rebuild.rebuild)
 index.add_command(poison.poison)
 
 
