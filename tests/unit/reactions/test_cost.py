@@ -48,8 +48,12 @@ def test_a_stretch_costs_a_read_for_each_stream_and_one_write(streams: int, even
     world.index()
     figures = spent(world)
     assert len(world.told.handled) == streams * events + 1
-    name = f"{streams * events:,} event{'' if streams * events == 1 else 's'} of {streams} stream{'' if streams == 1 else 's'}"
+    name = f"{_many(streams * events, 'event')} of {_many(streams, 'stream')}"
     assert f"| {name} | {_row(*figures)} |" in COST.read_text(), _row(*figures)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _row(requests: int, read: float, write: float) -> str:
