@@ -304,9 +304,8 @@ def test_keys_that_dynamodb_leaves_unprocessed_are_asked_for_again(stubber: Stub
 
 
 def test_keys_left_unprocessed_without_any_progress_are_a_failure_to_wait_out(stubber: Stubber) -> None:
-    stubber.add_response(
-        "batch_get_item", {"Responses": {"tips": []}, "UnprocessedKeys": {"tips": {"Keys": [KEY]}}}
-    )
+    unprocessed = {"Responses": {"tips": []}, "UnprocessedKeys": {"tips": {"Keys": [KEY]}}}
+    stubber.add_response("batch_get_item", {**unprocessed, "ConsumedCapacity": [{"CapacityUnits": 0.0}]})
 
     with pytest.raises(NotApplied):
         interpreter(stubber.client)(BatchGet(table="tips", keys=(KEY,)))

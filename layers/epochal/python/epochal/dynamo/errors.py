@@ -74,7 +74,8 @@ def reply_to(error: ClientError, op: Op) -> Reply:
         raise Refused(error.operation_name, message) from error
     if code in _THROTTLED:
         raise _throttled(code, error) from error
-    if code in _UNCERTAIN or _status(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    # Without a body, boto makes do with the status for a code: the answer was cut off.
+    if code in _UNCERTAIN or code.isdigit() or _status(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Lost(code) from error
     raise error
 

@@ -11,7 +11,7 @@ from epochal.dynamo.errors import failure_of, reply_to
 from epochal.dynamo.expressions import Expressions
 from epochal.plan import limits
 from epochal.plan.conditions import Condition
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
     BatchGet,
     Check,
@@ -65,7 +65,8 @@ def _perform(client: Any, op: Op) -> Reply:
             answer = client.get_item(
                 TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
             )
-            return Found(item=answer.get("Item"), units=_read(answer))
+            units = _read(answer)
+            return Found(item=answer.get("Item"), units=units)
         case Query():
             return _page(client.query(**_query(op)))
         case Scan():
@@ -127,7 +128,8 @@ def _paging(op: Query | Scan) -> dict[str, Any]:
 
 
 def _page(answer: dict[str, Any]) -> Items:
-    return Items(items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=_read(answer))
+    units = _read(answer)
+    return Items(items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=units)
 
 
 def _batch_get(client: Any, op: BatchGet) -> Items:
@@ -139,12 +141,12 @@ def _batch_get(client: Any, op: BatchGet) -> Items:
     cost = Units()
     while wanted:
         answer = client.batch_get_item(RequestItems=wanted, **_MEASURED)
+        cost += _read(answer)
         found = answer["Responses"].get(op.table, [])
         wanted = answer.get("UnprocessedKeys")
         if wanted and not found:
             raise NotApplied("UnprocessedKeys")
         items += found
-        cost += _read(answer)
     return Items(items=tuple(items), units=cost)
 
 
@@ -182,6 +184,11 @@ def _condition(condition: Condition | None, expressions: Expressions) -> dict[st
 
 
 def _read(answer: dict[str, Any]) -> Units:
+    """What a read cost, which every answer tells. One that does not was cut off among its headers: boto takes that for
+    an answer without contents, so that what is there would look as if it were not.
+    """
+    if "ConsumedCapacity" not in answer:
+        raise Lost("an answer that was cut off")
     return Units(read=_total(answer))
 
 

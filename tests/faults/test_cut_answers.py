@@ -1,0 +1,93 @@
+"""An answer that is cut off, wherever, is a failure to wait out: it never passes for another answer."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+import pytest
+
+from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.interpreter import interpreter
+from epochal.layout.tables import TIPS
+from epochal.plan.conditions import Absent
+from epochal.plan.failures import Failure
+from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Put, Query, Refusal, Reply, Scan, Transact
+from epochal.plan.values import number, text
+from tests.faults.proxy import Proxy, message
+from tests.support.tables import Tables
+
+pytestmark = pytest.mark.ddbl
+
+KEY = {"p": text("Flight-1"), "i": number(0)}
+ITEM = {**KEY, "n": number(1)}
+
+
+class Cutting(Proxy):
+    """Cuts every answer after `at` bytes."""
+
+    at = 0
+
+    def _pass_on(
+        self, request: bytes, client: socket.socket, server: socket.socket, answered: BinaryIO
+    ) -> bool:
+        server.sendall(request)
+        client.sendall(message(answered)[: self.at])
+        return False
+
+
+@pytest.fixture
+def cutting(ddbl_tables: Tables) -> Iterator[Cutting]:
+    proxy = Cutting(urlsplit(ddbl_tables.endpoint.url).port or 0, rate=0, seed=0)
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_an_answer_cut_after_any_number_of_bytes_is_the_right_one_or_none(
+    ddbl_tables: Tables, cutting: Cutting, which: int
+) -> None:
+    table, endpoint = ddbl_tables.create(TIPS), ddbl_tables.endpoint
+    interpreter(ddbl_tables.client)(Put(table=table, item=ITEM))
+    op = ops(table)[which]
+    whole = interpreter(ddbl_tables.client)(op)
+    client = dynamodb_client(endpoint=cutting.url, region=endpoint.region)
+    failed = 0
+
+    for cutting.at in range(0, 700, 7):
+        try:
+            reply = interpreter(client)(op)
+        except Failure:
+            failed += 1
+        else:
+            assert contents(reply) == contents(whole), f"cut after {cutting.at} bytes"
+    assert failed > 10
+    client.close()
+
+
+def ops(table: str) -> list[Op]:
+    refused = Put(table=table, item=ITEM, condition=Absent("i"))
+    return [
+        Get(table=table, key=KEY),
+        BatchGet(table=table, keys=(KEY,)),
+        Query(table=table, partition=("p", KEY["p"])),
+        Scan(table=table),
+        Put(table=table, item=ITEM),
+        refused,
+        Transact(writes=(refused,)),
+    ]
+
+
+def contents(reply: Reply) -> object:
+    """What a reply says, its cost left aside."""
+    match reply:
+        case Found(item=item):
+            return item
+        case Items(items=items, last=last):
+            return items, last
+        case Refusal(items=items, failed=failed):
+            return items, failed
+        case _:
+            return type(reply)

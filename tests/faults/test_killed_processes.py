@@ -1,0 +1,253 @@
+"""G1 to G7 with real processes: killed with SIGKILL in the middle and started again, over a network that cuts, delays
+and repeats, on AWS's own DynamoDB.
+
+Nothing that was acknowledged is lost, nothing is there twice, heads say what is there, and the feed is complete and in
+order. `EPOCHAL_FAULTS_OPERATIONS=5000` makes it as long as you like.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from epochal.feed.sources import partitions_of
+from epochal.layout.dcb.items import is_head as is_tag_head
+from epochal.layout.dcb.items import read_head
+from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.model.dcb import Query, QueryItem
+from epochal.plan.ops import Scan
+from tests.faults.proxy import FATES, Proxy
+from tests.faults.site import AGGREGATES, STREAMS, Site
+from tests.faults.site import TAGS as COURSES
+from tests.faults.writer import facts
+from tests.support.tables import Tables
+
+pytestmark = [pytest.mark.ddbl, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "90"))
+"""Of each writer."""
+
+WRITERS = ("ann", "bob", "cid")
+BETWEEN = (80, 200)
+"""Requests between two kills."""
+
+RATE = 0.08
+"""Of requests that the network does something to."""
+
+
+@dataclass
+class Run:
+    """Processes, and who kills them."""
+
+    site: Site
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    kills: Counter[str] = field(default_factory=Counter)
+
+    def start(self, name: str) -> None:
+        what = ["tests.faults.writer", self.site.text(), name]
+        if name in ("indexer", "reader"):
+            what = ["tests.faults.following", name, self.site.text()]
+        path = os.pathsep.join([str(ROOT), str(ROOT / "layers/epochal/python")])
+        self.processes[name] = subprocess.Popen(
+            [sys.executable, "-m", *what], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    def kill(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGKILL)
+        self.processes[name].wait()
+
+    def go_on_killing(self, proxy: Proxy, luck: random.Random) -> None:
+        """Until every writer has performed its operations, kill someone whenever so many requests have been made."""
+        due = BETWEEN[0]
+        while writing := [name for name in WRITERS if self.running(name)]:
+            time.sleep(0.02)
+            if proxy.requests < due:
+                continue
+            due = proxy.requests + luck.randint(*BETWEEN)
+            name = luck.choice([*writing, "indexer", "reader"])
+            if self.running(name):
+                self.kill(name)
+                self.kills[name] += 1
+                self.start(name)
+
+    def running(self, name: str) -> bool:
+        """Whether it has not come to its end, which only writers may, and only well."""
+        status = self.processes[name].poll()
+        assert status is None or (status == 0 and name in WRITERS), f"{name} ended with {status}"
+        return status is None
+
+    def close(self) -> None:
+        for name, process in self.processes.items():
+            if process.poll() is None:
+                self.kill(name)
+
+
+@dataclass
+class Truth:
+    """What is in the tables in the end: the facts of each stream, by index, as read past the network."""
+
+    site: Site
+
+    def __post_init__(self) -> None:
+        streams, aggregates, tagged = (
+            self.site.open_streams(),
+            self.site.open_aggregates(),
+            self.site.open_tagged(),
+        )
+        self.streams = {name: [str(event.data, "utf-8") for event in streams.read(name)] for name in STREAMS}
+        self.aggregates = {
+            str(each): [str(event.data, "utf-8") for event in aggregates.events_after(each)]
+            for each in AGGREGATES
+        }
+        self.tags = {tag: [event.id for event in tagged.read(asks(tag)).events] for tag in COURSES}
+        self.tagged = {event.id: event.data for tag in COURSES for event in tagged.read(asks(tag)).events}
+        self.versions = {name: streams.load(name).version for name in STREAMS}
+        self.locks = {str(each): aggregates.lock(each).seq_nr for each in AGGREGATES}
+
+    def feed(self) -> dict[str, int]:
+        """How many events each stream of the feed has."""
+        found = {**self.streams, **self.aggregates, **self.tags}
+        return {stream: len(events) for stream, events in found.items() if events}
+
+
+def asks(tag: str) -> Query:
+    return Query(items=(QueryItem(types=frozenset(), tags=frozenset((tag,))),))
+
+
+def site_on(tables: Tables, url: str, directory: Path) -> Site:
+    return Site(
+        url=url,
+        streams_url=tables.endpoint.url,
+        region=tables.endpoint.region,
+        directory=str(directory),
+        operations=OPERATIONS,
+        tips=tables.create(TIPS),
+        index=tables.create(INDEX),
+        journal=tables.create(JOURNAL),
+        snapshot=tables.create(SNAPSHOT),
+        events=tables.create(EVENTS),
+        tags=tables.create(TAGS),
+    )
+
+
+@pytest.fixture
+def proxy(ddbl_tables: Tables) -> Iterator[Proxy]:
+    port = urlsplit(ddbl_tables.endpoint.url).port
+    assert port is not None
+    proxy = Proxy(port, rate=RATE, seed=1)
+    yield proxy
+    proxy.close()
+
+
+def test_whoever_is_killed_nothing_is_lost_nothing_doubled_and_the_feed_is_whole(
+    ddbl_tables: Tables, proxy: Proxy, tmp_path: Path
+) -> None:
+    site = site_on(ddbl_tables, proxy.url, tmp_path)
+    run = Run(site)
+    try:
+        for name in (*WRITERS, "indexer", "reader"):
+            run.start(name)
+        run.go_on_killing(proxy, random.Random(1))
+        proxy.rate = 0
+        truth = Truth(replace(site, url=site.streams_url))
+        wait_for_reader(run, truth)
+    finally:
+        run.close()
+
+    assert min(proxy.met[fate] for fate in FATES) > 10, proxy.met
+    assert min(run.kills[name] for name in ("indexer", "reader")) > 0
+    assert sum(run.kills[name] for name in WRITERS) > 3
+    print(f"{proxy.requests:,} requests: {dict(proxy.met)}; killed: {dict(run.kills)}")  # noqa: T201
+    check_events(truth)
+    check_answers(site, truth)
+    check_heads(site, truth)
+    check_feed(replace(site, url=site.streams_url), truth)
+    check_reader(site, truth)
+
+
+def wait_for_reader(run: Run, truth: Truth) -> None:
+    """The indexer comes to the end of the tables' streams, and the reader to that of the feed."""
+    until = time.monotonic() + 120
+    while len(set(read(run.site))) < sum(truth.feed().values()):
+        assert time.monotonic() < until, "the feed does not come to its end"
+        assert run.running("indexer")
+        assert run.running("reader")
+        time.sleep(0.2)
+
+
+def read(site: Site) -> list[tuple[str, int]]:
+    """What the reader has kept, in that order; what it read again after a kill stands there again."""
+    return [(stream, index) for stream, index in site.log("reader")]
+
+
+def check_events(truth: Truth) -> None:
+    """Each operation's events are there once, together and in order."""
+    wanted = {
+        at: [fact for name in WRITERS for n in range(at, OPERATIONS, 3) for fact in facts(name, n)]
+        for at in range(3)
+    }
+    assert sorted(fact for events in truth.streams.values() for fact in events) == sorted(wanted[0])
+    assert sorted(fact for events in truth.aggregates.values() for fact in events) == sorted(wanted[1])
+    assert sorted(truth.tagged.values()) == sorted(wanted[2])
+    for tag, ids in truth.tags.items():
+        assert len(ids) == len(set(ids)), f"{tag} has an event twice"
+
+
+def check_answers(site: Site, truth: Truth) -> None:
+    """What was acknowledged is where the answer said."""
+    for name in WRITERS:
+        for layout, number, *answer in site.log(name):
+            ours = facts(name, number)
+            if layout == "streams":
+                stream, first = answer
+                assert truth.streams[stream][first : first + len(ours)] == ours
+            elif layout == "aggregates":
+                aggregate, first = answer
+                assert truth.aggregates[aggregate][first - 1 : first - 1 + len(ours)] == ours
+            elif layout == "tagged":
+                assert [truth.tagged[event_id] for event_id in answer[0]] == ours
+
+
+def check_heads(site: Site, truth: Truth) -> None:
+    """Every head counts what there is."""
+    assert truth.versions == {name: len(events) for name, events in truth.streams.items()}
+    assert truth.locks == {name: len(events) for name, events in truth.aggregates.items()}
+    driver = replace(site, url=site.streams_url).place.driver()
+    items = driver.execute(Scan(table=site.tags)).items
+    heads = {head.tag: head for head in map(read_head, filter(is_tag_head, items))}
+    for tag, ids in truth.tags.items():
+        assert heads[tag].reached.count == len(ids)
+        entries = [item for item in items if item.get("tagString") == {"S": tag}]
+        assert [item["eventId"]["S"] for item in entries] == ids
+        assert [int(item["tagIndex"]["N"]) for item in entries] == list(range(len(ids)))
+
+
+def check_feed(site: Site, truth: Truth) -> None:
+    """Every event of every stream, once, in order."""
+    feed, found = site.open_feed(), dict[str, list[int]]()
+    for partition in partitions_of(site.settings):
+        for page in feed.read(partition):
+            for item in page.items:
+                found.setdefault(item.stream, []).append(item.index)
+    assert found == {stream: list(range(count)) for stream, count in truth.feed().items()}
+
+
+def check_reader(site: Site, truth: Truth) -> None:
+    """A reader that was killed has everything, and met it in order."""
+    seen: dict[str, int] = {}
+    for stream, index in read(site):
+        assert index <= seen.get(stream, 0), f"{stream} went on with {index} after {seen.get(stream, 0) - 1}"
+        seen[stream] = max(seen.get(stream, 0), index + 1)
+    assert seen == truth.feed()
