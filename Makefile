@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 # Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365
 export DAYS VIA
 
-.PHONY: help setup test lint format demo bench synth lock clean
+.PHONY: help setup test lint format demo bench audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -42,6 +42,9 @@ demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=l
 
 bench: setup ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
+
+audit: $(VENV)/.installed ## known vulnerabilities of what is pinned; asks the OSV database
+	@$(BIN)/python -m tests.doors.audit
 
 synth: $(VENV)/.installed node_modules/.installed ## the CloudFormation templates, into cdk.out
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk synth --all --quiet
