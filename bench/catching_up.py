@@ -108,7 +108,7 @@ def main() -> None:
     missed = [
         f"{load}: {way} at {indexes[load].ratio(way, 'bare'):.2f} of bare boto3"
         for load in (LONG, TRICKLE)
-        for way in ("spans", "items")
+        for way in ("items",)
         if indexes[load].ratio(way, "bare") < WITHOUT_DATA
     ]
     if (ratio := hydrated.ratio("library", "requests")) < WITH_DATA:

@@ -172,7 +172,7 @@ def test_time_is_divided_among_the_partitions_that_are_left() -> None:
 def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail() -> None:
     left, again = [30.0, 0.1], []
 
-    def run(partition: int, _seconds: float, _careful: bool) -> Ran:  # noqa: FBT001
+    def run(partition: int, _seconds: float, _careful: bool) -> Ran:
         assert partition == 0
         return Ran(checkpoint=Checkpoint(9), at_tail=True)
 

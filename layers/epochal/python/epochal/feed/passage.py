@@ -1,12 +1,14 @@
 """A passage through a partition: spans page by page, and between pages what a request has brought beyond the last.
 
 A request brings whole items of the index, each with many entries. Who goes on takes them from here; who asks for one
-page and leaves has read little in vain, because requests begin small and grow.
+page and leaves has read little in vain, because requests begin small and grow. Who reads to the tail may have the next
+request made while he works on the last.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.filters import Predicate
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.walking import Placed, Walk, step
+from epochal.index.walking import Placed, Stretch, Walk, step
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
 
@@ -59,6 +61,7 @@ class Passage:
         left: entries that were read and not taken yet.
         at_tail: nothing lay beyond the walk.
         items: of the index that the next request asks for.
+        ahead: where requests are made that nobody waits for yet; one at a time.
     """
 
     driver: Driver
@@ -67,6 +70,8 @@ class Passage:
     left: deque[Placed] = field(default_factory=deque)
     at_tail: bool = False
     items: int = FIRST_ITEMS
+    ahead: Executor | None = None
+    _coming: Future[Stretch] | None = None
 
     @classmethod
     def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> Passage:
@@ -93,7 +98,13 @@ class Passage:
                 return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
 
     def _read_on(self) -> None:
-        stretch = self.driver.run(step(self.table, self.walk, self.items))
+        stretch = self._request() if self._coming is None else self._coming.result()
         self.walk, self.at_tail = stretch.walk, stretch.at_tail
         self.left.extend(stretch.placed)
         self.items = min(2 * self.items, MOST_ITEMS)
+        # What comes after the tail is not there yet: it is asked for when it is wanted.
+        ahead = None if self.at_tail else self.ahead
+        self._coming = None if ahead is None else ahead.submit(self._request)
+
+    def _request(self) -> Stretch:
+        return self.driver.run(step(self.table, self.walk, self.items))

@@ -8,6 +8,7 @@ their events come from their stores, in one shape.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
@@ -171,15 +172,16 @@ class FeedReader:
         once: bool = False,
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
-        there.
+        there. The index is read one request ahead.
         """
         wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
         passage = self._passage(partition, start)
-        at_tail = False
-        while not at_tail:
-            page = wish.page(passage)
-            at_tail = page.at_tail
-            yield page
+        with ThreadPoolExecutor(1) as passage.ahead:
+            at_tail = False
+            while not at_tail:
+                page = wish.page(passage)
+                at_tail = page.at_tail
+                yield page
 
     def follow(
         self,
