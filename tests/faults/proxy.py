@@ -95,14 +95,23 @@ class Proxy:
 
 
 def message(stream: BinaryIO) -> bytes:
-    """One request or answer of HTTP/1.1 with a length; empty where the connection has ended."""
-    head, length = b"", 0
+    """One request or answer of HTTP/1.1, whole; empty where the connection has ended."""
+    head, length, chunked = b"", 0, False
     while (line := stream.readline()) not in (b"\r\n", b""):
         head += line
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            length = int(value)
-    if not line:
-        return b""
-    body = stream.read(length)
-    return head + line + body if len(body) == length else b""
+        name, _, value = line.lower().partition(b":")
+        length = int(value) if name == b"content-length" else length
+        chunked = chunked or (name == b"transfer-encoding" and b"chunked" in value)
+    body = _chunks(stream) if chunked else stream.read(length)
+    return head + line + body if line and len(body) >= length else b""
+
+
+def _chunks(stream: BinaryIO) -> bytes:
+    """A body in chunks, as it is sent; large answers come so. The last chunk is empty."""
+    body = b""
+    while True:
+        size = stream.readline()
+        count = int(size, 16)
+        body += size + stream.read(count + len(b"\r\n"))
+        if count == 0:
+            return body

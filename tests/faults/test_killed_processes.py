@@ -27,6 +27,7 @@ from epochal.layout.dcb.items import read_head
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.dcb import Query, QueryItem
 from epochal.plan.ops import Scan
+from epochal.plan.values import Item
 from tests.faults.proxy import FATES, Proxy
 from tests.faults.site import AGGREGATES, STREAMS, Site
 from tests.faults.site import TAGS as COURSES
@@ -36,7 +37,7 @@ from tests.support.tables import Tables
 pytestmark = [pytest.mark.ddbl, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "90"))
+OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "150"))
 """Of each writer."""
 
 WRITERS = ("ann", "bob", "cid")
@@ -224,14 +225,24 @@ def check_heads(site: Site, truth: Truth) -> None:
     """Every head counts what there is."""
     assert truth.versions == {name: len(events) for name, events in truth.streams.items()}
     assert truth.locks == {name: len(events) for name, events in truth.aggregates.items()}
-    driver = replace(site, url=site.streams_url).place.driver()
-    items = driver.execute(Scan(table=site.tags)).items
+    items = scanned(replace(site, url=site.streams_url))
     heads = {head.tag: head for head in map(read_head, filter(is_tag_head, items))}
     for tag, ids in truth.tags.items():
         assert heads[tag].reached.count == len(ids)
         entries = [item for item in items if item.get("tagString") == {"S": tag}]
         assert [item["eventId"]["S"] for item in entries] == ids
         assert [int(item["tagIndex"]["N"]) for item in entries] == list(range(len(ids)))
+
+
+def scanned(site: Site) -> list[Item]:
+    """All of the table of tags, by key within a tag."""
+    execute, items, last = site.place.driver().execute, list[Item](), None
+    while True:
+        page = execute(Scan(table=site.tags, after=last))
+        items += page.items
+        last = page.last
+        if last is None:
+            return items
 
 
 def check_feed(site: Site, truth: Truth) -> None:

@@ -1,0 +1,63 @@
+"""docs/proof.md and the command it is about: what they name exists, and what is broken is called so."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import proof
+from tests.simulation import simulate
+
+PAGE = proof.ROOT / "docs" / "proof.md"
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    found = proof.promises(proof.GUARANTEES.read_text())
+
+    assert [each.name for each in found] == [f"G{number}" for number in range(1, 16)]
+    assert all(each.tests for each in found)
+
+
+def test_a_test_that_is_named_and_does_not_exist_is_an_error() -> None:
+    with pytest.raises(FileNotFoundError, match="tests/unit/gone"):
+        list(proof.files("`tests/simulation`, `tests/unit/gone` (nothing)"))
+
+
+def test_a_failed_attempt_is_told_and_a_promise_without_attempts_does_not_hold() -> None:
+    one, two = (
+        proof.Promise(name=name, promise="**Kept**", attempts="", tests=(f"tests/{name}.py",))
+        for name in "ab"
+    )
+    results = proof.Results(
+        passed={"tests/a.py": ["tests/a.py::x"]}, failed={"tests/a.py": ["tests/a.py::y"]}
+    )
+
+    told = list(proof.table([one, two], results))
+
+    assert told[1].split()[-3:] == ["2", "0", "BROKEN"]
+    assert told[2].strip() == "tests/a.py::y"
+    assert told[3].endswith("not tried")
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = set(re.findall(r"`((?:tests|docs|bench|layers)/[^`*]*)`", PAGE.read_text()))
+    assert len(named) > 8
+    assert all((proof.ROOT / path).exists() for path in named), sorted(named)
+
+
+def test_every_deliberate_bug_that_the_page_counts_is_there() -> None:
+    counted = dict(re.findall(r"^\| `(tests/\S+_mutants\.py)` \| (\d+) \|", PAGE.read_text(), re.MULTILINE))
+    there = {str(path.relative_to(proof.ROOT)) for path in (proof.ROOT / "tests").rglob("*_mutants.py")}
+
+    assert counted.keys() <= there
+    for path, number in counted.items():
+        text = (proof.ROOT / path).read_text()
+        found = re.findall(r"^@mutant\b|^def (?!test)\w+\(monkeypatch: \S+\) -> None:", text, re.MULTILINE)
+        assert len(found) >= int(number), path
+    assert sum(map(int, counted.values())) >= 30
+
+
+def test_the_worlds_that_the_page_lists_are_those_that_are_simulated() -> None:
+    listed = re.findall(r"^\| ([a-z-]+) \| [\d,]+ \|", PAGE.read_text(), re.MULTILINE)
+    assert listed == [kind.name for kind in simulate.KINDS]

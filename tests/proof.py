@@ -1,0 +1,140 @@
+"""Every promise, the attempts to break it, and what came of them: `make proof`.
+
+Promises come from docs/reference/guarantees.md, and so do the tests that try to break them: what is printed is what is
+written there, run now. A test that a promise names and that does not exist is an error.
+
+    python -m tests.proof                        all of it, a deployment on the embedded AWS included
+    python -m tests.proof G2 G11                 these promises alone
+    python -m tests.proof --without deploy       without the tests of that mark, which may be given again
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GUARANTEES = ROOT / "docs" / "reference" / "guarantees.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A line of the guarantees.
+
+    Attributes:
+        attempts: what is tried to break it, in words.
+        tests: files that try, relative to the checkout.
+    """
+
+    name: str
+    promise: str
+    attempts: str
+    tests: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Results:
+    """A plugin of pytest's that keeps, for each file, how its tests ended."""
+
+    passed: dict[str, list[str]] = field(default_factory=dict)
+    failed: dict[str, list[str]] = field(default_factory=dict)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.setdefault(_file(report), []).append(report.nodeid)
+        elif report.passed and report.when == "call":
+            self.passed.setdefault(_file(report), []).append(report.nodeid)
+
+
+def promises(text: str) -> list[Promise]:
+    """The promises of the document, with the tests that it names for each."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in _rows(text)]
+    named = {
+        name: tests for names, tests in (row for row in rows if len(row) == 2) for name in names.split(", ")
+    }
+    return [
+        Promise(name=name, promise=promise, attempts=attempts, tests=tuple(files(named.get(name, ""))))
+        for name, promise, attempts, _ in (row for row in rows if len(row) == 4)
+    ]
+
+
+def _rows(text: str) -> Iterator[str]:
+    return (line for line in text.splitlines() if re.match(r"\| G\d", line))
+
+
+def files(named: str) -> Iterator[str]:
+    """Test files that a cell names in backticks: a file, a folder, or a pattern.
+
+    Raises:
+        FileNotFoundError: there is no such test.
+    """
+    for path in re.findall(r"`(tests/[^`]*)`", named):
+        found = sorted(ROOT.glob(f"{path}/**/test_*.py" if (ROOT / path).is_dir() else path))
+        if not found:
+            raise FileNotFoundError(f"{GUARANTEES.name} names {path}, and there is no such test")
+        yield from (str(each.relative_to(ROOT)) for each in found)
+
+
+def table(asked: Sequence[Promise], results: Results) -> Iterator[str]:
+    """What is promised, how many attempts were made to break it, and what came of them."""
+    yield f"{'':5}{'promise':58}{'attempts':>9}{'bugs caught':>13}   result"
+    for each in asked:
+        passed = [name for path in each.tests for name in results.passed.get(path, ())]
+        failed = [name for path in each.tests for name in results.failed.get(path, ())]
+        caught = sum("_mutants.py" in name for name in passed)
+        result = "BROKEN" if failed else "holds" if passed else "not tried"
+        yield f"{each.name:5}{_heading(each.promise):58}{len(passed) + len(failed):>9,}{caught:>13}   {result}"
+        yield from (f"       {name}" for name in failed)
+
+
+def _heading(promise: str) -> str:
+    """The promise's words in bold."""
+    found = re.search(r"\*\*(.*?)\*\*", promise)
+    return (found[1] if found else promise)[:57]
+
+
+def mutants(results: Mapping[str, Sequence[str]]) -> int:
+    """How many deliberate bugs were caught."""
+    return sum(len(names) for path, names in results.items() if path.endswith("_mutants.py"))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; 1 where a promise is broken, or was not tried."""
+    asked = _parser().parse_args(arguments)
+    wanted = [
+        each for each in promises(GUARANTEES.read_text()) if each.name in asked.promises or not asked.promises
+    ]
+    paths = sorted({path for each in wanted for path in each.tests})
+    marks = " and ".join(f"not {mark}" for mark in asked.without)
+    results = Results()
+    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *paths], plugins=[results])
+    lines = list(table(wanted, results))
+    sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    passed = sum(map(len, results.passed.values()))
+    sys.stdout.write(
+        f"\n{passed:,} attempts failed to break a promise; {mutants(results.passed)} deliberate bugs caught\n"
+    )
+    return 1 if status or any(line.endswith("not tried") for line in lines) else 0
+
+
+def _file(report: pytest.TestReport) -> str:
+    return report.nodeid.partition("::")[0]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description="Try to break every promise.")
+    parser.add_argument("promises", nargs="*", metavar="PROMISE", help="G1, G2, …; all if none is named")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="MARK", help="leave out tests so marked"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
