@@ -14,6 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, Final
 
 import pytest
@@ -117,7 +118,7 @@ def schema(phases: tuple[str, ...], examples: int) -> BaseSchema:
 
 def deployed() -> dict[str, Any]:
     """The document as a deployment could narrow it: the types of aggregates are known."""
-    made = document()
+    made = deepcopy(document())
     for path in made["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", ()):
