@@ -27,9 +27,9 @@ those that are gone come as such."""
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     """Items without their events."""
     return [
-        FeedItem(stream=span.stream, index=span.index + offset, type=kind)
-        for span in spans
-        for offset, kind in enumerate(span.types)
+        FeedItem(stream, index, kind)
+        for stream, first, types in spans
+        for index, kind in enumerate(types, first)
     ]
 
 

@@ -130,7 +130,7 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     sound = _only(str, streams) and _only(int, indices) and _only(list, types) and all(types)
     if not sound or min(indices, default=0) < 0 or not _only(str, chain.from_iterable(types)):
         raise ValueError(f"no spans: {found!r}")
-    return tuple(map(Span, streams, indices, map(tuple, types)))
+    return tuple(map(Span._make, zip(streams, indices, map(tuple, types), strict=True)))
 
 
 def _only(kind: type, values: Iterable[object]) -> bool:
