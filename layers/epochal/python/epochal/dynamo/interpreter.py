@@ -65,7 +65,7 @@ def _perform(client: Any, op: Op) -> Reply:
             answer = client.get_item(
                 TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
             )
-            units = _read(answer)
+            units = _read(answer, "ConsumedCapacity")
             return Found(item=answer.get("Item"), units=units)
         case Query():
             return _page(client.query(**_query(op)))
@@ -128,7 +128,7 @@ def _paging(op: Query | Scan) -> dict[str, Any]:
 
 
 def _page(answer: dict[str, Any]) -> Items:
-    units = _read(answer)
+    units = _read(answer, "Items")
     return Items(items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=units)
 
 
@@ -141,7 +141,7 @@ def _batch_get(client: Any, op: BatchGet) -> Items:
     cost = Units()
     while wanted:
         answer = client.batch_get_item(RequestItems=wanted, **_MEASURED)
-        cost += _read(answer)
+        cost += _read(answer, "Responses")
         found = answer["Responses"].get(op.table, [])
         wanted = answer.get("UnprocessedKeys")
         if wanted and not found:
@@ -183,11 +183,11 @@ def _condition(condition: Condition | None, expressions: Expressions) -> dict[st
     }
 
 
-def _read(answer: dict[str, Any]) -> Units:
-    """What a read cost, which every answer tells. One that does not was cut off among its headers: boto takes that for
-    an answer without contents, so that what is there would look as if it were not.
+def _read(answer: dict[str, Any], member: str) -> Units:
+    """What a read cost. An answer without the `member` that every answer of its kind has was cut off among its headers:
+    boto takes that for an answer without contents, so that what is there would look as if it were not.
     """
-    if "ConsumedCapacity" not in answer:
+    if member not in answer:
         raise Lost("an answer that was cut off")
     return Units(read=_total(answer))
 
