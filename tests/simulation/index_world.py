@@ -295,7 +295,7 @@ def in_pieces(heal: Heal) -> Heal:
         if found.events <= 1:
             return found
         first = found.spans[0]
-        return Healed(spans=[replace(first, types=first.types[:1])], whole=False)
+        return Healed(spans=[first._replace(types=first.types[:1])], whole=False)
 
     return healed
 

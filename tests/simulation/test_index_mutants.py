@@ -253,7 +253,7 @@ def of_what_another_library_appended_only_the_first_event_is_read(patch: Patch) 
             found = yield from source.heal(gap)
             if gap.end is not None or not found.events:
                 return found
-            return Healed(spans=[replace(found.spans[0], types=found.spans[0].types[:1])])
+            return Healed(spans=[found.spans[0]._replace(types=found.spans[0].types[:1])])
 
         return first
 
