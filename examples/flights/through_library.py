@@ -17,6 +17,7 @@ from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.outcomes import Conflict as StreamConflict
 from epochal.model.versions import NO_STREAM, parse_token
+from epochal.react.opening import open_reader
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
@@ -33,16 +34,17 @@ SECONDS: Final = 60.0
 class LibraryStore:
     """Two tables, of streams and of the index. Safe under threads."""
 
-    def __init__(self, streams: Streams, index_table: str) -> None:
+    def __init__(self, streams: Streams, index_table: str, feed: FeedReader | None = None) -> None:
         self._streams = streams
-        self._feed = FeedReader(driver=streams.driver, table=index_table, streams=streams)
+        self._feed = feed or FeedReader(driver=streams.driver, table=index_table, streams=streams)
 
     @classmethod
     def of(cls, deployment: Deployment) -> LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
-        return cls(Streams(driver=driver, table=deployment.tips_table), deployment.index_table)
+        streams = Streams(driver=driver, table=deployment.tips_table)
+        return cls(streams, deployment.index_table, open_reader(deployment.settings, driver))
 
     def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
         """One request, and now and then one or two more to move events out of the Tip."""

@@ -39,6 +39,7 @@ UNSAID: Final = {
     "may not be given together with": "headers and a body's fields that exclude each other",
     "asks for one tag": "parameters that exclude each other",
     "must be a whole number": "JSON schemas call 5.0 an integer",
+    "must be a version or one of": "likewise",
     "must be an ISO 8601 date and time": "the 31st of a month that has 30 days",
     "must lie in the years": "the year 0",
     "printable text": "which characters are printable is Unicode's to say",

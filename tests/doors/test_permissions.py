@@ -131,7 +131,8 @@ def role(deployment: Deployment) -> Callable[[str], Role]:
 def test_every_function_that_is_deployed_is_in_the_matrix(deployment: Deployment) -> None:
     listed = deployment.endpoint.client("lambda").list_functions()["Functions"]
     names = {each["FunctionName"].removeprefix(PREFIX) for each in listed}
-    assert names == set(FUNCTIONS)
+    # Reactions are users' functions; other tests deploy some here, and `tests/unit/stacks` holds their role.
+    assert {name for name in names if not name.startswith("reaction-")} == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
