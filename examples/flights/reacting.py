@@ -114,8 +114,7 @@ class Reactions:
     def _reactor(self, reaction: Reaction) -> Reactor:
         streams = Streams(driver=self._driver, table=self.deployment.tips_table)
         reader = FeedReader(driver=self._driver, table=self.deployment.index_table, streams=streams)
-        table = self.deployment.index_table
-        return Reactor(member=Member(reaction=reaction, driver=self._driver, table=table, reader=reader))
+        return Reactor(member=Member(reaction=reaction, reader=reader))
 
 
 def _differing(model: ReadModel, documents: Expected) -> Iterable[str]:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from aws_lambda_powertools import Logger, Metrics
+
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.records import read_records
@@ -181,7 +183,13 @@ class Pipeline:
     def invoke(self, event: dict[str, Any]) -> dict[str, Any]:
         """The reaction's function answers one event."""
         queue = Queue(cast("Any", self.queue), "queue")
-        function = ReactionFunction(reactor=self.reactor(), queue=queue, now=self.clock)
+        function = ReactionFunction(
+            reactor=self.reactor(),
+            queue=queue,
+            logger=Logger(service=GROUP),
+            metrics=Metrics(namespace="Epochal", service=GROUP),
+            now=self.clock,
+        )
         context = Context(clock=self.clock, ends=self.clock() + self.function_seconds)
         return function.handle(event, cast("Any", context))
 
@@ -189,11 +197,7 @@ class Pipeline:
         """A process of the group."""
         driver = Driver(execute=self._judged, meter=Meter(), clock=self.clock, sleep=lambda _: None)
         reaction = Reaction(name=GROUP, handler=self.handler, **self.reaction)
-        return Reactor(
-            member=Member(
-                reaction=reaction, driver=driver, table=self.settings.index_table, reader=self.reader(driver)
-            )
-        )
+        return Reactor(member=Member(reaction=reaction, reader=self.reader(driver)))
 
     def reader(self, driver: Driver) -> FeedReader:
         """Of the feed with its events."""

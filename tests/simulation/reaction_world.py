@@ -99,9 +99,7 @@ class ReactionWorld:
             self._handle(delivery, driver)
 
         reaction = Reaction(name=GROUP, handler=handle, max_events=2, attempts=2, parallel=1)
-        member = Member(
-            reaction=reaction, driver=driver, table="index", reader=reader, now=lambda: NOON, fresh=fresh
-        )
+        member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=fresh)
         return Reactor(member=member, executor=Inline)
 
     def _handle(self, delivery: Delivery, driver: Driver) -> None:

@@ -22,7 +22,7 @@ def spent(world: World) -> tuple[int, float, float]:
     assert member.reader.streams is not None
     streams = replace(member.reader.streams, driver=replace(member.reader.streams.driver, meter=reading))
     reader = replace(member.reader, driver=replace(member.driver, meter=meter), streams=streams)
-    measured = replace(member, driver=replace(member.driver, meter=meter), reader=reader)
+    measured = replace(member, reader=reader)
     replace(reactor, member=measured).run(0, seconds=60)
     units = reading.units + meter.units
     return reading.requests + meter.requests, units.read, units.write

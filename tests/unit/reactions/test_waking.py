@@ -9,6 +9,7 @@ from urllib.request import Request
 
 import boto3
 import pytest
+from aws_lambda_powertools import Logger, Metrics
 from moto import mock_aws
 
 from epochal.dynamo.notices import Topic
@@ -60,8 +61,17 @@ class Sent:
 
 
 def function(world: World, sent: Sent | None = None, **reaction: Any) -> ReactionFunction:
-    queue = Queue(sent or Sent(), "queue")  # type: ignore[arg-type]
-    return ReactionFunction(reactor=world.reactor(**reaction), queue=queue, now=world.feeds.clock)
+    return woken_by(sent or Sent(), world, **reaction)
+
+
+def woken_by(client: Any, world: World, **reaction: Any) -> ReactionFunction:
+    return ReactionFunction(
+        reactor=world.reactor(**reaction),
+        queue=Queue(client, "queue"),
+        logger=Logger(service="board"),
+        metrics=Metrics(namespace="Epochal", service="board"),
+        now=world.feeds.clock,
+    )
 
 
 def test_a_message_wakes_its_partition_and_is_done_when_its_position_is_reached() -> None:
@@ -323,7 +333,7 @@ def test_a_deployment_is_answered_whatever_happens(monkeypatch: pytest.MonkeyPat
     assert len(sent.entries) == 1
     function(world, sent).handle({**event, "RequestType": "Delete"}, Context())  # type: ignore[arg-type]
     assert len(sent.entries) == 1
-    refusing = ReactionFunction(reactor=world.reactor(), queue=Queue(Refusing(), "queue"))  # type: ignore[arg-type]
+    refusing = woken_by(Refusing(), world)
     with pytest.raises(Unavailable):
         refusing.handle(event, Context())  # type: ignore[arg-type]
     assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]

@@ -85,8 +85,6 @@ class World:
         """A process of the group `board`."""
         member = Member(
             reaction=Reaction(**{"name": "board", "handler": self.told, **reaction}),
-            driver=self.feeds.driver,
-            table="index",
             reader=self.feeds.reader(self.feeds.streams),
         )
         return Reactor(member=member, executor=Inline)

@@ -19,7 +19,7 @@ from epochal.feed.reactor import Reactor
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_dcb, heal_journal
 from epochal.index.names import BASES
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
+from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
@@ -151,8 +151,6 @@ def react(tables: Tables) -> None:
         feed.index()
     member = Member(
         reaction=Reaction(name="board", handler=refusing, attempts=1),
-        driver=tables.driver,
-        table=INDEX.kind,
         reader=feed.reader.on(tables.driver),
     )
     parking = Parking(reactor=Reactor(member=member))

@@ -126,8 +126,7 @@ def _load(target: str) -> Reaction:
 
 
 def _reactor(store: Store, reaction: Reaction) -> Reactor:
-    member = Member(reaction=reaction, driver=store.feed.driver, table=store.feed.table, reader=store.feed)
-    return Reactor(member=member)
+    return Reactor(member=Member(reaction=reaction, reader=store.feed))
 
 
 def _parking(store: Store, group: str) -> Parking:

@@ -8,13 +8,13 @@ what that means is not decided here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from epochal.errors import CorruptData, MissingBody
 from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.feed.turns import Task
 from epochal.store.driver import Patience
@@ -25,10 +25,6 @@ PAUSES: Final = Patience(first=0.2, longest=5.0)
 STREAK: Final = 3
 """Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
 what handlers depend on parks a few streams a run, and not all there are."""
-
-Events = Callable[[int, str, int, int], Iterator[FeedEvent]]
-"""Reads the events of a stream of a partition, from an index up to and without another, as they are consumed. What
-is gone comes as such: no index is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +68,13 @@ class Work:
     """Handles tasks of one partition.
 
     Attributes:
+        reader: reads their events, and has the clock.
         ends: clock reading after which no further call is made.
     """
 
     reaction: Reaction
+    reader: FeedReader
     partition: int
-    events: Events
-    clock: Callable[[], float]
-    sleep: Callable[[float], Any]
-    luck: Callable[[], float]
     ends: float
     streak: Streak = field(default_factory=Streak)
 
@@ -95,7 +89,7 @@ class Work:
 
     def _handle(self, task: Task) -> Progress:
         reached = task.first
-        events = self.events(self.partition, task.stream, task.first, task.end)
+        events = self.reader.events(self.partition, task.stream, task.first, task.end)
         try:
             while batch := tuple(islice(events, self.reaction.max_events)):
                 progress = self._deliver(task.stream, batch)
@@ -124,7 +118,7 @@ class Work:
         """Deliver one event until it is handled (None), or as often as is allowed. `cause`: it has failed once."""
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
-                self.sleep(PAUSES.wait(attempt - 1, self.luck()))
+                self.reader.driver.sleep(PAUSES.wait(attempt - 1, self.reader.driver.luck()))
             if self._out_of_time():
                 return Progress(next=event.index)
             cause = self._call(stream, (event,), attempt)
@@ -146,7 +140,7 @@ class Work:
         return None
 
     def _out_of_time(self) -> bool:
-        return self.streak.over or self.clock() >= self.ends
+        return self.streak.over or self.reader.driver.clock() >= self.ends
 
 
 def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failure:

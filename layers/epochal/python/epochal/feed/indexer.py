@@ -20,7 +20,6 @@ from epochal.index.ingesting import Indexing, Ingested, Partition
 from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import Ids, register
 from epochal.index.sources import Source
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.values import Item
 from epochal.settings import DCB_PARTITIONS, JOURNAL_PARTITIONS, PARTITIONS
 from epochal.store.driver import Driver
@@ -196,8 +195,7 @@ class Indexer:
 
     def ids(self) -> Ids:
         """Identity of a write to the index."""
-        timestamp = format_ticks(from_unix_nanoseconds(self.now()))
-        return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
+        return Ids.drawn(self.now(), self.fresh)
 
 
 def _partition(source: Source, stream: str) -> int:

@@ -18,7 +18,6 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken, group_stream, load, save
 from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
 from epochal.index.series import Ids
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.store.driver import Driver
 
 POLL_SECONDS: Final = 0.1
@@ -30,19 +29,25 @@ class Member:
     """One of the processes that run a reaction.
 
     Attributes:
-        driver: runs requests on the index table.
-        table: the index table.
-        reader: of the feed.
+        reader: of the feed; the group's state lies in the same table.
         now: nanoseconds since 1970.
         fresh: random bytes.
     """
 
     reaction: Reaction
-    driver: Driver
-    table: str
     reader: FeedReader
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
+
+    @property
+    def driver(self) -> Driver:
+        """Runs requests on the index table."""
+        return self.reader.driver
+
+    @property
+    def table(self) -> str:
+        """The index table."""
+        return self.reader.table
 
     def load(self, partition: int) -> Held:
         """The group's state in a partition."""
@@ -101,5 +106,4 @@ class Member:
         self.driver.run(forget_cause(self.table, partition, self.reaction.name, stream))
 
     def _ids(self) -> Ids:
-        timestamp = format_ticks(from_unix_nanoseconds(self.now()))
-        return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
+        return Ids.drawn(self.now(), self.fresh)

@@ -24,7 +24,6 @@ from epochal.index.reaching import reached
 from epochal.index.series import Ids
 from epochal.index.sources import Source
 from epochal.model.ends import End
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Steps
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver
@@ -148,8 +147,7 @@ class Mender:
 
     def ids(self) -> Ids:
         """Identity of a write to the index."""
-        timestamp = format_ticks(from_unix_nanoseconds(self.now()))
-        return Ids(etag=self.fresh(16).hex(), append_id=self.fresh(16), timestamp=timestamp)
+        return Ids.drawn(self.now(), self.fresh)
 
     def _with(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
         """Run steps on what is held of a partition. After an error it is read anew."""

@@ -140,15 +140,12 @@ class Parking:
         return held, index
 
     def _work(self, partition: int, seconds: float) -> Work:
-        driver = self.reactor.member.driver
+        member = self.reactor.member
         return Work(
-            reaction=self.reactor.member.reaction,
+            reaction=member.reaction,
+            reader=member.reader,
             partition=partition,
-            events=self.reactor.member.reader.events,
-            clock=driver.clock,
-            sleep=driver.sleep,
-            luck=driver.luck,
-            ends=driver.clock() + seconds,
+            ends=member.driver.clock() + seconds,
         )
 
 

@@ -198,14 +198,10 @@ class Run:
                 return False
 
     def _workplace(self) -> Work:
-        driver = self.member.driver
         return Work(
             reaction=self.member.reaction,
+            reader=self.member.reader,
             partition=self.partition,
-            events=self.member.reader.events,
-            clock=driver.clock,
-            sleep=driver.sleep,
-            luck=driver.luck,
             ends=self.ends,
             streak=self._streak,
         )

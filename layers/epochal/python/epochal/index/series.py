@@ -20,6 +20,7 @@ from epochal.layout.tips.append import append_on, read
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent, StoredUnfold, Tip, read_unfold
+from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 
 STARTED: Final = "Started"
@@ -46,6 +47,12 @@ class Ids:
     etag: str
     append_id: bytes
     timestamp: str
+
+    @classmethod
+    def drawn(cls, nanoseconds: int, fresh: Callable[[int], bytes]) -> Ids:
+        """Made of the time, since 1970, and of random bytes."""
+        timestamp = format_ticks(from_unix_nanoseconds(nanoseconds))
+        return cls(etag=fresh(16).hex(), append_id=fresh(16), timestamp=timestamp)
 
 
 def read_series(table: str) -> Steps[Series]:

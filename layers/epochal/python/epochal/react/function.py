@@ -59,10 +59,12 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(REACTION, rule)
     queue = Queue(lazily(sqs_client), settings.queue)
+    service = service_name(environment, reaction.name)
     return ReactionFunction(
         reactor=open_reactor(reaction, settings),
         queue=queue,
-        service=service_name(environment, reaction.name),
+        logger=Logger(service=service),
+        metrics=Metrics(namespace=NAMESPACE, service=service),
     ).handle
 
 
@@ -71,12 +73,13 @@ class ReactionFunction:
     """A reaction's function.
 
     Attributes:
-        service: what logs and metrics call it.
+        logger: and `metrics`: made once, not for each batch.
     """
 
     reactor: Reactor
     queue: Queue
-    service: str = "reaction"
+    logger: Logger
+    metrics: Metrics
     now: Callable[[], float] = time.time
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -121,10 +124,9 @@ class ReactionFunction:
         return source_of(partition) in self.reactor.member.reaction.sources
 
     def _tell(self, woken: Woken) -> None:
-        logger, metrics = Logger(service=self.service), Metrics(namespace=NAMESPACE, service=self.service)
         for partition, ran in woken.runs.items():
             for failure in ran.parked:
-                logger.error(
+                self.logger.error(
                     "parked a stream",
                     partition=partition,
                     index=failure.index,
@@ -132,20 +134,20 @@ class ReactionFunction:
                     kind=failure.cause.partition(":")[0],
                 )
             if ran.blocked is not None:
-                logger.error(
+                self.logger.error(
                     "blocked",
                     partition=partition,
                     index=ran.blocked.index,
                     kind=ran.blocked.cause.partition(":")[0],
                 )
         runs = woken.runs.values()
-        metrics.add_metric(
+        self.metrics.add_metric(
             name="Reaction.handled", unit=MetricUnit.Count, value=sum(ran.events for ran in runs)
         )
-        metrics.add_metric(
+        self.metrics.add_metric(
             name="Reaction.parked", unit=MetricUnit.Count, value=sum(len(ran.parked) for ran in runs)
         )
-        metrics.add_metric(
+        self.metrics.add_metric(
             name="Reaction.blocked", unit=MetricUnit.Count, value=sum(ran.blocked is not None for ran in runs)
         )
-        metrics.flush_metrics()
+        self.metrics.flush_metrics()

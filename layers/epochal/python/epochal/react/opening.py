@@ -26,7 +26,7 @@ def open_reactor(reaction: Reaction, settings: Settings, place: Place = HERE) ->
     client = dynamodb_client(endpoint=place.endpoint, region=place.region)
     driver = Driver(execute=interpreter(client), meter=Meter())
     reader = open_reader(settings, driver, place)
-    return Reactor(member=Member(reaction=reaction, driver=driver, table=settings.index_table, reader=reader))
+    return Reactor(member=Member(reaction=reaction, reader=reader))
 
 
 def open_reader(settings: Settings, driver: Driver, place: Place = HERE) -> FeedReader:

@@ -94,5 +94,4 @@ class MemoryFeed:
         return Parking(reactor=self._reactor(reaction))
 
     def _reactor(self, reaction: Reaction) -> Reactor:
-        member = Member(reaction=reaction, driver=self._driver, table=INDEX.kind, reader=self.reader)
-        return Reactor(member=member)
+        return Reactor(member=Member(reaction=reaction, reader=self.reader))
