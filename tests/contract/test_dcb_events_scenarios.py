@@ -85,13 +85,17 @@ def type_heads(request: pytest.FixtureRequest) -> bool:
     return found
 
 
-def write(store: TaggedEvents, variety: Variety, seed: int, times: int) -> list[Written | Rejected]:
-    """Read by a query, then append under it, again and again."""
+def write(
+    store: TaggedEvents, variety: Variety, seed: int, times: int, meeting: Barrier | None = None
+) -> list[Written | Rejected]:
+    """Read by a query, then append under it, again and again; what is read first is what all at the meeting read."""
     dice = random.Random(seed)
     answers = []
     for time in range(times):
         query = variety.query(dice)
         seen = store.read(query)
+        if meeting and time == 0:
+            meeting.wait()
         batch = variety.batch(dice, f"{seed}-{time}", seen.events, query)
         answers.append(store.append(batch, fail_if=query, after=seen.position))
     return answers
@@ -100,11 +104,10 @@ def write(store: TaggedEvents, variety: Variety, seed: int, times: int) -> list[
 def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool) -> None:
     store = opened(type_heads=type_heads)
     variety = Variety(types=10, tags=10, events=(1, 2), tagged=not type_heads)
-    barrier = Barrier(WRITERS)
+    meeting = Barrier(WRITERS)
 
     def writer(seed: int) -> list[Written | Rejected]:
-        barrier.wait()
-        return write(store, variety, seed, ROUNDS)
+        return write(store, variety, seed, ROUNDS, meeting)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         answers = [answer for some in pool.map(writer, range(WRITERS)) for answer in some]

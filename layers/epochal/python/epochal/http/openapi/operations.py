@@ -147,7 +147,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
                 "from",
                 {
                     "description": "A checkpoint, as text or as a 64-bit integer, or `tail`; left out: the beginning.",
-                    "anyOf": [CHECKPOINT, {"type": "integer", "minimum": 0}, {"const": "tail"}],
+                    "anyOf": [CHECKPOINT, {"type": "string", "pattern": "^[0-9]{1,19}$"}, {"const": "tail"}],
                 },
             ),
             parameter("query", "limit", {**LIMIT, "description": "Items after which the page ends."}),
