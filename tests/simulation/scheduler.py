@@ -28,8 +28,11 @@ class Process:
         self.done = False
         self.error: BaseException | None = None
         self._execute, self._tell = told(name, execute)
-        self._go = threading.Semaphore(0)
-        self._stopped = threading.Semaphore(0)
+        # Plain locks, taken from the start: one that is released lets the other side go on, once. Half of what a
+        # history of small requests costs would go into semaphores.
+        self._go, self._stopped = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._stopped.acquire()
         self._thread = threading.Thread(target=self._run, args=(body,), daemon=True)
         self._thread.start()
         self._stopped.acquire()

@@ -22,10 +22,8 @@ BATCH_KEYS: Final = 100
 def check(op: Op) -> None:
     """Raise `TooLarge`, with sizes, where a plan cannot succeed whatever is stored."""
     match op:
-        case Put(item=item):
-            _check_item(item_size(item))
-        case Update():
-            _check_item(update_bytes(op))
+        case Put() | Update():
+            _check_item(_bytes(op))
         case Transact(writes=writes):
             _check_transaction(writes)
         case BatchGet(keys=keys) if len(keys) > BATCH_KEYS:
@@ -39,6 +37,17 @@ def update_bytes(op: Update) -> int:
     return sum(value_size(change.value) for change in op.sets)
 
 
+def _bytes(op: Op) -> int:
+    """Bytes that a write carries."""
+    match op:
+        case Put(item=item):
+            return item_size(item)
+        case Update():
+            return update_bytes(op)
+        case _:
+            return 0
+
+
 def _check_item(size: int) -> None:
     if size > ITEM_BYTES:
         raise TooLarge("item", size, ITEM_BYTES)
@@ -49,8 +58,8 @@ def _check_transaction(writes: tuple[Op, ...]) -> None:
         raise TooLarge("transaction", len(writes), TRANSACTION_ITEMS, "items")
     total = 0
     for write in writes:
-        check(write)
-        total += item_size(write.item) if isinstance(write, Put) else 0
-        total += update_bytes(write) if isinstance(write, Update) else 0
+        size = _bytes(write)
+        _check_item(size)
+        total += size
     if total > TRANSACTION_BYTES:
         raise TooLarge("transaction", total, TRANSACTION_BYTES)
