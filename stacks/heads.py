@@ -29,9 +29,10 @@ HEAD_SORT_KEY: Final = "#"
 def heads_of_streams() -> str:
     """A Tip changed, and an append changed it.
 
-    `a` is what the latest write appended: writes of unfolds, prunes and tombstones set it to 0.
+    `a` is what the latest write appended: writes of unfolds, prunes and tombstones set it to 0. A Tip without a
+    number there was written by nobody who keeps the format: it gets through (docs/decisions/0119).
     """
-    return _written(i={"N": [str(TIP_INDEX)]}, a={"N": [{"anything-but": ["0"]}]})
+    return _written(i={"N": [str(TIP_INDEX)]}, a={"N": [{"anything-but": ["0"]}, {"exists": False}]})
 
 
 def heads_of_aggregates() -> str:
