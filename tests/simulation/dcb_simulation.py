@@ -7,7 +7,9 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.dcb.conditions import fence
@@ -17,60 +19,45 @@ from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, T
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.faults import Fault, Faults, Late
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
-from tests.simulation.scheduler import Body, Process, mortal, run
+from tests.simulation.histories import Simulation, played
 
 TAGS = ("a:1", "a:2", "b:1")
 TYPES = ("T", "U")
 SKEW = 10**12
 """Nanoseconds that a clock may be wrong by, either way."""
 
-FAULTS = (
-    Fault.THROTTLED,
-    Fault.LOST,
-    Fault.UNANSWERED,
-    Fault.UNANSWERED,
-    Late(0),
-    Late(1),
-    Late(7),
-    Late(99),
-)
 HURRIED = Patience(seconds=0.0)
 
 
 @dataclass(slots=True)
-class Simulation:
-    """What one seed makes happen, and what came of it."""
+class Tagged(Simulation):
+    """Processes at work on a few tags.
 
-    seed: int
+    Attributes:
+        data: of an append's next event.
+    """
+
     world: World = field(default_factory=World)
+    data: Callable[[random.Random], str] = lambda _: "{}"
     history: History = field(init=False)
     known: list[Known] = field(default_factory=list)
+
+    requests: ClassVar[int] = 80
 
     def __post_init__(self) -> None:
         self.world.type_heads = self.seed % 4 == 0
         self.history = History(self.world)
 
-    def play(self) -> None:
-        luck = random.Random(self.seed)
-        faults = [self._faults(luck) for _ in range(luck.randint(2, 4))]
-        processes = {
-            f"process {number}": Process(f"process {number}", each.execute, self._body(luck, number))
-            for number, each in enumerate(faults)
-        }
-        run(processes, luck.choice)
-        for each in faults:
-            each.land()
+    def check(self) -> None:
+        """Every promise, on what is stored and on what was answered."""
+        self.history.check()
 
-    def _faults(self, luck: random.Random) -> Faults:
-        rate = luck.choice((0.0, 0.1, 0.3))
-        schedule = {number: luck.choice(FAULTS) for number in range(80) if luck.random() < rate}
-        return Faults(self._weather(random.Random(luck.random()), rate), schedule)
-
-    def _weather(self, luck: random.Random, rate: float) -> Execute:
+    def execute(self, luck: random.Random, rate: float) -> Execute:
         """Now and then ten minutes pass, or a refusal meets another transaction and tells only a part."""
+
+        luck = random.Random(luck.random())
 
         def perform(op: Op) -> Reply:
             if luck.random() < rate / 4:
@@ -82,32 +69,21 @@ class Simulation:
 
         return perform
 
-    def _body(self, luck: random.Random, number: int) -> Body:
-        """A process with dice of its own, so that what it does depends on nothing but the seed and what it sees."""
-        own = random.Random(luck.random())
-        dies_after = own.choice((None, None, None, own.randint(0, 12)))
-        skew, hurried = own.choice((0, SKEW, -SKEW)), own.random() < 0.3
+    def store(self, luck: random.Random, name: str, execute: Execute) -> TaggedEvents:
+        skew, hurried = luck.choice((0, SKEW, -SKEW)), luck.random() < 0.3
+        store = self.world.store(name, piecemeal(execute), skew)
+        return replace(store, driver=replace(store.driver, patience=HURRIED)) if hurried else store
 
-        def body(execute: Execute) -> None:
-            name = f"{self.seed} {number}"
-            store = self.world.store(name, mortal(piecemeal(execute), dies_after), skew)
-            if hurried:
-                store = replace(store, driver=replace(store.driver, patience=HURRIED))
-            for _ in range(own.randint(1, 5)):
-                self._act(own, store)
-
-        return body
-
-    def _act(self, luck: random.Random, store: TaggedEvents) -> None:
+    def act(self, luck: random.Random, store: TaggedEvents) -> None:
         match luck.choice(
             ("append", "decide", "decide", "decide", "early", "again", "foreign", "read", "read")
         ):
             case "append":
-                self._append(luck, store, Attempt(events=_events(luck)))
+                self._append(luck, store, Attempt(events=self._events(luck)))
             case "decide":
                 self._decide(luck, store, None)
             case "early":
-                attempt = Attempt(events=_events(luck), query=self._query(luck))
+                attempt = Attempt(events=self._events(luck), query=self._query(luck))
                 self._decide(luck, store, self._append(luck, store, attempt))
             case "again" if self.history.attempts:
                 attempt = replace(luck.choice(self.history.attempts), outcome=None)
@@ -125,7 +101,7 @@ class Simulation:
         known = known or self._read(luck, store, self._query(luck), None)
         for _ in range(luck.randint(1, 2)):
             if known is not None:
-                attempt = Attempt(events=_events(luck), query=known.query, known=known)
+                attempt = Attempt(events=self._events(luck), query=known.query, known=known)
                 known = self._append(luck, store, attempt)
 
     def _append(self, luck: random.Random, store: TaggedEvents, attempt: Attempt) -> Known | None:
@@ -147,7 +123,8 @@ class Simulation:
         if known.position.seen.keys() >= set(fenced.all_tags):
             return
         try:
-            store.append(_events(luck), fail_if=query, after=known.position)
+            with suppress(Unavailable):
+                store.append(self._events(luck), fail_if=query, after=known.position)
         except InvalidInput:
             return
         raise AssertionError("a position of another query was accepted")
@@ -175,6 +152,17 @@ class Simulation:
         self.known = [*self.known[-5:], known]
         return known
 
+    def _events(self, luck: random.Random) -> tuple[TaggedEvent, ...]:
+        return tuple(
+            TaggedEvent(
+                type=luck.choice(TYPES),
+                data=self.data(luck),
+                tags=tuple(luck.sample(TAGS, luck.choice((0, 1, 1, 2, 2, 3)))),
+                id=str(uuid.UUID(int=luck.getrandbits(128), version=4)),
+            )
+            for _ in range(luck.choice((1, 1, 2, 3)))
+        )
+
     def _query(self, luck: random.Random) -> Query:
         return Query(items=tuple(self._item(luck) for _ in range(luck.choice((1, 1, 2, 2, 3)))))
 
@@ -201,18 +189,6 @@ def in_pages(store: TaggedEvents, query: Query, after: Position | None, limit: i
             return Seen(events=tuple(events), position=page.position)
 
 
-def _events(luck: random.Random) -> tuple[TaggedEvent, ...]:
-    return tuple(
-        TaggedEvent(
-            type=luck.choice(TYPES),
-            data="{}",
-            tags=tuple(luck.sample(TAGS, luck.choice((0, 1, 1, 2, 2, 3)))),
-            id=str(uuid.UUID(int=luck.getrandbits(128), version=4)),
-        )
-        for _ in range(luck.choice((1, 1, 2, 3)))
-    )
-
-
 def _partly(reply: Refusal, luck: random.Random) -> Refusal:
     """A refusal with some of its reasons missing, but not all."""
     certain = luck.choice([number for number, failed in enumerate(reply.failed) if failed])
@@ -221,12 +197,6 @@ def _partly(reply: Refusal, luck: random.Random) -> Refusal:
     return replace(reply, items=items, failed=tuple(told))
 
 
-def replay(seed: int) -> Simulation:
+def replay(seed: int) -> Tagged:
     """Play a seed and check what came of it; a failure names it."""
-    simulation = Simulation(seed)
-    try:
-        simulation.play()
-        simulation.history.check()
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {error!r}") from error
-    return simulation
+    return played(Tagged(seed))

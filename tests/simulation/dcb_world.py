@@ -6,10 +6,8 @@ That is what DynamoDB promises of them, and no more.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from epochal.layout.dcb.items import Head, Keys, is_head, read_event, read_head
 from epochal.layout.dcb.reading import Site
@@ -17,18 +15,18 @@ from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Reply, Transact
 from epochal.plan.ops import Query as Pages
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
-from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
-from tests.simulation.world import NOON, Calm
+from tests.simulation.world import NOON, bytes_of, driver_on
 
 
 class Tables(MemoryTables):
     """Knows when each event was committed, and forgets its idempotency tokens when told."""
 
-    def __init__(self) -> None:
-        super().__init__({"events": EVENTS, "tags": TAGS})
+    def __init__(self, specs: Iterable[TableSpec] = (EVENTS, TAGS)) -> None:
+        super().__init__({spec.kind: spec for spec in specs})
         self.committed: list[tuple[str, ...]] = []
 
     def execute(self, op: Op) -> Reply:
@@ -36,8 +34,8 @@ class Tables(MemoryTables):
             known = isinstance(op, Transact) and op.token in self._tokens
             reply = super().execute(op)
             if isinstance(op, Transact) and isinstance(reply, Done) and not known:
-                written = (write.item for write in op.writes if write.table == "events")
-                self.committed.append(tuple(item["eventId"]["S"] for item in written))
+                ids = tuple(write.item["eventId"]["S"] for write in op.writes if write.table == "events")
+                self.committed += [ids] if ids else []
             return reply
 
     def forget_tokens(self) -> None:
@@ -54,21 +52,9 @@ class World:
 
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
         """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
-        calm, numbers = Calm(), count()
-        driver = Driver(
-            execute=execute or self.tables.execute,
-            meter=Meter(),
-            patience=Patience(seconds=1_000.0),
-            clock=calm,
-            sleep=calm.sleep,
-            luck=lambda: 0.5,
-        )
-
-        def fresh(size: int) -> bytes:
-            return hashlib.sha256(f"{writer} {next(numbers)}".encode()).digest()[:size]
-
         site = Site(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
-        return TaggedEvents(driver=driver, site=site, now=lambda: NOON + skew, fresh=fresh)
+        driver = driver_on(execute or self.tables.execute)
+        return TaggedEvents(driver=driver, site=site, now=lambda: NOON + skew, fresh=bytes_of(writer))
 
     def events(self) -> list[RecordedTaggedEvent]:
         """Every event, in the order of committing."""

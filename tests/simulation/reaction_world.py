@@ -8,7 +8,6 @@ that is neither handled nor parked (GUARANTEES G9), and that it has not gone bac
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -29,14 +28,14 @@ from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.sources import tips_source
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.scheduler import run as take_turns
-from tests.simulation.world import NOON, Calm
+from tests.simulation.world import NOON, bytes_of, driver_on
 from tests.unit.reactions.world import Inline
 
 STREAMS = ("A-1", "A-2", "B-1")
@@ -71,20 +70,7 @@ class ReactionWorld:
 
     def driver(self, name: str, execute: Execute) -> tuple[Driver, Callable[[int], bytes]]:
         """A process's driver, and its random bytes."""
-        calm, numbers = Calm(), count()
-
-        def fresh(size: int) -> bytes:
-            return hashlib.sha256(f"{self.seed} {name} {next(numbers)}".encode()).digest()[:size]
-
-        driver = Driver(
-            execute=execute,
-            meter=Meter(),
-            patience=Patience(seconds=1_000.0),
-            clock=calm,
-            sleep=calm.sleep,
-            luck=lambda: 0.5,
-        )
-        return driver, fresh
+        return driver_on(execute), bytes_of(f"{self.seed} {name}")
 
     def streams(self, name: str, execute: Execute) -> Streams:
         driver, fresh = self.driver(name, execute)

@@ -25,8 +25,8 @@ from tests.simulation import (
     dcb_simulation,
     index_world,
     reaction_world,
+    stream_simulation,
     test_dcb_importing,
-    test_seeds,
 )
 from tests.simulation.stories import telling
 
@@ -56,7 +56,7 @@ KINDS = (
     Kind(
         name="streams",
         about="appends, keys, calves, prunes, deletions, reads",
-        play=test_seeds.replay,
+        play=stream_simulation.replay,
         share=40,
     ),
     Kind(

@@ -10,7 +10,7 @@ from collections import Counter
 from epochal.plan.ops import BatchGet, Op, Reply
 from epochal.store.aggregates import AggregateConflict, AggregateStore
 from epochal.store.driver import Driver, Meter
-from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Simulation, replay
+from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Aggregates, replay
 from tests.unit.feed.layouts import persist_elsewhere
 
 SEEDS = 600
@@ -27,7 +27,7 @@ def test_whatever_happens_aggregates_are_whole_and_every_append_is_made_once_or_
 
 def test_a_lock_is_in_conflict_where_another_append_overtakes_the_search_for_the_last_number() -> None:
     """Seed 105 found it: it was reported as a lock whose number does not join."""
-    tables = Simulation(0).tables
+    tables = Aggregates(0).tables
     store = AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=SITE)
     store.append(ALICE, [EQUAL], snapshot=STATE)
     persist_elsewhere(tables.execute, ALICE, "Elsewhere")

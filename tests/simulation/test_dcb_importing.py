@@ -11,10 +11,11 @@ from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Execute
 from epochal.store.importing import ImportedEvent, Importer
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.faults import Faults, Schedule
+from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables
-from tests.simulation.dcb_simulation import FAULTS, TAGS, TYPES
+from tests.simulation.dcb_simulation import TAGS, TYPES
 from tests.simulation.dcb_world import World, piecemeal, query
+from tests.simulation.histories import schedule
 from tests.simulation.scheduler import Body, Process, mortal, run
 from tests.simulation.world import NOON
 
@@ -67,10 +68,6 @@ def writing(judged: History, seed: int) -> Body:
     return body
 
 
-def schedule(luck: random.Random) -> Schedule:
-    return {number: luck.choice(FAULTS) for number in range(40) if luck.random() < 0.1}
-
-
 def play(seed: int) -> None:
     luck, world = random.Random(seed), World()
     judged, events = History(world), history(luck)
@@ -80,7 +77,7 @@ def play(seed: int) -> None:
             "import": importing(world, events, dies_after),
             "writer": writing(judged, 10 * seed + number + 1),
         }
-        faults = {name: Faults(world.tables.execute, schedule(luck)) for name in bodies}
+        faults = {name: Faults(world.tables.execute, schedule(luck, 0.1, 40)) for name in bodies}
         run({name: Process(name, faults[name].execute, body) for name, body in bodies.items()}, luck.choice)
         for each in faults.values():
             each.land()

@@ -11,8 +11,8 @@ from epochal.layout.dcb.append import Rejected, Written
 from epochal.plan.ops import Execute
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import check_tables
-from tests.simulation.dcb_simulation import FAULTS
 from tests.simulation.dcb_world import World, event, piecemeal, query
+from tests.simulation.histories import schedule
 from tests.simulation.scheduler import Process, run
 
 QUERIES = (
@@ -42,10 +42,7 @@ def race(racers: int, seed: int, *, known: bool) -> tuple[World, list[object]]:
 
         return body
 
-    faults = []
-    for _ in range(racers):
-        schedule = {number: luck.choice(FAULTS) for number in range(30) if luck.random() < 0.1}
-        faults.append(Faults(world.tables.execute, schedule))
+    faults = [Faults(world.tables.execute, schedule(luck, 0.1, 30)) for _ in range(racers)]
     run(
         {
             str(number): Process(str(number), each.execute, racer(number))

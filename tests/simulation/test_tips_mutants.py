@@ -22,7 +22,7 @@ from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Query, Refusal, Steps
 from epochal.plan.values import number
 from epochal.store import streams
-from tests.simulation.test_seeds import replay
+from tests.simulation.stream_simulation import replay
 
 SEEDS = 2_000
 

@@ -41,39 +41,50 @@ class Calm:
         self.now += seconds
 
 
+def driver_on(execute: Execute, clock: Calm | None = None) -> Driver:
+    """A driver that has all the time it takes, by a clock of its own unless one is given."""
+    clock = clock or Calm()
+    return Driver(
+        execute=execute,
+        meter=Meter(),
+        patience=Patience(seconds=1_000.0),
+        clock=clock,
+        sleep=clock.sleep,
+        luck=lambda: 0.5,
+    )
+
+
+def bytes_of(name: str) -> Callable[[int], bytes]:
+    """Random bytes of whoever is called so: never the same twice, and the same in every run."""
+    numbers = count()
+    return lambda size: hashlib.sha256(f"{name} {next(numbers)}".encode()).digest()[:size]
+
+
 @dataclass(slots=True)
 class World:
-    """One table, and stores over it that differ in who writes."""
+    """A stream, and stores over its table that differ in who writes."""
 
     tables: MemoryTables = field(default_factory=memory_tables)
+    stream: str = STREAM
 
     def copy(self) -> World:
-        return World(self.tables.copy())
+        return World(self.tables.copy(), self.stream)
 
     def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
         """A store whose random bytes are the writer's own, and the same in every run."""
-        calm, numbers = Calm(), count()
-        driver = Driver(
-            execute=execute or self.tables.execute,
-            meter=Meter(),
-            patience=Patience(seconds=1_000.0),
-            clock=calm,
-            sleep=calm.sleep,
-            luck=lambda: 0.5,
+        driver = driver_on(execute or self.tables.execute)
+        return Streams(
+            driver=driver, table="tips", **{"now": lambda: NOON, "fresh": bytes_of(writer), **options}
         )
-
-        def fresh(size: int) -> bytes:
-            return hashlib.sha256(f"{writer} {next(numbers)}".encode()).digest()[:size]
-
-        return Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh, **options)
 
     def images(self) -> list[Item]:
         """Every image of the stream's Tip and calves, in the order of writing."""
-        return [item for item in self.tables.changes("tips") if item["p"]["S"] == STREAM]
+        return [item for item in self.tables.changes("tips") if item["p"]["S"] == self.stream]
 
     def tip(self) -> Item | None:
         return next(
-            (item for item in self.tables.items("tips") if item["p"]["S"] == STREAM and is_tip(item)), None
+            (item for item in self.tables.items("tips") if item["p"]["S"] == self.stream and is_tip(item)),
+            None,
         )
 
     def places_of(self, identity: bytes) -> set[int]:
@@ -103,9 +114,9 @@ class World:
             return
         low, version = int(tip.get("l", {"N": "0"})["N"]), int(tip["n"]["N"])
         history = self.history()
-        forward = list(store.read(STREAM))
+        forward = list(store.read(self.stream))
         assert [event.index for event in forward] == list(range(low, version))
-        assert list(store.read(STREAM, direction="backward")) == forward[::-1]
+        assert list(store.read(self.stream, direction="backward")) == forward[::-1]
         assert {event.index: event.append_id for event in forward} == {
             index: identity for index, identity in history.items() if index >= low
         }

@@ -1,0 +1,166 @@
+"""One seed of a stream: processes that append, repeat keys, prune, delete and read, under faults and deaths.
+
+An append is recognised by its append id, never by its contents.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from epochal.layout.tips.calving import ByCost, Fixed
+from epochal.layout.tips.items import append_id, is_tip, tip_key
+from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
+from epochal.plan.values import AttributeValue
+from epochal.store.streams import Streams
+from tests.simulation.expectations import check_appended, check_conflict
+from tests.simulation.histories import Simulation, played
+from tests.simulation.world import EQUAL, World
+
+CALVINGS = (
+    Fixed(max_events=1, mode="two-step"),
+    Fixed(max_events=2, mode="two-step"),
+    Fixed(max_events=3, mode="transactional"),
+    ByCost(),
+)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One call of append: the ids it sent, and its outcome; None while under way, or where its process died."""
+
+    stream: str
+    events: tuple[Event, ...]
+    expected: ExpectedVersion = ANY
+    ids: set[bytes] = field(default_factory=set)
+    outcome: Outcome | None = None
+
+    def listen(self, execute: Execute) -> Execute:
+        def perform(op: Op) -> Reply:
+            self.ids.update(filter(None, map(append_id, sent(op, self.stream))))
+            return execute(op)
+
+        return perform
+
+
+def sent(op: Op, stream: str) -> list[AttributeValue]:
+    """The events that an operation would add to the Tip."""
+    match op:
+        case Put(item=item) if item["i"] == tip_key(stream)["i"]:
+            return list(item.get("e", {"L": []})["L"])
+        case Update(sets=sets):
+            return [event for change in sets if change.name == "e" for event in change.value["L"]]
+        case Transact(writes=writes):
+            return [event for write in writes for event in sent(write, stream)]
+        case _:
+            return []
+
+
+@dataclass(slots=True)
+class OneStream(Simulation):
+    """Processes at work on one stream.
+
+    Attributes:
+        event: what an append's next event is; under an idempotency key it is the same each time.
+    """
+
+    world: World = field(default_factory=World)
+    event: Callable[[random.Random, str | None], Event] = lambda _luck, _key: EQUAL
+    attempts: list[Attempt] = field(default_factory=list)
+    reads: list[tuple[int, list[Recorded]]] = field(default_factory=list)
+
+    def check(self) -> None:
+        self.world.audit()
+        tips = list(filter(is_tip, self.world.images()))
+        for attempt in self.attempts:
+            match attempt.outcome:
+                case Appended() as appended:
+                    check_appended(attempt.expected, appended, tips)
+                case Conflict() as conflict:
+                    check_conflict(attempt.expected, conflict)
+            for identity in attempt.ids:
+                if attempt.outcome is None:
+                    assert len(self.world.places_of(identity)) <= 1
+                else:
+                    self.world.judge(attempt.outcome, identity, len(attempt.events))
+        for acknowledged, events in self.reads:
+            self._check_read(acknowledged, events)
+
+    def execute(self, _luck: random.Random, _rate: float) -> Execute:
+        return self.world.tables.execute
+
+    def store(self, luck: random.Random, name: str, execute: Execute) -> Streams:
+        return self.world.store(name, execute, calving=luck.choice(CALVINGS))
+
+    def act(self, luck: random.Random, store: Streams) -> None:
+        stream = self.world.stream
+        match luck.choice(("append",) * 5 + ("keyed", "keyed", "read", "read", "page", "prune", "delete")):
+            case "append":
+                self._append(luck, store, self._expectation(luck, store), None)
+            case "keyed":
+                self._append(luck, store, luck.choice((ANY, STREAM_EXISTS)), luck.choice("kl"))
+            case "read":
+                direction = luck.choice(("forward", "backward"))
+                self.reads.append((self._acknowledged(), list(store.read(stream, direction=direction))))
+            case "page":
+                start = luck.choice((None, luck.randint(0, 8)))
+                found = store.page(stream, start=start, limit=luck.randint(1, 4))
+                self.reads.append((0, list(found.events)))
+            case "prune":
+                store.prune(stream, luck.randint(0, 10))
+            case "delete":
+                store.delete(stream, leave_open=luck.random() < 0.8)
+
+    def _append(
+        self, luck: random.Random, store: Streams, expected: ExpectedVersion, key: str | None
+    ) -> None:
+        events = tuple(self.event(luck, key) for _ in range(1 if key else luck.randint(1, 3)))
+        attempt = Attempt(stream=self.world.stream, events=events, expected=expected)
+        self.attempts.append(attempt)
+        listening = replace(store, driver=replace(store.driver, execute=attempt.listen(store.driver.execute)))
+        attempt.outcome = listening.append(
+            attempt.stream,
+            events,
+            unfolds=None if key else luck.choice((None, (), (Unfold(type="State"),))),
+            expected=expected,
+            idempotency_key=key,
+        )
+
+    def _expectation(self, luck: random.Random, store: Streams) -> ExpectedVersion:
+        match luck.choice(("any", "no stream", "exists", "version", "token")):
+            case "no stream":
+                return NO_STREAM
+            case "exists":
+                return STREAM_EXISTS
+            case "version":
+                return AtVersion(version=luck.randint(0, 4))
+            case "token":
+                state = store.load(self.world.stream)
+                return NO_STREAM if state is None else state.token
+            case _:
+                return ANY
+
+    def _acknowledged(self) -> int:
+        outcomes = (attempt.outcome for attempt in self.attempts)
+        return max((outcome.version for outcome in outcomes if isinstance(outcome, Appended)), default=0)
+
+    def _check_read(self, acknowledged: int, events: list[Recorded]) -> None:
+        history, tip = self.world.history(), self.world.tip()
+        low = int(tip["l"]["N"]) if tip is not None and "l" in tip else 0
+        indices = [event.index for event in events]
+        assert indices in (sorted(indices), sorted(indices, reverse=True))
+        assert all(event.append_id == history[event.index] for event in events)
+        certain = sorted(index for index in indices if index >= low)
+        assert certain == list(range(certain[0], certain[0] + len(certain))) if certain else True
+        if acknowledged > low:
+            assert certain[:1] == [low]
+            assert certain[-1] + 1 >= acknowledged
+
+
+def replay(seed: int) -> OneStream:
+    """Play a seed and check what came of it; a failure names it."""
+    return played(OneStream(seed))
