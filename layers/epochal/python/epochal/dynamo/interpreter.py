@@ -9,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.dynamo.errors import failure_of, reply_to
 from epochal.dynamo.expressions import Expressions
+from epochal.dynamo.parsing import parse_reads
 from epochal.plan import limits
 from epochal.plan.conditions import Condition
 from epochal.plan.failures import Lost, NotApplied
@@ -41,6 +42,7 @@ _MEASURED = {"ReturnConsumedCapacity": "TOTAL"}
 
 def interpreter(client: DynamoDBClient) -> Execute:
     """An interpreter that performs plans on DynamoDB. Safe to share between threads, as clients are."""
+    parse_reads(client)
 
     def execute(op: Op) -> Reply:
         limits.check(op)
