@@ -47,7 +47,7 @@ TAGGED_OPERATIONS: Final[Mapping[str, Operation]] = {
                 "query", "group", text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
             ),
             parameter("query", "tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
-            parameter("query", "from", text("`next` of the page before.")),
+            parameter("query", "from", {**TAG, "description": "`next` of the page before."}),
             parameter("query", "limit", whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
         ),
         gives="TagPage",
