@@ -39,6 +39,8 @@ class Vast:
     def _item(self, name: str) -> Item | None:
         if name == SERIES:
             return None
+        if name.startswith("S-"):
+            return head(name)
         epoch = int(name.rpartition("_")[2])
         assert name == epoch_stream(0, epoch)
         if epoch * AN_EPOCH >= self.streams:

@@ -8,6 +8,9 @@
                the one they die of is known, and given up like one that fails
 
 The state never says more than what is handled or parked, so a process may die anywhere: its events come again.
+
+Held at once are the spans of a stretch, a request's items of the index beyond it, and for each stream under way a page
+and a delivery: nothing that grows with the index, or with a stream.
 """
 
 from __future__ import annotations

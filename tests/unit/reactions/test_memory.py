@@ -1,0 +1,109 @@
+"""What a reactor holds, however old the index is and however long its streams are."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from random import randbytes
+
+from epochal.feed.membership import Member
+from epochal.feed.reactions import Delivery, Handler, Reaction
+from epochal.feed.reactor import Reactor
+from epochal.feed.reader import FeedReader
+from epochal.feed.running import STRETCH
+from epochal.layout.tables import INDEX
+from epochal.model.events import Event
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from tests.unit.care.vast import AN_EPOCH, Vast
+from tests.unit.reactions.world import Inline, World
+
+HOUR = 3_600.0
+KB, MB = 1 << 10, 1 << 20
+
+
+class Peaks:
+    """A handler that notes, every so many events, the most that was allocated at once since it last did."""
+
+    def __init__(self, every: int) -> None:
+        self.every, self.handled, self.noted = every, 0, list[int]()
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.handled += len(delivery.events)
+        if self.handled // self.every > len(self.noted):
+            self.noted.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.reset_peak()
+
+
+def traced(run: Callable[[], object]) -> int:
+    """Run, and the most that was allocated at once since the last note."""
+    tracemalloc.start()
+    run()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def beside(vast: Vast) -> Execute:
+    """Events and their index from something vast, the states of groups from a table."""
+    states = MemoryTables({INDEX.kind: replace(INDEX, stream=False)})
+
+    def execute(op: Op) -> Reply:
+        key = op.item if isinstance(op, Put) else getattr(op, "key", {})
+        name = key.get("p", {}).get("S", "")
+        return states.execute(op) if name.startswith("$ReaderCheckpoint-") else vast.execute(op)
+
+    return execute
+
+
+def reactor(execute: Execute, handler: Handler) -> Reactor:
+    driver = Driver(execute=execute, meter=Meter())
+    reader = FeedReader(driver=driver, table="index", streams=Streams(driver=driver, table="tips"))
+    reaction = Reaction(name="board", handler=handler)
+    return Reactor(member=Member(reaction=reaction, reader=reader), executor=Inline)
+
+
+def test_memory_does_not_grow_with_the_age_of_the_index() -> None:
+    """A stream for each event, a hundred in an epoch: whatever is kept of a stream or an epoch shows."""
+    peaks, streams = Peaks(every=2_000), 12_000
+    assert streams // AN_EPOCH == 120
+    running = reactor(beside(Vast(streams)), peaks)
+    traced(lambda: running.run(0, seconds=HOUR))
+    assert peaks.handled == streams
+    first, *later = peaks.noted
+    assert len(later) == 5
+    assert max(later) < 1.1 * first
+
+
+def test_of_a_long_stream_it_holds_a_page_and_a_delivery_and_not_the_stream() -> None:
+    """Bodies are stored packed, so whatever is held of them unpacked is the library's own."""
+    world, size, turns = World(), 8 * KB, 100
+    for _ in range(turns):
+        events = [Event(type="t", data=randbytes(size).hex().encode()) for _ in range(20)]
+        world.feeds.streams.append("Long-1", events)
+    world.index()
+    handled = []
+    running = world.reactor(handler=lambda delivery: handled.append(len(delivery.events)), max_events=10)
+    peak = traced(lambda: running.run(0, seconds=HOUR))
+    assert sum(handled) == 20 * turns
+    assert max(handled) == 10
+    assert 20 * turns * 2 * size > 30 * MB
+    assert peak < 2 * MB
+
+
+def test_what_it_knows_of_the_feed_at_once_is_a_stretch() -> None:
+    handled, saved = list[str](), list[int]()
+    perform = beside(Vast(10_000))
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Put | Update):
+            saved.append(len(handled))
+        return perform(op)
+
+    reactor(execute, lambda delivery: handled.append(delivery.stream)).run(0, seconds=HOUR)
+    assert saved[-1] == len(handled) == 10_000
+    assert max(after - before for before, after in pairwise(saved)) <= STRETCH + AN_EPOCH
