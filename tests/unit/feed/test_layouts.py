@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.hydrating import WINDOW
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
@@ -233,10 +232,9 @@ def test_streams_and_aggregates_are_the_same_once_or_not(layouts: Layouts) -> No
         assert layouts.items(source, data=True, once=True) == layouts.items(source, data=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"data": True, "max_bytes": 10}])
-def test_once_is_refused_where_not_every_event_is_read(layouts: Layouts, options: dict[str, int]) -> None:
+def test_once_is_refused_where_events_are_not_read(layouts: Layouts) -> None:
     with pytest.raises(InvalidInput, match="once"):
-        layouts.reader().page(20_000, once=True, **options)  # type: ignore[arg-type]
+        layouts.reader().page(20_000, once=True)
     assert layouts.ops == []
 
 
@@ -265,17 +263,6 @@ def test_a_category_is_the_names_the_aggregates_type_or_the_tags_group(layouts: 
 
 
 # ------------------------------------------------------------------------------------------------------------ requests
-
-
-def test_a_page_that_is_full_reads_no_further_than_a_window(layouts: Layouts) -> None:
-    for k in range(4 * WINDOW // 16):
-        layouts.append(f"Order-{k}", *("T" * 16))
-    layouts.index()
-    start = len(layouts.ops)
-    items = layouts.reader().page(0, data=True, limit=10_000, max_bytes=1_000).items
-    assert len(items) == 4 * WINDOW
-    assert [item.omitted for item in items] == [False] * 4 + [True] * (4 * WINDOW - 4)
-    assert len(of_table(layouts.ops[start:], "tips")) == WINDOW // 16
 
 
 def test_reading_on_in_a_long_tag_seeks_nothing(layouts: Layouts) -> None:

@@ -349,21 +349,6 @@ def test_events_of_a_deleted_stream_come_without_data() -> None:
     assert [(item.index, item.event) for item in items] == [(0, None), (1, None), (2, None)]
 
 
-def test_events_beyond_the_bytes_allowed_are_marked_as_omitted_and_none_is_missing() -> None:
-    feeds = indexed(["A-1:6"])
-    page = feeds.reader(feeds.streams).page(0, data=True, max_bytes=3 * 202)
-    assert [item.index for item in page.items] == [0, 1, 2, 3, 4, 5]
-    assert [item.event is not None for item in page.items] == [True] * 3 + [False] * 3
-    assert [item.omitted for item in page.items] == [False] * 3 + [True] * 3
-
-
-def test_an_event_that_was_pruned_is_not_called_omitted_though_the_page_is_full() -> None:
-    feeds = indexed(["A-1:2", "B-1:2"])
-    feeds.streams.prune("B-1", 1)
-    items = feeds.reader(feeds.streams).page(0, data=True, max_bytes=1).items
-    assert [item.omitted for item in items] == [True, True, False, True]
-
-
 def test_events_are_found_in_calves_too() -> None:
     feeds = indexed(["A-1:1"])
     for _ in range(400):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -96,19 +97,51 @@ def test_an_event_pruned_since_is_shown_as_that(api: Api) -> None:
     assert second["data"] == {"n": 1}
 
 
-def test_events_beyond_the_room_of_an_answer_are_marked_and_none_is_missing() -> None:
+# Every quote and backslash counts twice in a function's answer.
+@pytest.mark.parametrize(("character", "most"), [("x", 20), ('"', 6)])
+def test_a_page_with_data_ends_where_its_answer_is_full_and_the_next_goes_on(
+    character: str, most: int
+) -> None:
     api = Api()
-    for n in range(12):
-        api.streams.append("Cat-1", [Event(type="A", data=json.dumps("x" * 500_000).encode())])
-        api.streams.append(f"Dog-{n}", [Event(type="A", data=b"1")])
+    for n in range(30):
+        api.streams.append(f"Cat-{n}", [Event(type="A", data=json.dumps(character * 200_000).encode())])
+        api.index()
+    found, start, at_tail = [], "0", False
+    while not at_tail:
+        answer = read(api, f"data=true&from={start}")
+        assert len(answer.json["items"]) <= most
+        assert len(json.dumps(answer.text)) < 4.5 * 1024**2
+        found += answer.json["items"]
+        start, at_tail = answer.json["next"], answer.json["atTail"]
+    assert [item["stream"] for item in found] == [f"Cat-{n}" for n in range(30)]
+    assert all(item["data"] == character * 200_000 for item in found)
+
+
+def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_missing() -> None:
+    api = Api()
+    for _ in range(30):
+        api.streams.append("Cat-1", [Event(type="A", data=json.dumps("x" * 200_000).encode())])
     api.index()
-    answer = read(api, "data=true")
-    items = [item for item in answer.json["items"] if item["stream"] == "Cat-1"]
-    assert [item["index"] for item in items] == list(range(12))
-    omitted = [item for item in items if item.get("omitted")]
-    assert 3 <= len(omitted) <= 5
-    assert all("data" not in item for item in omitted)
-    assert len(answer.text) < 4.5 * 1024**2
+    api.append("Dog-1", "B")
+    api.index()
+    page = read(api, "data=true").json
+    assert [(item["index"], item.get("omitted", False)) for item in page["items"]] == [
+        *((n, False) for n in range(20)),
+        *((n, True) for n in range(20, 30)),
+    ]
+    assert all("data" not in item for item in page["items"][20:])
+    assert (page["next"], page["atTail"]) == ("0@1", False)
+    assert places(read(api, f"data=true&from={page['next']}")) == [("Dog-1", 0, "B")]
+
+
+def test_bodies_in_the_bucket_come_as_links_and_are_not_fetched() -> None:
+    api = Api()
+    api.streams.append("Cat-1", [Event(type="A", data=random.Random(1).randbytes(500_000))])
+    api.index()
+    (shown,) = api.call("GET", "/streams/Cat-1/events").json["events"]
+    api.bodies.objects.clear()
+    assert read(api, "data=true").json["items"] == [shown]
+    assert shown["dataUrl"]["bytes"] == 500_000
 
 
 def test_a_long_poll_ends_as_soon_as_something_comes(api: Api) -> None:

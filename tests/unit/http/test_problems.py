@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
 from epochal.layout.tables import TIPS
-from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
@@ -150,16 +148,6 @@ def test_a_tip_that_contradicts_itself_is_500() -> None:
     api.tables.execute(Put(table=TIPS.kind, item=item))
     answer = api.call("GET", "/streams/Cat-1")
     assert (answer.status, answer.problem) == (500, "corrupt-data")
-
-
-def test_a_body_gone_from_the_bucket_is_500_where_it_is_needed() -> None:
-    api = Api()
-    api.streams.append("Cat-1", [Event(type="A", data=Random(1).randbytes(500_000))])
-    api.index()
-    assert api.bodies.objects
-    api.bodies.objects.clear()
-    answer = api.call("GET", "/feed/0", query="data=true")
-    assert (answer.status, answer.problem) == (500, "missing-body")
 
 
 def test_every_kind_of_problem_has_a_name_of_its_own() -> None:

@@ -193,6 +193,14 @@ def test_a_body_in_the_bucket_is_linked_with_its_hash_size_and_coding(api: Api) 
     assert brotli.decompress(content) == body
 
 
+def test_a_states_bodies_in_the_bucket_are_linked_and_not_fetched(api: Api) -> None:
+    large = random.Random(1).randbytes(500_000)
+    api.streams.append("Cat-1", [Event(type="A", data=large)], unfolds=[Unfold(type="S", data=large)])
+    api.bodies.objects.clear()
+    state = api.call("GET", "/streams/Cat-1", query="events=true").json
+    assert [shown["dataUrl"]["bytes"] for shown in (*state["events"], *state["unfolds"])] == [500_000] * 2
+
+
 @pytest.mark.parametrize(
     "body",
     [b"NaN", b'{"a":Infinity}', b"{", b"\xff", b"1 2", b"[" * 50_000, b"9" * 5000, b"\xef\xbb\xbf1"],

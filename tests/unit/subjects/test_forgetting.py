@@ -20,6 +20,7 @@ from epochal.plan.ops import Op, Put, Reply
 from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
+from epochal.testing.feeds import MemoryFeed
 from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events
@@ -202,6 +203,26 @@ def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
     assert replay is not None
     assert [subjects.unseal(event.data) for event in replay.events] in ([Shredded("ada"), open_body], [])
     assert subjects.unseal(replay.snapshot.data) == Shredded("ada")
+
+
+def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sealed() -> None:
+    subjects, feed = memory_subjects(), MemoryFeed()
+    sealed = subjects.seal("ada", SECRET)
+    feed.streams.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
+    feed.aggregates.append(
+        aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
+    )
+    feed.tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    feed.index()
+    subjects.forget("ada")
+    found: dict[str, list[tuple[str, object]]] = {}
+    for each in feed.reader.partitions():
+        for item in feed.reader.page(each.partition, data=True).items:
+            assert item.event is not None
+            assert isinstance(item.event.data, bytes)
+            found.setdefault(item.stream, []).append((item.event.type, subjects.unseal(item.event.data)))
+    gone = ("Named", Shredded("ada"))
+    assert found == {"User-7": [gone, ("Left", b"{}")], "user-7": [gone], "user:7": [gone]}
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,13 @@ class Places:
                 self._known.popitem(last=False)
 
 
-def from_streams(streams: Streams) -> Hydrate:
-    """Events of named streams."""
+def from_streams(streams: Streams, *, fetch: bool = True) -> Hydrate:
+    """Events of named streams; without `fetch`, bodies in the bucket stay claims."""
 
     def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
         at = first
         # Past the check of names, which is for callers: other libraries name streams more freely.
-        for event in streams.reader().events(stream, first, end - first, "forward"):
+        for event in streams.reader(fetch=fetch).events(stream, first, end - first, "forward"):
             if event.index >= end:
                 break
             yield from _pruned(stream, at, event.index)

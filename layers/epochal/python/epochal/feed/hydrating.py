@@ -1,23 +1,19 @@
-"""Events for the spans of a feed page: bounded reads, window by window, several streams of a window at once.
-
-What has no room in the page is not read: of a page that is full, at most a window too much was.
-"""
+"""Events for the spans of a feed page, window by window, several streams of a window at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from epochal.feed.results import FeedEvent, FeedItem
-from epochal.model.events import Claim
 from epochal.model.spans import Span
 
 PARALLEL: Final = 8
 """Streams read at once."""
 
 WINDOW: Final = 256
-"""Events read before it is asked whether there is room for more: 100 MB where each is as large as an item can be."""
+"""Events read together where nobody asks for fewer: 100 MB where each is as large as an item can be."""
 
 Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
 """Reads the events of a stream from an index up to and without another, as they are consumed; none is left out:
@@ -33,52 +29,51 @@ def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     ]
 
 
-def hydrated(
-    spans: Iterable[Span], hydrate: Hydrate, max_bytes: int | None, *, once: bool = False
-) -> list[FeedItem]:
-    """Items with their events; those beyond `max_bytes` of bodies are left out and marked so.
+def hydrated(spans: Sequence[Span], hydrate: Hydrate, *, once: bool = False) -> list[FeedItem]:
+    """Items with their events.
 
     Args:
         once: tagged events only where they come through their first tag.
     """
-    items: list[FeedItem] = []
-    taken = 0
+    events = events_of(spans, hydrate, lambda: WINDOW)
+    met = zip(bare_items(spans), events, strict=True)
+    return [with_event(item, event) for item, event in met if event.first or not once]
+
+
+def events_of(
+    spans: Iterable[Span], hydrate: Hydrate, window: Callable[[], int]
+) -> Generator[FeedEvent, None, None]:
+    """The events of spans, in their order; `window` says how many are read next."""
     with ThreadPoolExecutor(PARALLEL) as pool:
-        for window in _windows(spans):
-            if max_bytes is not None and taken > max_bytes:
-                items += [_without(item) for item in bare_items(window)]
-                continue
-            reads = pool.map(lambda each: list(hydrate(*each)), _wanted(window))
+        for part in _windows(spans, window):
+            reads = pool.map(lambda each: list(hydrate(*each)), _wanted(part))
             found = {(event.stream, event.index): event for events in reads for event in events}
-            for item in bare_items(window):
-                event = found[item.stream, item.index]
-                if once and not event.first:
-                    continue
-                taken += 0 if event.gone else size_of(event)
-                items.append(_with(item, event, full=max_bytes is not None and taken > max_bytes))
-    return items
+            for stream, first, types in part:
+                for index in range(first, first + len(types)):
+                    yield found[stream, index]
 
 
-def size_of(event: FeedEvent) -> int:
-    """Bytes reckoned for an event in an answer."""
-    bodies = sum(body.size if isinstance(body, Claim) else len(body) for body in (event.data, event.meta))
-    return 200 + bodies
+def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
+    """An item with its event, or with why there is none any more."""
+    if event.gone:
+        return FeedItem(stream=item.stream, index=item.index, type=item.type, gone=event.gone)
+    return FeedItem(stream=item.stream, index=item.index, type=item.type, event=event)
 
 
-def _windows(spans: Iterable[Span]) -> Iterator[list[Span]]:
-    window: list[Span] = []
-    room = WINDOW
+def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[Span]]:
+    part: list[Span] = []
+    room = window()
     for span in spans:
         rest = span
         while rest.types:
-            window.append(Span(rest.stream, rest.index, rest.types[:room]))
-            rest = rest.since(window[-1].next)
-            room -= len(window[-1].types)
+            part.append(Span(rest.stream, rest.index, rest.types[:room]))
+            rest = rest.since(part[-1].next)
+            room -= len(part[-1].types)
             if room == 0:
-                yield window
-                window, room = [], WINDOW
-    if window:
-        yield window
+                yield part
+                part, room = [], window()
+    if part:
+        yield part
 
 
 def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
@@ -88,15 +83,3 @@ def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
         first, end = wanted.get(span.stream, (span.index, span.next))
         wanted[span.stream] = (min(first, span.index), max(end, span.next))
     return [(stream, first, end) for stream, (first, end) in wanted.items()]
-
-
-def _with(item: FeedItem, event: FeedEvent, *, full: bool) -> FeedItem:
-    if event.gone:
-        return FeedItem(stream=item.stream, index=item.index, type=item.type, gone=event.gone)
-    if full:
-        return _without(item)
-    return FeedItem(stream=item.stream, index=item.index, type=item.type, event=event)
-
-
-def _without(item: FeedItem) -> FeedItem:
-    return FeedItem(stream=item.stream, index=item.index, type=item.type, omitted=True)

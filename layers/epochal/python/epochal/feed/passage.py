@@ -8,6 +8,7 @@ request made while he works on the last.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Final
@@ -96,6 +97,19 @@ class Passage:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
             elif at_tail or page.full or now >= ends:
                 return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
+
+    def entries(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> Iterator[SpanPage]:
+        """`spans` entry by entry, each with the checkpoint after it; what nothing is wanted of joins the next."""
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        ends, count = self.driver.clock() + seconds, 0
+        while True:
+            found = self.spans(limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=wait)
+            yield found
+            count += sum(len(span.types) for span in found.spans)
+            if found.at_tail or count >= limit or self.driver.clock() >= ends:
+                return
+            wait = 0.0
 
     def _read_on(self) -> None:
         stretch = self._request() if self._coming is None else self._coming.result()

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field, replace
 from epochal.errors import InvalidInput
 from epochal.feed.ends import end_of_aggregate, end_of_stream, end_of_tag
 from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
+from epochal.feed.filling import Room, fill
 from epochal.feed.filters import Predicate, wanted
 from epochal.feed.hydrating import Hydrate, bare_items, hydrated
 from epochal.feed.passage import Passage
-from epochal.feed.results import FeedEvent, FeedPage, PartitionTail, SpanPage
+from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import BASES, source_of
 from epochal.index.walking import tails
+from epochal.model.spans import Span
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
@@ -35,18 +37,18 @@ class _Wish:
     wanted: Predicate
     hydrate: Hydrate | None
     once: bool
-    max_bytes: int | None = None
     seconds: float = 10.0
     wait: float = 0.0
 
     def page(self, passage: Passage) -> FeedPage:
         """The next one."""
         found = passage.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
+        return FeedPage(items=self._items(found.spans), next=found.next, at_tail=found.at_tail)
+
+    def _items(self, spans: tuple[Span, ...]) -> tuple[FeedItem, ...]:
         if self.hydrate is None:
-            items = bare_items(found.spans)
-        else:
-            items = hydrated(found.spans, self.hydrate, self.max_bytes, once=self.once)
-        return FeedPage(items=tuple(items), next=found.next, at_tail=found.at_tail)
+            return tuple(bare_items(spans))
+        return tuple(hydrated(spans, self.hydrate, once=self.once))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,6 @@ class FeedReader:
         predicate: Predicate | None = None,
         data: bool = False,
         once: bool = False,
-        max_bytes: int | None = None,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
@@ -108,20 +109,33 @@ class FeedReader:
             data: read the events too.
             once: a tagged event only through the first of its tags, and not through each; the limit counts the
                 others too. Needs the data of all events, since only they know their tags.
-            max_bytes: of events; those beyond come as items without data, marked `omitted`.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
 
         Raises:
-            InvalidInput: a limit below 1, data without the store, `once` without data or with `max_bytes`.
+            InvalidInput: a limit below 1, data without the store, `once` without data.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
-        if once and max_bytes is not None:
-            raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
-        return replace(wish, max_bytes=max_bytes, seconds=seconds, wait=wait).page(
-            self._passage(partition, start)
+        return replace(wish, seconds=seconds, wait=wait).page(self._passage(partition, start))
+
+    def page_within(
+        self,
+        room: Room,
+        partition: int,
+        *,
+        start: Checkpoint = BEGINNING,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        seconds: float = 10.0,
+        wait: float = 0.0,
+    ) -> FeedPage:
+        """`page` with data that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
+        hydrate = self._hydrate(partition, fetch=False)
+        entries = self._passage(partition, start).entries(
+            limit=limit, wanted=wanted(partition, categories, None), seconds=seconds, wait=wait
         )
+        return fill(room, list(entries), hydrate, self.driver.clock)
 
     def events(self, partition: int, stream: str, first: int, end: int) -> Iterator[FeedEvent]:
         """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
@@ -225,10 +239,10 @@ class FeedReader:
             once=once,
         )
 
-    def _hydrate(self, partition: int) -> Hydrate:
+    def _hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
         match source_of(partition):
             case "tips" if self.streams is not None:
-                return from_streams(self.streams)
+                return from_streams(self.streams, fetch=fetch)
             case "journal" if self.aggregates is not None:
                 return from_aggregates(self.aggregates, self.types)
             case "dcb" if self.tagged is not None:

@@ -9,9 +9,9 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Body
 from epochal.model.spans import Span
 
-Gone = Literal["pruned", "expired", "shredded"]
-"""Why an event of the feed can no longer be read: its stream was pruned (`tips`), its time was over (`dcb`), the key
-of its subject was destroyed."""
+Gone = Literal["pruned", "expired"]
+"""Why an event of the feed can no longer be read: its stream was pruned (`tips`), or its time was over (`dcb`). One
+whose bodies are sealed is read like any other: `Subjects.unseal` tells those who have the keys what is shredded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from epochal.feed.filling import Room
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedPage
 from epochal.http import commands, problems, views
 from epochal.http.bodies import Link
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
+from epochal.http.room import LARGEST
 from epochal.http.service import Operations, consumed
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.driver import Meter
 
-HYDRATION: Final = 4.0
+EVENTS: Final = 4.0
 """Seconds of a request kept for reading events after the waiting and the walking are over."""
+
+ANSWER: Final = 2.0
+"""Seconds of these after which no more events are read."""
 
 
 def operations(reader: FeedReader, partitions: Sequence[int], link: Link) -> Operations:
@@ -47,20 +53,35 @@ def read_feed(reader: FeedReader, partitions: Sequence[int], link: Link, request
     start = command.start
     if start is None:
         start = _tails(source).get(command.partition, BEGINNING)
-    reading = max(1.0, request.seconds - HYDRATION)
-    found = source.page(
+    shown = views.FeedEvents(link)
+    found = _page(source, command, start, request.seconds, shown)
+    body = views.feed(command.partition, found, shown)
+    return Response(
+        status=200, body=body, figures={"Items": float(len(found.items)), **consumed(meter.units)}
+    )
+
+
+def _page(
+    reader: FeedReader, command: commands.ReadFeed, start: Checkpoint, seconds: float, shown: views.FeedEvents
+) -> FeedPage:
+    reading = max(1.0, seconds - EVENTS)
+    read = partial(reader.page_within, _room(reader, shown, seconds)) if command.data else reader.page
+    return read(
         command.partition,
         start=start,
         limit=command.limit,
         categories=command.categories,
-        data=command.data,
-        max_bytes=RESPONSE_BYTES,
         seconds=reading,
         wait=min(float(command.wait), reading),
     )
-    body = views.feed(command.partition, found, link, data=command.data)
-    return Response(
-        status=200, body=body, figures={"Items": float(len(found.items)), **consumed(meter.units)}
+
+
+def _room(reader: FeedReader, shown: views.FeedEvents, seconds: float) -> Room:
+    return Room(
+        max_bytes=RESPONSE_BYTES,
+        largest=LARGEST,
+        size_of=shown.size_of,
+        until=reader.driver.clock() + seconds - ANSWER,
     )
 
 

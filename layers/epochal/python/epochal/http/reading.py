@@ -1,4 +1,7 @@
-"""The operations of the `replay` function: state, events, health."""
+"""The operations of the `replay` function: state, events, health.
+
+Bodies in the bucket are answered with a link, whatever they are part of: they may be larger than a function's memory.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def read_state(streams: Streams, link: Link, request: Request) -> Response:
     """A stream's Tip: its state in one request where unfolds hold it."""
     command = commands.read_state(request)
     store, meter = measured(streams, request)
-    found = store.load(command.stream)
+    found = store.load(command.stream, fetch=False)
     if found is None:
         raise not_found(command.stream)
     if found.deleted:
@@ -57,5 +60,5 @@ def check_health(streams: Streams, request: Request) -> Response:
     """Whether the store answers: one strongly consistent read."""
     commands.nothing(request)
     store, meter = measured(streams, request)
-    store.load(PROBE)
+    store.load(PROBE, fetch=False)
     return Response(status=200, body=dumps({"status": "ok"}).decode(), figures=consumed(meter.units))

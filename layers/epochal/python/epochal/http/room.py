@@ -28,7 +28,7 @@ class Room:
     def fit(self, view: Any) -> Any | None:
         """The view, if it has room."""
         text = text_of(view)
-        size = _size(text)
+        size = sent_size(text)
         if self._used + size > RESPONSE_BYTES:
             return None
         self._used += size
@@ -37,7 +37,7 @@ class Room:
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
         """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
         text = text_of(view)
-        size = _size(text)
+        size = sent_size(text)
         if size > (RESPONSE_BYTES - self._used if self._used else LARGEST):
             return {**frame, "omitted": True}
         self._used += size
@@ -49,6 +49,6 @@ def text_of(value: Any) -> str:
     return dumps(value).decode()
 
 
-def _size(text: str) -> int:
+def sent_size(text: str) -> int:
     """Bytes of the text inside a function's answer, where it stands as a JSON string."""
     return len(json.dumps(text, ensure_ascii=False).encode())

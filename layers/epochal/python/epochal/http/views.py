@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from simplejson import RawJSON
+
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage
 from epochal.http import bodies
 from epochal.http.bodies import Link
-from epochal.http.room import Room, text_of
+from epochal.http.room import Room, sent_size, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
@@ -84,26 +86,42 @@ def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> str:
     return text_of({"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]})
 
 
-def feed(partition: int, found: FeedPage, link: Link, *, data: bool) -> str:
-    """A page of the feed. It cannot end early, so what has no room comes without its event."""
-    room = Room()
+class FeedEvents:
+    """Events of a page of the feed as they are shown, rendered once: to be measured, and to be sent."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._texts: dict[tuple[str, int], str] = {}
+
+    def size_of(self, event: FeedEvent) -> int:
+        """Bytes of an event in the answer."""
+        text = self._texts[event.stream, event.index] = text_of(_event(event, self._link))
+        return sent_size(text)
+
+    def view(self, event: FeedEvent) -> RawJSON:
+        """An event that was measured."""
+        return RawJSON(self._texts[event.stream, event.index])
+
+
+def feed(partition: int, found: FeedPage, shown: FeedEvents) -> str:
+    """A page of the feed, whose events were measured when they were read."""
     return text_of(
         {
             "partition": partition,
-            "items": [_item(item, room, link, data=data) for item in found.items],
+            "items": [_item(item, shown) for item in found.items],
             "next": str(found.next),
             "atTail": found.at_tail,
         }
     )
 
 
-def _item(item: FeedItem, room: Room, link: Link, *, data: bool) -> Any:
+def _item(item: FeedItem, shown: FeedEvents) -> Any:
+    if item.event is not None:
+        return shown.view(item.event)
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
-    if not data:
-        return frame
-    if item.event is None:
-        return {**frame, "omitted": True} if item.omitted else {**frame, str(item.gone): True}
-    return room.put(_event(item.event, link), frame)
+    if item.omitted:
+        return {**frame, "omitted": True}
+    return frame if item.gone is None else {**frame, item.gone: True}
 
 
 def _event(event: Recorded | FeedEvent, link: Link) -> dict[str, Any]:

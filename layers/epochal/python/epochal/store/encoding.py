@@ -94,9 +94,12 @@ def recorded_events(
     ]
 
 
-def recorded_unfolds(unfolds: Sequence[StoredUnfold], codec: BodyCodec) -> tuple[RecordedUnfold, ...]:
+def recorded_unfolds(
+    unfolds: Iterable[StoredUnfold], codec: BodyCodec, *, fetch: bool = True
+) -> tuple[RecordedUnfold, ...]:
     """Decode unfolds."""
-    bodies = codec.unpack([body for unfold in unfolds for body in (unfold.data, unfold.meta)])
+    listed = list(unfolds)
+    bodies = codec.unpack([body for unfold in listed for body in (unfold.data, unfold.meta)], fetch=fetch)
     return tuple(
         RecordedUnfold(
             version=unfold.version,
@@ -105,7 +108,7 @@ def recorded_unfolds(unfolds: Sequence[StoredUnfold], codec: BodyCodec) -> tuple
             meta=bodies[2 * position + 1],
             timestamp=unfold.timestamp,
         )
-        for position, unfold in enumerate(unfolds)
+        for position, unfold in enumerate(listed)
     )
 
 

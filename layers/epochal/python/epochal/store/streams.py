@@ -91,10 +91,14 @@ class Streams:
             return _outcome(self.driver.run(append_once(self.table, batch, expected, self.calving, record)))
         return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
 
-    def load(self, stream: str) -> StreamState | None:
-        """The stream's Tip, in one strongly consistent request; None where there is no such stream."""
+    def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
+        """The stream's Tip, in one strongly consistent request; None where there is no such stream.
+
+        Args:
+            fetch: False leaves bodies that lie in the bucket as claims.
+        """
         tip = self.head(stream)
-        return None if tip is None else self._state(tip)
+        return None if tip is None else self._state(tip, fetch=fetch)
 
     def read(
         self,
@@ -206,7 +210,7 @@ class Streams:
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def _state(self, tip: Tip) -> StreamState:
+    def _state(self, tip: Tip, *, fetch: bool) -> StreamState:
         stored = (
             (tip.span.base + k, read_event(kind, event)) for k, (kind, event) in enumerate(tip.span.pairs)
         )
@@ -214,8 +218,8 @@ class Streams:
             stream=tip.stream,
             version=tip.version,
             token=tip.token(),
-            unfolds=recorded_unfolds([read_unfold(unfold) for unfold in tip.unfolds], self.codec),
-            events=tuple(recorded_events(tip.stream, stored, self.codec)),
+            unfolds=recorded_unfolds(map(read_unfold, tip.unfolds), self.codec, fetch=fetch),
+            events=tuple(recorded_events(tip.stream, stored, self.codec, fetch=fetch)),
             low_water=tip.low_water,
             deleted=tip.deleted,
         )

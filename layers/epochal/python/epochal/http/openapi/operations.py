@@ -102,7 +102,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         gives="State",
         headers={**_ETAG, **NO_CACHE},
         not_modified=True,
-        fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.MISSING_BODY),
+        fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
     ),
     "readEvents": Operation(
         summary="Read a page of a stream's events",
@@ -138,8 +138,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "readFeed": Operation(
         summary="Read a page of the feed",
-        description="A page ends with an entry of the index, so it may hold more than its limit. A filtered page "
-        "may be empty and still move on: follow `next` until `atTail`.",
+        description="A page ends with an entry of the index, so it may hold more than its limit. With data it ends "
+        f"at {MEGABYTES} MB too; of an entry that is larger, what has no room is omitted. A filtered page may be "
+        "empty and still move on: follow `next` until `atTail`.",
         parameters=(
             parameter("path", "partition", whole("Its number.", 0, 999_999_999), required=True),
             parameter(
@@ -168,7 +169,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             ),
         ),
         gives="FeedPage",
-        fails=(problems.PARTITION_NOT_FOUND, problems.MISSING_BODY),
+        fails=(problems.PARTITION_NOT_FOUND,),
     ),
     **AGGREGATE_OPERATIONS,
     **TAGGED_OPERATIONS,

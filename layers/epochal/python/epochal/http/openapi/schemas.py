@@ -228,7 +228,6 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
-            "shredded": {"const": True, "description": "The key of the event's subject was destroyed."},
         },
         required=tuple(_SHOWN_EVENT),
     ),

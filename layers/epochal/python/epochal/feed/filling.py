@@ -1,0 +1,103 @@
+"""Pages of events that end where their room does.
+
+Events are read in windows: few at first, then as many as would have room if each were as large as the largest so far.
+So little more is read than is shown, however large events are.
+
+A checkpoint stands between entries of the index. So a page ends before the entry that has no room, and the next page
+begins with it: what is read in vain is part of an entry, and of a window. Only where that entry is the page's first,
+those of its events that have no room come `omitted`, as does everywhere an event that no page has room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.feed.hydrating import PARALLEL, Hydrate, bare_items, events_of, with_event
+from epochal.feed.results import FeedEvent, FeedItem, FeedPage, SpanPage
+
+FEWEST: Final = PARALLEL
+"""Events of a window at least: a stream for each of those that are read at once."""
+
+MOST: Final = 128
+"""Events of a window at most: 50 MB where each is as large as an item can be, though all before were small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a page may hold.
+
+    Attributes:
+        max_bytes: of all its events. The first may be larger.
+        largest: an event beyond this is omitted.
+        size_of: the bytes of an event in whatever the page becomes.
+        until: reading of the clock after which no further window is begun.
+    """
+
+    max_bytes: int
+    largest: int
+    size_of: Callable[[FeedEvent], int]
+    until: float
+
+
+def fill(room: Room, entries: Sequence[SpanPage], hydrate: Hydrate, clock: Callable[[], float]) -> FeedPage:
+    """A page of as many entries as have room, and at least one."""
+    filling = _Filling(room=room, clock=clock)
+    items, reached = list[FeedItem](), entries[0]
+    spans = (span for entry in entries for span in entry.spans)
+    with closing(events_of(spans, hydrate, filling.window)) as events:
+        for entry in entries:
+            found = filling.items(entry, events)
+            if not filling.full or entry is entries[0]:
+                items += found
+                reached = entry
+            if filling.full:
+                break
+    return FeedPage(items=tuple(items), next=reached.next, at_tail=reached.at_tail)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Filling:
+    """A page in the making.
+
+    Attributes:
+        used: bytes of events so far.
+        largest: of these events; None before the first.
+        full: an event was met that had no room, or time was over.
+    """
+
+    room: Room
+    clock: Callable[[], float]
+    used: int = 0
+    largest: int | None = None
+    full: bool = False
+
+    def window(self) -> int:
+        """How many events to read next."""
+        if self.largest is None:
+            return FEWEST
+        return min(MOST, max(FEWEST, (self.room.max_bytes - self.used) // self.largest))
+
+    def items(self, entry: SpanPage, events: Iterator[FeedEvent]) -> list[FeedItem]:
+        """An entry's items; no event is asked for once the page is full."""
+        return [self._item(item, events) for item in bare_items(entry.spans)]
+
+    def _item(self, item: FeedItem, events: Iterator[FeedEvent]) -> FeedItem:
+        if self.full:
+            return item._replace(omitted=True)
+        event = next(events)
+        size = 1 if event.gone else self.room.size_of(event)
+        self.largest = max(self.largest or 1, size)
+        if event.gone or self._fits(size):
+            return with_event(item, event)
+        return item._replace(omitted=True)
+
+    def _fits(self, size: int) -> bool:
+        if size > self.room.largest:
+            return False
+        late = self.clock() > self.room.until
+        self.full = self.used > 0 and (late or self.used + size > self.room.max_bytes)
+        self.used += size
+        return not self.full
