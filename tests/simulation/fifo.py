@@ -18,7 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
-from typing import Any
+from typing import Any, cast
+
+from epochal.dynamo.notices import Topic
+from epochal.dynamo.records import read_records
+from epochal.feed.notifying import notices
+from tests.simulation.scheduler import Killed
+from tests.simulation.world import Calm
 
 DEDUPLICATION_SECONDS = 300.0
 AT_ONCE = 10
@@ -29,24 +35,16 @@ Answer = dict[str, Any]
 Function = Callable[[Answer], Answer]
 
 
-class Killed(BaseException):
-    """A process has died: nothing of its own catches it."""
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A function's time: so much of it remains whenever one asks, by the simulated clock."""
 
+    clock: Calm
+    ends: float
 
-class Clock:
-    """Time that passes only where someone lets it; safe under threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._now = 1_000.0
-
-    def __call__(self) -> float:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        with self._lock:
-            self._now += seconds
+    def get_remaining_time_in_millis(self) -> int:
+        """What Lambda tells a function."""
+        return max(0, int((self.ends - self.clock()) * 1000))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +62,7 @@ class Message:
 class Seen:
     """Deduplication ids, and when each was taken."""
 
-    clock: Clock
+    clock: Calm
     taken: dict[str, float] = field(default_factory=dict)
 
     def again(self, id_: str) -> bool:
@@ -89,7 +87,7 @@ class FifoQueue:
         raised: what invocations ended with.
     """
 
-    clock: Clock
+    clock: Calm
     visibility: float = 360.0
     max_receives: int = 10
     undeleted: float = 0.0
@@ -124,10 +122,10 @@ class FifoQueue:
     def run(self, function: Function, *, pollers: int = 2, rounds: int = 200) -> None:
         """Deliver to a function until the queue is empty, letting time pass where all that is left is invisible."""
         for _ in range(rounds):
-            batches = [batch for batch in (self._receive() for _ in range(pollers)) if batch]
+            batches = [batch for batch in (self.receive() for _ in range(pollers)) if batch]
             if batches:
                 with ThreadPoolExecutor(len(batches)) as pool:
-                    list(pool.map(lambda batch: self._deliver(function, batch), batches))
+                    list(pool.map(lambda batch: self.deliver(function, batch), batches))
             elif self.messages:
                 flying = [each.visible for each in self.messages if each.visible > self.clock()]
                 self.clock.sleep(min(flying, default=self.clock()) - self.clock())
@@ -135,7 +133,7 @@ class FifoQueue:
                 return
         raise AssertionError(f"the queue does not get empty: {self.messages}")
 
-    def _receive(self) -> list[Message]:
+    def receive(self) -> list[Message]:
         """Some of the oldest messages of groups of which nothing is in flight."""
         with self._lock:
             now = self.clock()
@@ -156,7 +154,8 @@ class FifoQueue:
             self.most_receives = max([self.most_receives, *(each.receives for each in found)])
             return found
 
-    def _deliver(self, function: Function, batch: list[Message]) -> None:
+    def deliver(self, function: Function, batch: list[Message]) -> None:
+        """Invoke a function with messages; those that it does not name as failed are gone."""
         event = {"Records": [_record(each) for each in batch]}
         try:
             failures = {each["itemIdentifier"] for each in function(event)["batchItemFailures"]}
@@ -179,7 +178,7 @@ class FifoTopic:
         deaf: nothing that is published arrives.
     """
 
-    clock: Clock
+    clock: Calm
     queues: tuple[FifoQueue, ...]
     refuses: float = 0.0
     seed: int = 0
@@ -203,6 +202,16 @@ class FifoTopic:
                     for queue in self.queues:
                         queue.take(entry["MessageGroupId"], entry["MessageDeduplicationId"], entry["Message"])
         return {"Failed": failed}
+
+
+def notifier(topic: FifoTopic) -> Callable[[dict[str, Any]], None]:
+    """The notifier's function, as it stands but for its metrics."""
+    publisher = Topic(cast("Any", topic), "topic")
+
+    def function(event: dict[str, Any]) -> None:
+        publisher.publish(notices(record.image for record in read_records(event["Records"])))
+
+    return function
 
 
 def _sound(entries: list[dict[str, Any]]) -> None:

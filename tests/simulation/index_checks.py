@@ -9,6 +9,7 @@ at rest            each stream is there from its first event to its last, once, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +24,8 @@ from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, 
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables
 
-EPOCH = "$AppendsEpoch-0_"
-MARK = "$Indexed-0_"
+EPOCH = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)")
+MARK = "$Indexed-"
 
 
 @dataclass(slots=True)
@@ -39,11 +40,15 @@ class Watch:
     closed: int = 0
 
     def execute(self, op: Op) -> Reply:
-        """Perform a request, and check what it leaves behind."""
-        if not isinstance(op, Put | Update):
-            assert isinstance(op, Get | BatchGet | Query), f"the indexer must not {op}"
-            return self.tables.execute(op)
-        assert op.table == "index", "the indexer writes to its index alone"
+        """Perform a request of an indexer, and check what it leaves behind."""
+        if isinstance(op, Put | Update):
+            assert op.table == "index", "the indexer writes to its index alone"
+            return self.write(op)
+        assert isinstance(op, Get | BatchGet | Query), f"the indexer must not {op}"
+        return self.tables.execute(op)
+
+    def write(self, op: Put | Update) -> Reply:
+        """Perform a write to the index, and check what it leaves behind."""
         key = key_of(op)
         before = item_of(self.tables, key)
         reply = self.tables.execute(op)
@@ -53,23 +58,25 @@ class Watch:
         return reply
 
     def _check(self, name: str, before: Item | None, after: Item) -> None:
+        epoch = EPOCH.fullmatch(name)
         if name.startswith(MARK):
             lowered = before is not None and int(before["n"]["N"]) > int(after["n"]["N"])
             assert not lowered, f"{name} is lowered"
         elif name == SERIES:
-            reached = perform(self.tables, read_series("index")).active.get(0, 0)
-            assert reached == 0 or self._has_closed(reached - 1), "the series is ahead of the epochs"
-        elif is_tip(after):
-            self._check_epoch(int(name.removeprefix(EPOCH)), before, after)
+            for partition, reached in perform(self.tables, read_series("index")).active.items():
+                begun = reached == 0 or self._has_closed(partition, reached - 1)
+                assert begun, "the series is ahead of the epochs"
+        elif epoch is not None and is_tip(after):
+            self._check_epoch(int(epoch[1]), int(epoch[2]), before, after)
 
-    def _check_epoch(self, number: int, before: Item | None, after: Item) -> None:
+    def _check_epoch(self, partition: int, number: int, before: Item | None, after: Item) -> None:
         assert not closed(before), f"an entry follows the end of epoch {number}"
-        alone = number == 0 or self._has_closed(number - 1)
+        alone = number == 0 or self._has_closed(partition, number - 1)
         assert alone, f"a fork: epoch {number} goes on, its predecessor is open"
         self.closed += closed(after)
 
-    def _has_closed(self, number: int) -> bool:
-        return closed(item_of(self.tables, tip_key(epoch_stream(0, number))))
+    def _has_closed(self, partition: int, number: int) -> bool:
+        return closed(item_of(self.tables, tip_key(epoch_stream(partition, number))))
 
 
 def perform(tables: MemoryTables, steps: Steps[Any]) -> Any:
@@ -99,27 +106,27 @@ def closed(tip: Item | None) -> bool:
     return tip is not None and "c" in tip and tip["c"]["L"][-1] == {"S": CLOSED}
 
 
-_UNMOVED = Walk(partition=0, at=BEGINNING)
-
-
 @dataclass(slots=True)
 class Reading:
-    """A reader of the feed: where it began, what it has seen, where it stands."""
+    """A reader of a partition of the feed: where it began, what it has seen, where it stands."""
 
+    partition: int = 0
     start: Checkpoint = BEGINNING
     seen: list[tuple[Entry, Checkpoint]] = field(default_factory=list)
-    walk: Walk = _UNMOVED
+    walk: Walk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.walk = Walk(partition=self.partition, at=self.start)
 
     @classmethod
     def resumed(cls, other: Reading | None) -> Reading:
         """A reader that begins where another one stands."""
-        start = BEGINNING if other is None else other.walk.at
-        return cls(start=start, walk=Walk(partition=0, at=start))
+        return cls() if other is None else cls(partition=other.partition, start=other.walk.at)
 
     @classmethod
-    def whole(cls, tables: MemoryTables) -> Reading:
+    def whole(cls, tables: MemoryTables, partition: int = 0) -> Reading:
         """Everything that is there."""
-        reading = cls()
+        reading = cls(partition=partition)
         reading.to_the_tail(tables)
         return reading
 

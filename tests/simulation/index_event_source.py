@@ -26,6 +26,7 @@ from typing import Any
 
 from epochal.dynamo.records import read_records, table_of
 from epochal.feed.indexer import Indexer
+from tests.simulation.scheduler import Killed
 from tests.unit.feed.events import event, stream_record
 
 Function = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -33,10 +34,6 @@ StreamRecord = dict[str, Any]
 
 KEYS = ("p", "pkey", "pk")
 """Partition keys of the tables that are sources."""
-
-
-class Crash(Exception):
-    """A function that ends in the middle."""
 
 
 class IndexerFunction:
@@ -76,10 +73,15 @@ def split(shard: list[StreamRecord], *counts: int) -> list[list[list[StreamRecor
 def _by_key(records: list[StreamRecord], count: int) -> list[list[StreamRecord]]:
     shares: list[list[StreamRecord]] = [[] for _ in range(count)]
     for record in records:
-        image = record["dynamodb"].get("NewImage", {})
-        key = next((image[name]["S"] for name in KEYS if name in image), "")
-        shares[zlib.crc32(key.encode()) % count].append(record)
+        shares[share_of(record, count)].append(record)
     return shares
+
+
+def share_of(record: StreamRecord, count: int) -> int:
+    """To which of so many shards or lanes a record's key falls."""
+    image = record["dynamodb"].get("NewImage", {})
+    key = next((image[name]["S"] for name in KEYS if name in image), "")
+    return zlib.crc32(key.encode()) % count
 
 
 def records_of(client: Any, table_stream: str) -> list[list[StreamRecord]]:
@@ -142,12 +144,16 @@ class EventSource:
         place = 0
         while place < len(lane):
             batch = lane[place : place + rng.randint(1, self.batch)]
-            self._deliver_batch(batch)
-            if rng.random() < self.again:
-                self._invoke(batch)
+            self.deliver_batch(batch, rng)
             place += len(batch)
 
-    def _deliver_batch(self, batch: list[StreamRecord]) -> None:
+    def deliver_batch(self, batch: list[StreamRecord], rng: random.Random) -> None:
+        """A batch, until the lane may go on; now and then it comes once more."""
+        self._insist(batch)
+        if rng.random() < self.again:
+            self._invoke(batch)
+
+    def _insist(self, batch: list[StreamRecord]) -> None:
         """A batch, and what becomes of its parts, until all of it has succeeded or been given up."""
         parts = deque([(batch, 0)])
         while parts:
@@ -171,7 +177,7 @@ class EventSource:
             self.batches.append(len(part))
         try:
             answer = self.function(event(part))
-        except Exception:  # noqa: BLE001  # as Lambda does, whatever it was
+        except (Exception, Killed):  # noqa: BLE001  # as Lambda does, whatever it was
             return None
         named = {failure["itemIdentifier"] for failure in (answer or {}).get("batchItemFailures", [])}
         numbers = [record["dynamodb"]["SequenceNumber"] for record in part]

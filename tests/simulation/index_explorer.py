@@ -174,7 +174,7 @@ class Explorer:
     def _constant(self, index: int, op: Op) -> bool:
         if not isinstance(op, Put | Update) and op.table == "tips":  # type: ignore[union-attr]
             return True
-        is_epoch = isinstance(op, Get) and op.key["p"]["S"].startswith(EPOCH)
+        is_epoch = isinstance(op, Get) and EPOCH.fullmatch(op.key["p"]["S"]) is not None
         return is_epoch and closed(item_of(self.indexes[index], op.key))  # type: ignore[union-attr]
 
     # -------------------------------------------------------------------------------------- the generators, and tables

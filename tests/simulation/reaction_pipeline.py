@@ -19,12 +19,9 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger, Metrics
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.notices import Topic
-from epochal.dynamo.records import read_records
 from epochal.dynamo.wakeups import Queue
 from epochal.feed.indexer import Indexer
 from epochal.feed.membership import Member
-from epochal.feed.notifying import notices
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
@@ -43,24 +40,15 @@ from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
-from tests.simulation.fifo import Clock, FifoQueue, FifoTopic, Killed
-from tests.simulation.index_event_source import Crash, EventSource, IndexerFunction, StreamRecord, records_of
+from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier
+from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
+from tests.simulation.scheduler import Killed
+from tests.simulation.world import Calm
 from tests.support.tables import Tables
 
 GROUP = "board"
 Place = tuple[int, str, int]
 """Partition, stream, index."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """A function's time: so much of it remains whenever one asks, by the simulated clock."""
-
-    clock: Clock
-    ends: float
-
-    def get_remaining_time_in_millis(self) -> int:
-        return max(0, int((self.ends - self.clock()) * 1000))
 
 
 @dataclass
@@ -71,7 +59,7 @@ class Handler:
         seconds: that a delivery takes, by the simulated clock.
     """
 
-    clock: Clock
+    clock: Calm
     poison: set[tuple[str, int]] = field(default_factory=set)
     deadly: set[tuple[str, int]] = field(default_factory=set)
     seconds: float = 0.0
@@ -126,7 +114,7 @@ class Pipeline:
             dcb_partitions=2,
         )
         self.luck = random.Random(self.seed)
-        self.clock = Clock()
+        self.clock = Calm()
         self.handler = Handler(clock=self.clock)
         self.queue = FifoQueue(
             clock=self.clock, max_receives=self.max_receives, undeleted=self.faults, seed=self.seed
@@ -161,13 +149,8 @@ class Pipeline:
 
     def notify(self) -> None:
         """Whatever the index's stream has to tell goes to the topic."""
-        topic = Topic(cast("Any", self.topic), "topic")
-
-        def notifier(event: dict[str, Any]) -> None:
-            topic.publish(notices(record.image for record in read_records(event["Records"])))
-
         fresh = self._fresh(self.settings.index_table)
-        self._map(notifier, fresh, 10, lanes=1, again=self.faults, retries=1_000)
+        self._map(notifier(self.topic), fresh, 10, lanes=1, again=self.faults, retries=1_000)
 
     def react(self, *, pollers: int = 2) -> None:
         """Whatever the queue holds goes to the reaction, each invocation in a process of its own."""
@@ -258,7 +241,7 @@ class Pipeline:
             if fate < 2 * self.faults:
                 raise Lost("cut off")
             if fate < 2.3 * self.faults:
-                raise Crash
+                raise Killed
             return reply
 
         return Indexer(

@@ -9,7 +9,6 @@ that is neither handled nor parked (GUARANTEES G9), and that it has not gone bac
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,21 +18,20 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
-from epochal.feed.reactions import Delivery, Reaction
+from epochal.feed.reactions import Reaction
 from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
-from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
-from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.sources import tips_source
 from epochal.model.events import Event
-from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
-from tests.simulation.scheduler import Killed, Process
+from tests.simulation.group_checks import Group
+from tests.simulation.scheduler import PAUSE, Killed, Process, alone
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on
 from tests.unit.reactions.world import Inline
@@ -44,29 +42,17 @@ LIMITS = EpochLimits(entries=3)
 """An epoch is over soon, so that checkpoints cross its end."""
 
 
-class Violation(AssertionError):
-    """What must never happen has."""
-
-
 @dataclass
 class ReactionWorld:
     """One seed's history."""
 
     seed: int
     tables: MemoryTables = field(default_factory=memory_tables)
-    handled: list[tuple[str, int]] = field(default_factory=list)
-    met: Counter[str] = field(default_factory=Counter)
-    reached: Checkpoint = BEGINNING
 
     def __post_init__(self) -> None:
         self.luck = random.Random(self.seed)
-        self.poison = {
-            (self.luck.choice(STREAMS), self.luck.randrange(4)): self.luck.choice([1, 2, 3, 4, 8])
-            for _ in range(self.luck.randrange(3))
-        }
-        self.deadly = (
-            (self.luck.choice(STREAMS), self.luck.randrange(4)) if self.luck.random() < 0.3 else None
-        )
+        self.group = Group.drawn(GROUP, self.tables, self.luck, STREAMS)
+        self.met = self.group.met
 
     def driver(self, name: str, execute: Execute) -> tuple[Driver, Callable[[int], bytes]]:
         """A process's driver, and its random bytes."""
@@ -81,63 +67,15 @@ class ReactionWorld:
         driver, fresh = self.driver(name, execute)
         reader = FeedReader(driver=driver, table="index", streams=self.streams(f"{name} reads", execute))
 
-        def handle(delivery: Delivery) -> None:
-            self._handle(delivery, driver)
-
-        reaction = Reaction(name=GROUP, handler=handle, max_events=2, attempts=2, parallel=1)
+        reaction = Reaction(
+            name=GROUP, handler=self.group.handler(driver.sleep), max_events=2, attempts=2, parallel=1
+        )
         member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=fresh)
         return Reactor(member=member, executor=Inline)
 
-    def _handle(self, delivery: Delivery, driver: Driver) -> None:
-        driver.sleep(self.luck.choice([0.0, 0.0, 0.0, 4.0]))
-        for event in delivery.events:
-            place = (delivery.stream, event.index)
-            missing = [at for at in range(event.index) if (delivery.stream, at) not in self.handled]
-            if missing:
-                raise Violation(f"{place} was delivered before {missing}")
-            if place == self.deadly and self.luck.random() < 0.7:
-                self.met["died in a handler"] += 1
-                raise Killed
-            if self.poison.get(place, 0) > 0:
-                self.poison[place] -= 1
-                self.met["failed in a handler"] += 1
-                raise ValueError("poison")
-        self.handled += [(delivery.stream, event.index) for event in delivery.events]
-
-    def feed(self) -> list[tuple[str, int, int]]:
-        """All of the feed: stream, index, and the checkpoint after the entry it is in."""
-        driver, _ = self.driver("judge", self.tables.execute)
-        reader = FeedReader(driver=driver, table="index")
-        found, start, at_tail = [], BEGINNING, False
-        while not at_tail:
-            page = reader.page(0, start=start, limit=1)
-            found += [(item.stream, item.index, int(page.next)) for item in page.items]
-            start, at_tail = page.next, page.at_tail
-        return found
-
-    def state(self) -> GroupState:
-        driver, _ = self.driver("judge", self.tables.execute)
-        return driver.run(load("index", group_stream(0, GROUP))).state or GroupState()
-
-    def judge(self) -> None:
-        """Nothing before the checkpoint is neither handled nor parked, and it never goes back."""
-        state, done = self.state(), set(self.handled)
-        if state.checkpoint < self.reached:
-            raise Violation(f"the checkpoint went back from {self.reached!r} to {state.checkpoint!r}")
-        self.reached = state.checkpoint
-        for stream, index, after in self.feed():
-            waits = stream in state.parked and state.parked[stream] <= index
-            if after <= state.checkpoint and (stream, index) not in done and not waits:
-                raise Violation(f"checkpoint {state.checkpoint!r} passed {stream}@{index}")
-
     def watched(self, op: Op) -> Reply:
         """The tables, judged after each write of the group's state."""
-        reply = self.tables.execute(op)
-        key = op.item if isinstance(op, Put) else op.key if isinstance(op, Update) else {}
-        if key.get("p", {}).get("S") == group_stream(0, GROUP):
-            self.met["saved"] += 1
-            self.judge()
-        return reply
+        return self.group.watch(0, self.tables.execute, op)
 
     def faulty(self, execute: Execute) -> Execute:
         """A network, as the seed has it."""
@@ -176,7 +114,7 @@ class ReactionWorld:
             ]
             if not indexer.index(batch).failed:
                 at += len(batch)
-            execute(NOTHING)
+            execute(PAUSE)
 
     def react(self, name: str, rounds: int) -> Callable[[Execute], None]:
         """A process of the group, and those that take its place when it dies."""
@@ -188,7 +126,7 @@ class ReactionWorld:
                     reactor.run(
                         0, seconds=self.luck.choice([1.0, 5.0, 100.0]), careful=self.luck.random() < 0.4
                     )
-                execute(NOTHING)
+                execute(PAUSE)
 
         return body
 
@@ -213,27 +151,20 @@ class ReactionWorld:
                 for parked in parking.streams(0):
                     replayed = parking.replay(0, parked.stream, seconds=self.luck.choice([1.0, 100.0]))
                     self.met["unparked" if replayed.unparked else "parked again"] += 1
-            execute(NOTHING)
+            execute(PAUSE)
 
     def settle(self) -> None:
         """Everything is well again: in the end every event of the feed is handled, and nothing is parked."""
-        self.poison.clear()
-        self.deadly = None
-        self.index(self.tables.execute)
+        self.group.recover()
+        self.index(alone(self.tables.execute))
         for life in range(40):
             reactor = self.reactor(f"settler {life}", self.watched)
             ran = reactor.run(0, seconds=1_000.0)
             for parked in Parking(reactor=reactor).streams(0):
                 Parking(reactor=reactor).replay(0, parked.stream, seconds=1_000.0)
-            if ran.at_tail and not self.state().parked:
+            if ran.at_tail and not self.group.state(0).parked:
                 break
-        missing = {(stream, index) for stream, index, _ in self.feed()} - set(self.handled)
-        if missing:
-            raise Violation(f"never handled: {sorted(missing)}")
-
-
-NOTHING = Put(table="tips", item={"p": {"S": "$Nothing"}, "i": {"N": "0"}})
-"""A request that changes nothing that matters: a place to be at while others go on."""
+        self.group.check_rest(0)
 
 
 def run(seed: int) -> ReactionWorld:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from epochal.plan.ops import Execute, Op, Reply
+from epochal.plan.ops import Done, Execute, Op, Reply
 from tests.simulation.stories import told
 
 Body = Callable[[Execute], None]
 """What a process does, given its interpreter."""
+
+PAUSE: Any = object()
+"""What a process asks for to let the others go on: no request at all."""
+
+NOTHING = Done()
+"""What it is answered."""
 
 
 class Killed(BaseException):
@@ -27,7 +34,8 @@ class Process:
         self.name = name
         self.done = False
         self.error: BaseException | None = None
-        self._execute, self._tell = told(name, execute)
+        telling, self._tell = told(name, execute)
+        self._execute = alone(telling)
         # Plain locks, taken from the start: one that is released lets the other side go on, once. Half of what a
         # history of small requests costs would go into semaphores.
         self._go, self._stopped = threading.Lock(), threading.Lock()
@@ -56,6 +64,11 @@ class Process:
             self.error = error
         self.done = True
         self._stopped.release()
+
+
+def alone(execute: Execute) -> Execute:
+    """The interpreter of a process that is alone: there is nobody to pause for."""
+    return lambda op: NOTHING if op is PAUSE else execute(op)
 
 
 def mortal(execute: Execute, requests: int | None) -> Execute:

@@ -24,7 +24,8 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from tests.simulation.index_event_source import Crash, EventSource, IndexerFunction, records_of, split
+from tests.simulation.index_event_source import EventSource, IndexerFunction, records_of, split
+from tests.simulation.scheduler import Killed
 from tests.support.tables import Tables
 
 PARTITIONS = 3
@@ -69,7 +70,7 @@ class Source:
             if fate < 2 * self.faults:
                 raise Lost("cut off")
             if fate < 2.3 * self.faults:
-                raise Crash
+                raise Killed
             return reply
 
         return Indexer(
@@ -204,7 +205,7 @@ def test_a_record_that_crashes_the_function_is_given_up_alone_and_healed_by_the_
 
     def fragile(event: dict[str, Any]) -> dict[str, Any]:
         if any(image_of(record)["c"]["L"][-1:] == [{"S": "the one"}] for record in event["Records"]):
-            raise Crash
+            raise Killed
         return function(event)
 
     mapping = EventSource(fragile, batch=30)

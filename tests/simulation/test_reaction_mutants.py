@@ -23,7 +23,8 @@ from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 from epochal.model.spans import Span
-from tests.simulation.reaction_world import Violation, run
+from tests.simulation.group_checks import Violation
+from tests.simulation.reaction_world import run
 
 SEEDS = 300
 

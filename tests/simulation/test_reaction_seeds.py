@@ -34,4 +34,4 @@ def test_a_seed_replays_to_the_letter() -> None:
     for seed in (1, 2, 3):
         one, two = run(seed), run(seed)
         assert list(one.tables.items("index")) == list(two.tables.items("index"))
-        assert one.handled == two.handled
+        assert one.group.handled == two.group.handled

@@ -7,6 +7,7 @@ append is recognised by its append id, never by its contents: writers here appen
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -29,16 +30,19 @@ NOON = 1_800_000_000 * 10**9
 
 
 class Calm:
-    """A clock that only sleeping moves."""
+    """A clock that only sleeping moves; safe under threads."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self._lock = threading.Lock()
+        self._now = 0.0
 
     def __call__(self) -> float:
-        return self.now
+        return self._now
 
     def sleep(self, seconds: float) -> None:
-        self.now += seconds
+        """Let time pass."""
+        with self._lock:
+            self._now += seconds
 
 
 def driver_on(execute: Execute, clock: Calm | None = None) -> Driver:
