@@ -17,10 +17,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 # Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365
 export DAYS VIA
 
+# Of the load: make load MINUTES=10
+export MINUTES
+
 # Of the simulation: make simulate SEEDS=100000, make simulate WORLD=streams SEED=17
 SEEDS ?= 10000
 
-.PHONY: help setup test lint format demo bench simulate proof audit synth lock clean
+.PHONY: help setup test lint format demo bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -45,6 +48,9 @@ demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=l
 
 bench: setup ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
+
+load: setup ## mixed load on a deployment to the embedded AWS, verified to the byte (MINUTES=10)
+	@$(BIN)/python -m bench.load
 
 simulate: $(VENV)/.installed ## histories by the thousand (SEEDS=100000, or WORLD=streams SEED=17)
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \

@@ -1,0 +1,107 @@
+"""What requests took, how they were answered, and how long events were on their way to the feed. Safe under threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+SHARES = (0.5, 0.9, 0.99, 1.0)
+"""Of what is reported: the median, two percentiles, and the longest."""
+
+
+def percentiles(seconds: Sequence[float]) -> tuple[float, ...]:
+    """The value at each share, by nearest rank; zeros where there is nothing."""
+    ordered = sorted(seconds)
+    return tuple(ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0 for share in SHARES)
+
+
+@dataclass(slots=True)
+class Operation:
+    """One kind of request.
+
+    Attributes:
+        seconds: of each request that was answered, a retried one counted each time it was sent.
+        statuses: how often each came; 0 is no answer at all.
+        retried: requests that were sent again.
+        read, write: capacity units, where answers tell them.
+    """
+
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    statuses: Counter[int] = field(default_factory=Counter)
+    retried: int = 0
+    read: float = 0.0
+    write: float = 0.0
+
+
+@dataclass(slots=True)
+class Measures:
+    """All of a run."""
+
+    operations: defaultdict[str, Operation] = field(default_factory=lambda: defaultdict(Operation))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sent(self, operation: str, status: int, seconds: float, *, again: bool) -> None:
+        """A request was answered, or was not: status 0."""
+        with self._lock:
+            found = self.operations[operation]
+            found.statuses[status] += 1
+            found.retried += again
+            if status:
+                found.seconds.append(seconds)
+
+    def cost(self, operation: str, read: float, write: float) -> None:
+        """What an answer said that it took."""
+        with self._lock:
+            found = self.operations[operation]
+            found.read += read
+            found.write += write
+
+    def forget(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self.operations.clear()
+
+    def answered(self, *statuses: int) -> int:
+        """How many answers there were of these statuses."""
+        with self._lock:
+            return sum(each.statuses[status] for each in self.operations.values() for status in statuses)
+
+
+@dataclass(slots=True)
+class Lag:
+    """Seconds from an append's answer to the moment when a reader of the feed has its last event."""
+
+    clock: Callable[[], float] = monotonic
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    _waiting: dict[tuple[str, int], float] = field(default_factory=dict)
+    _reached: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def acknowledged(self, stream: str, index: int) -> None:
+        """An append was answered, whose last event is at `index`."""
+        now = self.clock()
+        with self._lock:
+            if self._reached.get(stream, -1) >= index:  # the feed was faster than the answer
+                self.seconds.append(0.0)
+            else:
+                self._waiting[stream, index] = now
+
+    def forget(self) -> None:
+        """Begin anew; what is on its way is not counted."""
+        with self._lock:
+            del self.seconds[:]
+            self._waiting.clear()
+
+    def arrived(self, stream: str, index: int) -> None:
+        """An event has come."""
+        now = self.clock()
+        with self._lock:
+            self._reached[stream] = max(index, self._reached.get(stream, -1))
+            since = self._waiting.pop((stream, index), None)
+            if since is not None:
+                self.seconds.append(now - since)

@@ -1,0 +1,63 @@
+"""The reaction that is deployed beside the load, its table, and whether it has handled every event."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from epochal.local.endpoint import Endpoint
+from epochal.local.places import Places
+
+TABLE: Final = "load-reaction"
+PATIENCE: Final = 60.0
+"""Seconds without progress after which the reaction is taken for stuck."""
+
+
+def stages(places: Places) -> str:
+    """The stages of the checkout, and in `dev` the reaction, which may use its own table alone."""
+    found: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+    own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
+    reaction = {
+        "entry": "bench/load/reaction",
+        "environment": {"REACHED_TABLE": TABLE},
+        "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
+    }
+    return json.dumps({**found, "dev": {**found["dev"], "reactions": {"load": reaction}}})
+
+
+def make_table(endpoint: Endpoint) -> None:
+    """The reaction's own, before anything is deployed."""
+    endpoint.client("dynamodb").create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "stream", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "stream", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def reaction_differs(endpoint: Endpoint, wanted: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with the reaction, which should come to so many events of each stream; waited for."""
+    found, since = _reached(endpoint), time.monotonic()
+    while any(found.get(stream, (0, 0))[0] < events for stream, events in wanted.items()):
+        if time.monotonic() - since > PATIENCE:
+            break
+        time.sleep(0.5)
+        before, found = found, _reached(endpoint)
+        since = since if found == before else time.monotonic()
+    for stream, events in wanted.items():
+        reached, skipped = found.get(stream, (0, 0))
+        if reached != events:
+            yield f"{stream}: the reaction has come to #{reached} of {events}"
+        if skipped:
+            yield f"{stream}: the reaction was handed events beyond those it had handled, {skipped} times"
+
+
+def _reached(endpoint: Endpoint) -> dict[str, tuple[int, int]]:
+    pages = endpoint.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True)
+    return {
+        item["stream"]["S"]: (int(item["reached"]["N"]), int(item["skipped"]["N"]))
+        for page in pages
+        for item in page["Items"]
+    }
