@@ -10,6 +10,7 @@ from botocore.config import Config
 from epochal.codec import json
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
+from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import Deployment
@@ -17,7 +18,7 @@ from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.outcomes import Conflict as StreamConflict
 from epochal.model.versions import NO_STREAM, parse_token
-from epochal.react.opening import open_reader
+from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
@@ -44,7 +45,7 @@ class LibraryStore:
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
         streams = Streams(driver=driver, table=deployment.tips_table)
-        return cls(streams, deployment.index_table, open_reader(deployment.settings, driver))
+        return cls(streams, deployment.index_table, reader_of(deployment.settings, driver, BodyCodec()))
 
     def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
         """One request, and now and then one or two more to move events out of the Tip."""

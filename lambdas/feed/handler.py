@@ -7,36 +7,22 @@ from epochal.http import coldstart  # before all others: see there
 # isort: split
 import os
 
-from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.links import S3Links
-from epochal.feed.reader import FeedReader
+from epochal.feed.deployed import reader_of
 from epochal.feed.sources import partitions_of
 from epochal.http.feeding import operations
 from epochal.http.gateway import serve
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
 
 settings = Settings.from_environment(os.environ)
-s3 = lazily(s3_client)
-driver = Driver(execute=interpreter(dynamodb_client()), meter=Meter())
-streams = Streams(
-    driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket))
-)
-reader = FeedReader(
-    driver=driver,
-    table=settings.index_table,
-    streams=streams,
-    aggregates=AggregateStore(driver=driver, site=site_of(settings)),
-    tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)),
-    types=settings.aggregate_types,
-)
+links = S3Links(lazily(s3_client), settings.bucket)
+# Bodies in the bucket are linked, never fetched: the codec needs none.
+reader = reader_of(settings, Driver(execute=interpreter(dynamodb_client()), meter=Meter()), BodyCodec())
 
-handler = serve("feed", operations(reader, partitions_of(settings), S3Links(s3, settings.bucket).download))
+handler = serve("feed", operations(reader, partitions_of(settings), links.download))
 coldstart.over()

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from epochal.codec import json
+from epochal.feed.deployed import reader_of
 from epochal.feed.indexer import Indexer, Record
-from epochal.feed.reader import FeedReader
 from epochal.feed.sources import partitions_of, sources_of
 from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
@@ -107,13 +107,7 @@ class Api:
     indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        reader = FeedReader(
-            driver=self.driver,
-            table=INDEX.kind,
-            streams=self.streams,
-            aggregates=self.aggregates,
-            tagged=self.tagged,
-        )
+        reader = reader_of(self.settings, self.driver, BodyCodec())
         self.handlers: dict[str, Handler] = {
             "append": serve(
                 "append",

@@ -22,6 +22,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, MissingTable
+from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
@@ -140,23 +141,14 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
     driver = Driver(execute=interpreter(dynamodb), meter=Meter())
     # Without a bucket, bodies too large for an item are refused.
     bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
-    streams = Streams(driver=driver, table=settings.tips_table, codec=BodyCodec(bodies=bodies))
-    aggregates = AggregateStore(driver=driver, site=site_of(settings))
-    tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
+    codec = BodyCodec(bodies=bodies)
     objects: Objects = S3Objects(s3, settings.bucket) if settings.bucket else NoObjects()
     return Store(
-        streams=streams,
-        aggregates=aggregates,
-        tagged=tagged,
+        streams=Streams(driver=driver, table=settings.tips_table, codec=codec),
+        aggregates=AggregateStore(driver=driver, site=site_of(settings)),
+        tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)),
         states=states_of(settings, driver, objects),
-        feed=FeedReader(
-            driver=driver,
-            table=settings.index_table,
-            streams=streams,
-            aggregates=aggregates,
-            tagged=tagged,
-            types=settings.aggregate_types,
-        ),
+        feed=reader_of(settings, driver, codec),
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
     )
 

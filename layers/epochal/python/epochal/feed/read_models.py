@@ -24,7 +24,7 @@ from epochal.feed.reactions import Delivery
 from epochal.feed.results import FeedEvent
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Delete, Done, Get, Put, Steps, Transact
+from epochal.plan.ops import Delete, Done, Get, Put, Transact
 from epochal.plan.values import Item, Key, number, read_number, text
 from epochal.store.driver import Driver
 
@@ -158,7 +158,7 @@ class ReadModel:
             condition=Absent("n") if place is None else equals("n", number(place)),
         )
         writes = [self._write(key, document) for key, document in documents.changes.items()]
-        reply = self.driver.run(_one(Transact(writes=(moved, *writes))))
+        reply = self.driver.ask(Transact(writes=(moved, *writes)))
         # A refusal may be the echo of our own write: the place, read again, tells.
         return isinstance(reply, Done)
 
@@ -175,8 +175,7 @@ class ReadModel:
         return {"pk": text(f"{self.name}@{self.generation}#{name}"), "sk": text(kind)}
 
     def _get(self, key: Key) -> Item | None:
-        found: Item | None = self.driver.run(_one(Get(table=self.table, key=key))).item
-        return found
+        return self.driver.ask(Get(table=self.table, key=key)).item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +210,11 @@ class ReadModels:
                 raise InvalidInput("generation", f"{live} is live already")
             before: Condition = Absent("n") if live is None else equals("n", number(live))
             put = Put(table=self.table, item={**_alias(name), "n": number(generation)}, condition=before)
-            if isinstance(self.driver.run(_one(put)), Done):
+            if isinstance(self.driver.ask(put), Done):
                 return model
 
     def _live(self, name: str) -> int | None:
-        found = self.driver.run(_one(Get(table=self.table, key=_alias(name)))).item
+        found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
         return None if found is None else read_number(found, "n")
 
 
@@ -230,7 +229,3 @@ def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Se
 
 def _alias(name: str) -> Key:
     return {"pk": text(name), "sk": text("live")}
-
-
-def _one(op: Any) -> Steps[Any]:
-    return (yield op)

@@ -14,11 +14,29 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from epochal.errors import Unavailable
 from epochal.plan.failures import Failure, Lost
-from epochal.plan.ops import Delete, Execute, Op, Put, Refusal, Reply, Steps, Transact, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Done,
+    Execute,
+    Found,
+    Get,
+    Items,
+    Op,
+    Overflow,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Scan,
+    Steps,
+    Transact,
+    Update,
+)
 from epochal.plan.units import Units
 from epochal.settings import REQUEST_SECONDS
 
@@ -110,6 +128,19 @@ class Driver:
             outcome: T = end.value
             return outcome
 
+    @overload
+    def ask(self, op: Get) -> Found: ...
+
+    @overload
+    def ask(self, op: BatchGet | Query | Scan) -> Items: ...
+
+    @overload
+    def ask(self, op: Put | Update | Delete | Transact) -> Done | Refusal | Overflow: ...
+
+    def ask(self, op: Op) -> Reply:
+        """Perform a single operation; its reply. Raises as `run` does."""
+        return self.run(_alone(op))
+
     def within(self, seconds: float) -> Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
@@ -139,3 +170,8 @@ class Driver:
         if self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
         self.sleep(pause)
+
+
+def _alone(op: Op) -> Steps[Reply]:
+    reply: Reply = yield op
+    return reply

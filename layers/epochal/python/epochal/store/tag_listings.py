@@ -37,7 +37,7 @@ from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items, Query, Scan
 from epochal.plan.values import Key
 from epochal.store.ahead import ahead
-from epochal.store.tagged import TaggedEvents, one
+from epochal.store.tagged import TaggedEvents
 
 PAGE: Final = 500
 """Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
@@ -203,7 +203,7 @@ class TagListings:
             after = page.last
 
     def _run(self, op: Query | Scan) -> Items:
-        return self.store.driver.run(one(op))
+        return self.store.driver.ask(op)
 
 
 class _Progress:

@@ -20,7 +20,6 @@ from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_
 from epochal.plan.values import Key, text
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import one
 
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)
 
@@ -92,7 +91,7 @@ class TagPages:
         begun = None if after is None else after["pk"]
         found: dict[str, int] = {}
         for _ in range(SCANS):
-            page = self.listings.store.driver.run(one(tags_page(site, after)))
+            page = self.listings.store.driver.ask(tags_page(site, after))
             for item in page.items:
                 tag = read_tag(site, item)
                 # Entries of the original library are many for one tag, and a page may end among them.

@@ -33,8 +33,6 @@ from epochal.model.dcb import (
     sortable_id,
 )
 from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.plan.ops import BatchGet, Items, Scan, Steps
-from epochal.plan.ops import Query as PlannedQuery
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -48,12 +46,6 @@ def tag_site_of(settings: Settings) -> Site:
     return Site(
         events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
     )
-
-
-def one(op: BatchGet | PlannedQuery | Scan) -> Steps[Items]:
-    """Steps that are a single request for items."""
-    reply: Items = yield op
-    return reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +134,7 @@ class TaggedEvents:
 
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         op = events_by_id(self.site, ids, consistent=consistent)
-        return {event.id: event for event in map(read_event, self.driver.run(one(op)).items)}
+        return {event.id: event for event in map(read_event, self.driver.ask(op).items)}
 
     def _batch(self, events: Sequence[TaggedEvent]) -> Batch:
         if not events:

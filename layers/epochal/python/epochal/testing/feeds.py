@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
+from epochal.feed.deployed import reader_of
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Reaction
 from epochal.feed.reactor import Ran, Reactor
 from epochal.feed.read_models import ReadModels
-from epochal.feed.reader import FeedReader
 from epochal.feed.sources import sources_of
 from epochal.index.names import source_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, READ_MODELS, SNAPSHOT, TAGS, TIPS
@@ -59,13 +59,7 @@ class MemoryFeed:
         self.aggregates = AggregateStore(driver=self._driver, site=site_of(_SETTINGS))
         self.tagged = TaggedEvents(driver=self._driver, site=tag_site_of(_SETTINGS))
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
-        self.reader = FeedReader(
-            driver=self._driver,
-            table=INDEX.kind,
-            streams=self.streams,
-            aggregates=self.aggregates,
-            tagged=self.tagged,
-        )
+        self.reader = reader_of(_SETTINGS, self._driver, codec)
         self._indexer = Indexer(driver=self._driver, index_table=INDEX.kind, sources=sources_of(_SETTINGS))
         self._indexer.register()
 

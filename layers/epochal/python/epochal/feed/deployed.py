@@ -1,0 +1,24 @@
+"""The reader of a deployment's feed, with the store of each layout whose tables its settings name."""
+
+from __future__ import annotations
+
+from epochal.feed.reader import FeedReader
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, tag_site_of
+
+
+def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReader:
+    """The reader; `codec` decodes the bodies of streams."""
+    tips, snapshots, tags = settings.tips_table, settings.snapshot_table, settings.tags_table
+    return FeedReader(
+        driver=driver,
+        table=settings.index_table,
+        streams=Streams(driver=driver, table=tips, codec=codec) if tips else None,
+        aggregates=AggregateStore(driver=driver, site=site_of(settings)) if snapshots else None,
+        tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)) if tags else None,
+        types=settings.aggregate_types,
+    )
