@@ -5,13 +5,15 @@
     feed      reads the index, and events of every layout for readers who want them filled in
     indexer   writes the index; reads what heals it: types of events, never their contents
     auditor   as the indexer, and scans the tables of heads
-    reaction  reads what `feed` reads; keeps its group's state in the index
+    reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 
 Tagged events need `ConditionCheckItem` for conditions on heads that an append does not move, and listing the
 tags of all groups scans them: no index has a place where all of them stand.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from aws_cdk import aws_iam as iam
 
@@ -114,6 +116,14 @@ def reaction(stores: Stores) -> Statements:
         _telling_what_is_missing(stores),
         *grants.on_key(stores.key, write=True),
     ]
+
+
+def read_models(stores: Stores, names: Sequence[str]) -> Statements:
+    """What a reaction does that makes read models of these names, of any generation, and which one is live."""
+    if stores.read_models is None or not names:
+        return []
+    keys = [key for name in names for key in (name, f"{name}@*")]
+    return [grants.on_keys(stores.read_models, keys, "GetItem", "PutItem", "DeleteItem")]
 
 
 def _states_of(stage: Stage) -> str:

@@ -15,6 +15,7 @@ from stacks.rules import Rule, a_list, a_map, a_number, a_text, wrong
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
+_MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Declared:
         reserved_concurrency: invocations at once, and kept for it.
         environment: of the handler.
         allow: what the handler needs.
+        read_models: names of those that it makes, in the stage's table.
     """
 
     entry: str
@@ -45,6 +47,7 @@ class Declared:
     reserved_concurrency: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     allow: tuple[Allow, ...] = ()
+    read_models: tuple[str, ...] = ()
 
 
 def _an_environment(value: object) -> Mapping[str, str]:
@@ -74,6 +77,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "reserved_concurrency": a_number(1, 100_000),
         "environment": _an_environment,
         "allow": a_list(_an_allow),
+        "read_models": a_list(a_text(_MODEL, "the name of a read model")),
     }
 )
 

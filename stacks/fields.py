@@ -75,6 +75,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         # As Sekiban has it; `#` and `|` would end it early within keys.
         "service": a_text(r"([a-z0-9-]{1,64})?", "at most 64 lower-case letters, digits and hyphens"),
         "reactions": reactions,
+        "read_models": a_flag,
         "existing_tips": _STREAM,
         "existing_index": _STREAM,
         "existing_journal": _TABLE,
@@ -82,6 +83,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "existing_events": _TABLE,
         "existing_tags": _STREAM,
         "existing_projection_states": _TABLE,
+        "existing_read_models": _TABLE,
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )

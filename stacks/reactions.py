@@ -50,6 +50,7 @@ def _reaction(
         reserved_concurrency=declared.reserved_concurrency,
         environment=declared.environment,
         allowed=[_statement(each) for each in declared.allow],
+        read_models=declared.read_models,
     )
 
 

@@ -59,9 +59,11 @@ class Stage:
         service: tenant of tagged events and projection states, where tables are shared; empty for tables of
             one tenant. Fixed once something is stored, like `journal_shards`.
         reactions: reactions that are deployed with it, by name.
+        read_models: a table for the read models of reactions.
         existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
             used, but not managed.
-        existing_journal, existing_events, existing_projection_states: ARN of such a table; it has no stream.
+        existing_journal, existing_events, existing_projection_states, existing_read_models: ARN of such a table; it
+            has no stream.
         existing_bucket: name of a retained bucket of bodies and states, likewise.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own. Not for setting either.
@@ -98,6 +100,7 @@ class Stage:
     write_shards: int = 1
     service: str = ""
     reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
+    read_models: bool = False
     existing_tips: str = ""
     existing_index: str = ""
     existing_journal: str = ""
@@ -105,6 +108,7 @@ class Stage:
     existing_events: str = ""
     existing_tags: str = ""
     existing_projection_states: str = ""
+    existing_read_models: str = ""
     existing_bucket: str = ""
     tls_only: bool = True
     batches_named: bool = False
@@ -210,6 +214,10 @@ def _coherent(where: str, stage: Stage) -> Stage:
         raise BadSetting(
             f"{where}.jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
         )
+    making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
+    if not stage.read_models and (making or stage.existing_read_models):
+        whose = f"the reaction {making[0]}" if making else "existing_read_models"
+        raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
     for kind in ("read", "write") if stage.billing == "provisioned" else ():
         if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
             raise BadSetting(

@@ -15,11 +15,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import ALL
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.parts.buckets import private_bucket
-from stacks.parts.stores import Stores
+from stacks.parts.stores import Stores, specs_of
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
 
@@ -30,7 +29,7 @@ class StoreStack(Stack):
     def __init__(self, scope: Construct, id_: str, *, stage: Stage, **stack: Any) -> None:
         super().__init__(scope, id_, **stack)
         self.key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
-        self.tables: Final = {spec.kind: self._table(spec, stage) for spec in ALL}
+        self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
         self.stores: Final = Stores.of(self.tables, bucket=self._bucket(stage), key=self.key)
         self._tell(stage)
 
@@ -72,6 +71,8 @@ class StoreStack(Stack):
             "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),
             "BucketName": (self.stores.bucket.bucket_name, "Bucket of large bodies and states"),
         }
+        if self.stores.read_models:
+            told["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
         if stage.service:
             # An output may not be empty.
             told["Service"] = (stage.service, "Tenant of tagged events and projection states")

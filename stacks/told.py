@@ -17,6 +17,7 @@ from epochal.settings import (
     PARTITIONS,
     PROJECTION_STATES_TABLE,
     PROJECTIONS,
+    READ_MODELS_TABLE,
     SERVICE,
     SNAPSHOT_TABLE,
     STATES_PREFIX,
@@ -62,6 +63,11 @@ def projection_states(stores: Stores) -> Environment:
         PROJECTION_STATES_TABLE: stores.projection_states.table_name,
         STATES_PREFIX: PROJECTIONS,
     }
+
+
+def read_models(stores: Stores) -> Environment:
+    """Read models, where the stage has a table for them."""
+    return {READ_MODELS_TABLE: stores.read_models.table_name} if stores.read_models else {}
 
 
 def feed(stage: Stage, stores: Stores) -> Environment:

@@ -18,13 +18,13 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from epochal.layout.tables import ALL
 from epochal.plan.tables import TableSpec
 from stacks.api import ApiStack
 from stacks.dashboard import dashboard
 from stacks.feed import FeedStack
 from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from stacks.parts.names import function_of
+from stacks.parts.stores import specs_of
 from stacks.stages import Stage
 from stacks.store import StoreStack
 
@@ -53,7 +53,7 @@ class WatchStack(Stack):
         functions = (*api.functions, "indexer", "notifier")
         for name in functions:
             watch_function(self._alarms, name, stage.named(name))
-        for spec in ALL:
+        for spec in specs_of(stage):
             table_name = store.tables[spec.kind].table_name
             self._watch_table(spec.kind, table_name)
             if spec.indexes:

@@ -37,6 +37,16 @@ def on_table(table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
     return _allow("dynamodb", actions, [table.table_arn])
 
 
+def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam.PolicyStatement:
+    """`actions` on the items of `table` whose partition key is like one of `keys`.
+
+    Every request for an item has a key to compare; give no `Scan`, which has none and would not be stopped.
+    """
+    statement = on_table(table, *actions)
+    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [*keys]})
+    return statement
+
+
 def on_indexes(table: dynamodb.ITableV2, spec: TableSpec, *actions: str) -> iam.PolicyStatement:
     """`actions` on the secondary indexes of `table`, which are those of `spec`."""
     arns = [f"{table.table_arn}/index/{index.name}" for index in spec.indexes]

@@ -11,7 +11,8 @@ wake-ups.
     a partition is run by one at a time   its wake-ups are one group; no two of a group are out at once
 
 What is deployed already is found by the stage's names, so the construct stands in any stack of the same account and
-region. The function may read what it is fed with, keep its group's state, and do what `allowed` adds.
+region. The function may read what it is fed with, keep its group's state and its own read models, and do what
+`allowed` adds.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Reaction(Construct):
         schedule: Duration = SCHEDULE,
         environment: Mapping[str, str] | None = None,
         allowed: Sequence[iam.PolicyStatement] = (),
+        read_models: Sequence[str] = (),
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
     ) -> None:
@@ -109,17 +111,20 @@ class Reaction(Construct):
             schedule: how often every partition is woken in case a notice was lost.
             environment: more of it, for the handler.
             allowed: what the handler needs beside reading events.
+            read_models: names of those that it makes; the stage has to have their table.
             more_layers: layers beside the library's.
             reserved_concurrency: invocations at once, which no other function takes.
 
         Raises:
-            BadSetting: a name is too long, or the code is not there.
+            BadSetting: a name is too long, the code is not there, or there is no table of read models.
         """
         super().__init__(scope, id_)
         self._name: Final = stage.named(function_of(name))
         entry = entry.resolve()
         _check(self._name, name, entry, handler)
         stores = Stores.named(self, stage)
+        if read_models and stores.read_models is None:
+            raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
         self.failed: Final = self._queue(
             "Failed", queue_of(stage, name, failed=True), stage, Duration.days(14)
         )
@@ -145,10 +150,16 @@ class Reaction(Construct):
                 **told.events(stage, stores),
                 **told.bucket(stores),
                 **told.feed(stage, stores),
+                **(told.read_models(stores) if read_models else {}),
                 REACTION: name,
                 QUEUE: self.queue.queue_url,
             },
-            allowed=[*permissions.reaction(stores), self._waking(stage), *allowed],
+            allowed=[
+                *permissions.reaction(stores),
+                *permissions.read_models(stores, read_models),
+                self._waking(stage),
+                *allowed,
+            ],
             entry=entry,
             handler=handler,
             memory_mb=memory_mb,

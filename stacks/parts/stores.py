@@ -16,7 +16,18 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import (
+    ALL,
+    EVENTS,
+    INDEX,
+    JOURNAL,
+    PROJECTION_STATES,
+    READ_MODELS,
+    SNAPSHOT,
+    TAGS,
+    TIPS,
+)
+from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.stages import Stage
 
@@ -33,6 +44,7 @@ class Stores:
 
     Attributes:
         tags: heads and entries of tags.
+        read_models: where the stage has such a table.
     """
 
     tips: dynamodb.ITableV2
@@ -42,6 +54,7 @@ class Stores:
     events: dynamodb.ITableV2
     tags: dynamodb.ITableV2
     projection_states: dynamodb.ITableV2
+    read_models: dynamodb.ITableV2 | None
     bucket: s3.IBucket
     key: kms.IKey | None
 
@@ -58,6 +71,7 @@ class Stores:
             events=tables[EVENTS.kind],
             tags=tables[TAGS.kind],
             projection_states=tables[PROJECTION_STATES.kind],
+            read_models=tables.get(READ_MODELS.kind),
             bucket=bucket,
             key=key,
         )
@@ -65,13 +79,18 @@ class Stores:
     @classmethod
     def named(cls, scope: Construct, stage: Stage) -> Stores:
         """The stores of a stage that is deployed in the same account and region."""
-        tables = {spec.kind: _table(scope, spec.kind, stage) for spec in ALL}
+        tables = {spec.kind: _table(scope, spec.kind, stage) for spec in specs_of(stage)}
         bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
         return cls.of(
             tables,
             bucket=s3.Bucket.from_bucket_name(scope, "Bodies", bucket),
             key=kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None,
         )
+
+
+def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
+    """The tables that a stage has."""
+    return (*ALL, READ_MODELS) if stage.read_models else ALL
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

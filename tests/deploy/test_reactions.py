@@ -8,19 +8,22 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median, quantiles
 from typing import Any
 
 import pytest
 
+from epochal.dynamo.stores import Place, open_read_models
 from epochal.index.names import partition_of
+from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
 from epochal.local.deploy import Deployment
 from epochal.local.places import Places
 from epochal.local.processes import Server
 from tests.deploy.test_http_api import Caller
+from tests.doors.test_permissions import allowed_on_tables, expected_on_tables, role_of
 
 TABLE = "board"
 SECONDS = 30.0
@@ -93,12 +96,14 @@ def board(places: Places, ministack_server: Server, deployment: Deployment) -> B
     board = Board(deployment, Caller(deployment))
     board.append(OLD, "First", "Second")
     board.append(OLD, "Third")
-    deploy.deploy(places, ministack_server, context={"stages": json.dumps(_stages(places))})
-    return board
+    context = {"stages": json.dumps(_stages(places))}
+    return replace(board, deployment=deploy.deploy(places, ministack_server, context=context))
 
 
 def _stages(places: Places) -> dict[str, Any]:
-    """Those of the checkout, and in `dev` the reaction: allowed two things on a table of its own."""
+    """Those of the checkout, and in `dev` two reactions: one is allowed two things on a table of its own, the other to
+    make a read model.
+    """
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
     reaction = {
@@ -106,7 +111,9 @@ def _stages(places: Places) -> dict[str, Any]:
         "environment": {"BOARD_TABLE": TABLE},
         "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
     }
-    return {**stages, "dev": {**stages["dev"], "reactions": {"board": reaction}}}
+    counts = {"entry": "tests/deploy/reactions/counts", "read_models": ["counts"]}
+    reactions = {"board": reaction, "counts": counts}
+    return {**stages, "dev": {**stages["dev"], "reactions": reactions, "read_models": True}}
 
 
 @pytest.fixture
@@ -167,6 +174,29 @@ def test_what_wakes_it_by_schedule_wakes_every_partition(board: Board) -> None:
     """The event of a rule, as EventBridge has it."""
     event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}, "resources": []}
     assert board.ask(**event)["woken"] >= 1
+
+
+def test_a_deployed_reaction_makes_a_read_model_and_who_has_appended_can_wait_for_it(
+    board: Board, stream: str
+) -> None:
+    endpoint, table = board.deployment.endpoint, board.deployment.settings.read_models_table
+    place = Place(endpoint=endpoint.url, region=endpoint.region)
+    counts = open_read_models(table, place=place).live("counts")
+    counted = f"Count-{stream}"
+    for number in range(1, 4):
+        board.append(counted, f"Seen-{stream}", "Seen")
+        assert counts.wait_for(counted, 2 * number, seconds=SECONDS)
+        assert counts.get(f"Seen-{stream}") == number
+
+
+@pytest.mark.parametrize(("name", "models"), [("counts", True), ("board", False)])
+def test_the_role_of_a_reaction_allows_what_the_matrix_says_and_read_models_where_it_makes_some(
+    board: Board, name: str, models: bool
+) -> None:
+    expected = {
+        (action, on) for action, on in expected_on_tables("reaction") if models or on != READ_MODELS.kind
+    }
+    assert allowed_on_tables(role_of(board.deployment, f"reaction-{name}")) == expected
 
 
 def test_from_append_to_reaction_it_takes_less_than_a_second(

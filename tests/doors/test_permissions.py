@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.layout.tables import ALL
+from epochal.layout.tables import ALL, READ_MODELS
 from epochal.local.deploy import Deployment
 from epochal.local.endpoint import ACCOUNT
 from epochal.plan.tables import TableSpec
-from tests.unit.stacks.test_permissions import EXPECTED
+from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"
+KEPT: Final = (*ALL, READ_MODELS)
 FUNCTIONS: Final = tuple(name for name in EXPECTED if name != "reaction")
-"""Reactions are whoever's declares them; the embedded AWS has none unless it is told."""
+"""Reactions are whoever's declares them: `tests/deploy/test_reactions` declares some, and tries their roles."""
 REFUSED: Final = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "403"}
 
 Act = Callable[[Any, TableSpec, str], object]
@@ -107,25 +109,26 @@ class Role:
 
 @pytest.fixture(scope="module")
 def role(deployment: Deployment) -> Callable[[str], Role]:
-    """Puts on the role of a function: who deploys may say who may; what it allows stays as it is."""
+    """Puts on the role of a function."""
+    return partial(role_of, deployment)
+
+
+def role_of(deployment: Deployment, name: str) -> Role:
+    """The role of a function: who deploys may say who may put it on; what it allows stays as it is."""
     endpoint = deployment.endpoint
-
-    def put_on(name: str) -> Role:
-        function = endpoint.client("lambda").get_function_configuration(FunctionName=f"{PREFIX}{name}")
-        arn = function["Role"]
-        trust = {
-            "Effect": "Allow",
-            "Principal": {"Service": "lambda.amazonaws.com", "AWS": f"arn:aws:iam::{ACCOUNT}:root"},
-            "Action": "sts:AssumeRole",
-        }
-        endpoint.client("iam").update_assume_role_policy(
-            RoleName=arn.rpartition("/")[2],
-            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
-        )
-        taken = endpoint.client("sts").assume_role(RoleArn=arn, RoleSessionName="doors")
-        return Role(deployment=deployment, credentials=taken["Credentials"])
-
-    return put_on
+    function = endpoint.client("lambda").get_function_configuration(FunctionName=f"{PREFIX}{name}")
+    arn = function["Role"]
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": "lambda.amazonaws.com", "AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+        "Action": "sts:AssumeRole",
+    }
+    endpoint.client("iam").update_assume_role_policy(
+        RoleName=arn.rpartition("/")[2],
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+    )
+    taken = endpoint.client("sts").assume_role(RoleArn=arn, RoleSessionName="doors")
+    return Role(deployment=deployment, credentials=taken["Credentials"])
 
 
 def test_every_function_that_is_deployed_is_in_the_matrix(deployment: Deployment) -> None:
@@ -139,15 +142,7 @@ def test_every_function_that_is_deployed_is_in_the_matrix(deployment: Deployment
 def test_on_tables_a_function_can_do_what_the_matrix_says_and_nothing_else(
     role: Callable[[str], Role], name: str
 ) -> None:
-    client = role(name).client("dynamodb")
-    can = {
-        (f"dynamodb:{action}", spec.kind)
-        for spec in ALL
-        for action, act in ON_TABLES.items()
-        if allowed(act, client, spec, f"{PREFIX}{spec.kind}")
-    }
-    kinds = {spec.kind for spec in ALL}
-    assert can == {(action, on) for action, on in EXPECTED[name] if on in kinds}
+    assert allowed_on_tables(role(name)) == expected_on_tables(name)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -201,6 +196,23 @@ def test_what_is_beside_the_store_nobody_reaches(role: Callable[[str], Role], na
         "cloudformation:DescribeStacks": lambda: wearing.client("cloudformation").describe_stacks(),
     }
     assert not {action for action, act in probes.items() if allowed(act)}
+
+
+def allowed_on_tables(wearing: Role) -> Allowed:
+    """What a role can do on which table; that of read models need not be there to be refused."""
+    client = wearing.client("dynamodb")
+    return {
+        (f"dynamodb:{action}", spec.kind)
+        for spec in KEPT
+        for action, act in ON_TABLES.items()
+        if allowed(act, client, spec, f"{PREFIX}{spec.kind}")
+    }
+
+
+def expected_on_tables(name: str) -> Allowed:
+    """What the matrix says of a function and tables."""
+    kinds = {spec.kind for spec in KEPT}
+    return {(action, on) for action, on in EXPECTED[name] if on in kinds}
 
 
 def allowed(act: Callable[..., object], *args: Any, **more: Any) -> bool:

@@ -12,16 +12,17 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from epochal.http.routes import ROUTES, Route
-from epochal.layout.tables import ALL
-from epochal.settings import REACTION
+from epochal.layout.tables import ALL, READ_MODELS
+from epochal.settings import REACTION, READ_MODELS_TABLE
 from stacks.declared import Declared
 from stacks.fields import FUNCTIONS, RULES
 from stacks.stages import STAGES, stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
+REACTIONS = (ROOT / "docs" / "guide" / "reactions.md").read_text()
 ENTRIES = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
-TABLES = "|".join(spec.kind for spec in ALL)
+TABLES = "|".join(spec.kind for spec in (*ALL, READ_MODELS))
 ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
 
 
@@ -38,7 +39,7 @@ def test_every_route_stands_beside_its_scope(route: Route) -> None:
 
 
 def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:
-    deployment = synthesise("prod", reactions={"board": {"entry": "board"}})
+    deployment = synthesise("prod", reactions={"board": {"entry": "board"}}, read_models=True)
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-")
         for kind in deployment.templates
@@ -79,8 +80,7 @@ def test_the_examples_are_settings() -> None:
 def test_a_reaction_can_be_deployed_as_its_guide_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (ROOT / "docs" / "guide" / "reactions.md").read_text()
-    handler, construct = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    handler, construct, _ = blocks("py")
     entry = tmp_path / "reactions" / "board"
     entry.mkdir(parents=True)
     (entry / "handler.py").write_text(handler)
@@ -99,13 +99,33 @@ def test_a_reaction_can_be_deployed_as_its_guide_says(
 
 
 def test_the_reaction_that_the_guide_declares_is_a_setting() -> None:
-    text = (ROOT / "docs" / "guide" / "reactions.md").read_text()
-    (start,) = (match.end() for match in re.finditer('"prod": ', text))
-    declared, _ = json.JSONDecoder().raw_decode(text, start)
-    (reaction,) = stage_from("prod", {"prod": declared}).reactions.values()
+    declared, _ = blocks("json")
+    stages = json.loads(f"{{{declared}}}")["stages"]
+    (reaction,) = stage_from("prod", stages).reactions.values()
     assert reaction.entry == "reactions/board"
-    described = set(re.findall(r"`(\w+)`", _options(text)))
+    described = set(re.findall(r"`(\w+)`", _options(REACTIONS)))
     assert {each.name for each in fields(Declared)} <= described
+
+
+def test_the_read_model_that_the_guide_declares_is_made_by_its_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, declared = blocks("json")
+    stage = stage_from("prod", {"prod": json.loads(f"{{{declared}}}")})
+    ((name, reaction),) = stage.reactions.items()
+    monkeypatch.setenv(REACTION, name)
+    monkeypatch.setenv(READ_MODELS_TABLE, stage.named(READ_MODELS.kind))
+    names: dict[str, Any] = {"__name__": "handler"}
+    exec(compile(blocks("py")[-1], "handler.py", "exec"), names)  # noqa: S102  the guide's own
+    assert callable(names["handler"])
+    assert (names["counts"].table, names["counts"].name) == ("epochal-prod-read-models", "counts")
+    assert reaction.read_models == ("counts",)
+
+
+def blocks(language: str) -> list[str]:
+    """The guide's blocks of a language that are not run one after the other."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", REACTIONS, re.MULTILINE | re.DOTALL)
+    return found
 
 
 def _options(text: str) -> str:

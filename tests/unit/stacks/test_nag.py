@@ -20,7 +20,7 @@ from cdk_nag import AwsSolutionsChecks
 from stacks.deployment import Sources, deployment
 from tests.unit.stacks.templates import context_of_repository
 
-REACTION: Final = {"board": {"entry": "board"}}
+REACTION: Final = {"board": {"entry": "board", "read_models": ["counts"]}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def matching(rule: str, path: str) -> Any:
 
 def found(sources: Sources, settings: dict[str, Any], place: Path) -> Iterator[tuple[str, str]]:
     """What the rules say of one synthesis, which they stop: something is accepted everywhere."""
-    stages = {"prod": {**settings, "reactions": REACTION}}
+    stages = {"prod": {**settings, "reactions": REACTION, "read_models": True}}
     context = {**context_of_repository(), "stage": "prod", "target": "aws", "stages": stages}
     app = App(context=context, outdir=str(place))
     deployment(app, sources)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.tables import ALL, PROJECTION_STATES
+from epochal.layout.tables import ALL, PROJECTION_STATES, READ_MODELS
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.testing.memory import MemoryTables
@@ -17,7 +17,9 @@ from epochal.testing.objects import MemoryObjects
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
-TABLES = {"".join(word.capitalize() for word in spec.kind.split("-")): spec.kind for spec in ALL}
+TABLES = {
+    "".join(word.capitalize() for word in spec.kind.split("-")): spec.kind for spec in (*ALL, READ_MODELS)
+}
 """Tables by how their logical ids begin."""
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
@@ -39,8 +41,10 @@ REACTIONS = {
                 "resources": ["arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/board"],
             }
         ],
+        "read_models": ["counts"],
     }
 }
+ALLOWING: dict[str, Any] = {"reactions": REACTIONS, "read_models": True}
 
 Allowed = set[tuple[str, str]]
 
@@ -138,20 +142,21 @@ EXPECTED: dict[str, Allowed] = {
             service="sqs",
         ),
         *on("board", "PutItem"),
+        *on("read-models", "GetItem", "PutItem", "DeleteItem"),
     },
 }
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_function_may_do_exactly_this(synthesise: Synthesise, name: str) -> None:
-    assert allowed(synthesise("prod", reactions=REACTIONS), name) == EXPECTED[name]
+    assert allowed(synthesise("prod", **ALLOWING), name) == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
     synthesise: Synthesise, name: str
 ) -> None:
-    added = allowed(synthesise(kms_key=KEY, reactions=REACTIONS), name) - EXPECTED[name]
+    added = allowed(synthesise(kms_key=KEY, **ALLOWING), name) - EXPECTED[name]
     reading = {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
     if name in ("replay", "feed"):
         assert added == reading
@@ -185,7 +190,7 @@ def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_th
 def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
     synthesise: Synthesise, target: str, settings: dict[str, str]
 ) -> None:
-    deployment = synthesise("prod", target, reactions=REACTIONS, **settings)
+    deployment = synthesise("prod", target, **ALLOWING, **settings)
     found = [
         each for policy in policies(deployment) for each in policy["Statement"] if each["Effect"] == "Allow"
     ]
@@ -196,7 +201,7 @@ def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
 
 def test_permissions_stand_only_in_the_roles_of_the_functions(synthesise: Synthesise) -> None:
     """No managed policy, and none attached afterwards: what a test of the roles sees is all there is."""
-    deployment = synthesise("prod", reactions=REACTIONS)
+    deployment = synthesise("prod", **ALLOWING)
     types = {resource["Type"] for resource in deployment.resources()}
     roles = [each for each in deployment.resources() if each["Type"] == ROLE]
     assert len(roles) == len(EXPECTED)

@@ -16,10 +16,12 @@ from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Reactor
+from epochal.feed.read_models import Documents, ReadModels
+from epochal.feed.results import FeedEvent
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_dcb, heal_journal
 from epochal.index.names import BASES
-from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS
+from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, READ_MODELS, SNAPSHOT, TAGS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
@@ -55,7 +57,9 @@ CALVES = 60
 class Tables:
     """All tables, named after their kinds, and what was asked of them."""
 
-    memory: MemoryTables = field(default_factory=lambda: MemoryTables({spec.kind: spec for spec in ALL}))
+    memory: MemoryTables = field(
+        default_factory=lambda: MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)})
+    )
     used: Allowed = field(default_factory=set)
 
     def execute(self, op: ops.Op) -> ops.Reply:
@@ -142,8 +146,8 @@ def index(tables: Tables) -> None:
 
 
 def react(tables: Tables) -> None:
-    """What a reaction's function does: begin, read events of every layout, park, list, replay, discard, and look for
-    where streams end.
+    """What a reaction's function does: begin, read events of every layout, park, list, replay, discard, look for
+    where streams end; make a read model, and make it the live one.
     """
     feed = MemoryFeed(tables=tables.memory)
     for number in range(CALVES):
@@ -161,6 +165,17 @@ def react(tables: Tables) -> None:
         assert not parking.replay(BASES[source], stream, seconds=10).unparked
         assert parking.discard(BASES[source], stream).unparked
     assert len(member.reader.partitions()) == len(BASES)
+    models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
+    counts = models.open("counts", 1)
+    feed.react(Reaction(name="counts", handler=lambda delivery: counts.apply(delivery, put_or_delete)))
+    models.swap("counts", 1)
+
+
+def put_or_delete(documents: Documents, event: FeedEvent) -> None:
+    if documents.get(event.stream):
+        documents.delete(event.stream)
+    else:
+        documents.put(event.stream, event.index + 1)
 
 
 def refusing(_: Delivery) -> None:
@@ -190,7 +205,7 @@ def tables() -> Tables:
         ("replay", replay, TAGGED | STATES),
         ("feed", feed, TAGGED | STATES | AGGREGATES),
         ("indexer", index, TAGGED | STATES | AGGREGATES),
-        ("reaction", react, {spec.kind for spec in ALL}),
+        ("reaction", react, {spec.kind for spec in (*ALL, READ_MODELS)}),
     ],
 )
 def test_a_function_may_do_what_its_plans_do_and_nothing_else(

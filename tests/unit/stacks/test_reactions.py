@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,21 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
-from epochal.settings import BUCKET, INDEX_TABLE, QUEUE, REACTION, TAGS_TABLE, TIPS_TABLE
+from epochal.feed.reactions import Delivery
+from epochal.feed.read_models import ReadModels
+from epochal.feed.results import FeedEvent
+from epochal.layout.tables import READ_MODELS
+from epochal.settings import (
+    BUCKET,
+    INDEX_TABLE,
+    QUEUE,
+    REACTION,
+    READ_MODELS_TABLE,
+    TAGS_TABLE,
+    TIPS_TABLE,
+)
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
 from stacks.deployment import Sources
 from stacks.parts.functions import Code, Layers
 from stacks.parts.reaction import Reaction
@@ -31,13 +46,13 @@ REACTIONS = {
         "environment": {"BOARD": "board"},
         "allow": [{"actions": ["dynamodb:PutItem"], "resources": [TABLE]}],
     },
-    "delays": {"entry": "board"},
+    "delays": {"entry": "board", "read_models": ["delays", "airports"]},
 }
 
 
 @pytest.fixture(scope="module")
 def deployed(synthesise: Synthesise) -> Deployment:
-    return synthesise("prod", reactions=REACTIONS)
+    return synthesise("prod", reactions=REACTIONS, read_models=True)
 
 
 def properties(deployed: Deployment, type_: str, name: str) -> dict[str, Any]:
@@ -78,7 +93,7 @@ def test_it_is_told_its_name_its_queue_and_where_everything_is(deployed: Deploym
 def test_no_stack_exports_anything_for_it(deployed: Deployment, synthesise: Synthesise) -> None:
     """An export that is in use could not be changed until every reaction lets go of it."""
     assert "Fn::ImportValue" not in str(deployed["reactions"].to_json())
-    assert deployed["feed"].to_json() == synthesise("prod")["feed"].to_json()
+    assert deployed["feed"].to_json() == synthesise("prod", read_models=True)["feed"].to_json()
 
 
 def test_a_queue_wakes_it_by_partition_and_batches_may_fail_in_part(deployed: Deployment) -> None:
@@ -226,7 +241,9 @@ def test_function_and_queue_are_told(deployed: Deployment) -> None:
 
 def test_tables_of_other_names_are_found_too(synthesise: Synthesise) -> None:
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept"
-    deployed = synthesise(reactions=REACTIONS, existing_tips=f"{arn}/stream/2026-01-01T00:00:00.000")
+    deployed = synthesise(
+        reactions=REACTIONS, read_models=True, existing_tips=f"{arn}/stream/2026-01-01T00:00:00.000"
+    )
     variables = properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
     assert variables[TIPS_TABLE] == "kept"
     assert arn in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
@@ -260,11 +277,65 @@ def test_the_construct_stands_in_any_stack_with_numbers_of_ones_own(sources: Sou
     assert "ses:SendEmail" in str(role)
 
 
+def test_a_reaction_that_makes_read_models_is_told_their_table_and_may_change_its_own(
+    deployed: Deployment,
+) -> None:
+    variables = properties(deployed, FUNCTION, "delaysFunction")["Environment"]["Variables"]
+    assert variables[READ_MODELS_TABLE] == "epochal-prod-read-models"
+    (policy,) = properties(deployed, "AWS::IAM::Role", "delaysFunctionRole")["Policies"]
+    (statement,) = [
+        each for each in policy["PolicyDocument"]["Statement"] if "read-models" in str(each["Resource"])
+    ]
+    assert statement["Action"] == ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"]
+    assert statement["Condition"] == {
+        "ForAllValues:StringLike": {
+            "dynamodb:LeadingKeys": ["delays", "delays@*", "airports", "airports@*"],
+        }
+    }
+
+
+def test_others_are_neither_told_of_it_nor_let_in(deployed: Deployment) -> None:
+    assert (
+        READ_MODELS_TABLE not in properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
+    )
+    assert "read-models" not in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
+
+
+def test_what_its_keys_are_like_is_what_the_library_writes() -> None:
+    """The names and their generations, and no other model whose name begins alike."""
+    tables = MemoryTables({READ_MODELS.kind: READ_MODELS})
+    models = ReadModels(driver=Driver(execute=tables.execute, meter=Meter()), table=READ_MODELS.kind)
+    for name in ("delays", "delays-2"):
+        model = models.swap(name, 12)
+        event = FeedEvent(stream="Flight-1", index=0, type="Departed")
+        delivery = Delivery(group="g", partition=0, stream="Flight-1", events=(event,))
+        assert model.apply(delivery, lambda documents, event: documents.put(event.type, 1)) == 1
+    written = {item["pk"]["S"] for item in tables.items(READ_MODELS.kind)}
+    own = {key for key in written if any(fnmatchcase(key, each) for each in ("delays", "delays@*"))}
+    assert {key.partition("#")[0] for key in own} == {"delays", "delays@12"}
+    assert {key.partition("#")[0] for key in written - own} == {"delays-2", "delays-2@12"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"reactions": {"board": {"entry": "x", "read_models": ["counts"]}}},
+        {"existing_read_models": "arn:aws:dynamodb:eu-west-1:123456789012:table/kept"},
+    ],
+)
+def test_read_models_need_the_stage_to_have_their_table(settings: dict[str, Any]) -> None:
+    with pytest.raises(BadSetting, match="must be true for") as refused:
+        stage_from("dev", {"prod": settings})
+    assert refused.value.name == "stages.prod.read_models"
+
+
 def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None:
     with pytest.raises(BadSetting, match="must be shorter"):
         alone(sources, name="n" * 50, entry=sources.root / "board")
     with pytest.raises(BadSetting, match=r"board/other\.py is not there"):
         alone(sources, name="mine", entry=sources.root / "board", handler="other.handler")
+    with pytest.raises(BadSetting, match="read_models must be true of the stage"):
+        alone(sources, name="mine", entry=sources.root / "board", read_models=["counts"])
 
 
 @pytest.mark.parametrize(
@@ -281,6 +352,9 @@ def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None
         {"board": {"entry": "x", "allow": [{"actions": ["dynamodb:PutItem"]}]}},
         {"board": {"entry": "x", "allow": [{"actions": ["PutItem"], "resources": ["*"]}]}},
         {"board": {"entry": "x", "allow": [{"actions": [], "resources": ["*"]}]}},
+        {"board": {"entry": "x", "read_models": "counts"}},
+        {"board": {"entry": "x", "read_models": ["*"]}},
+        {"board": {"entry": "x", "read_models": ["a@1"]}},
     ],
 )
 def test_a_declaration_that_breaks_a_rule_is_refused(declared: Any) -> None:
@@ -293,7 +367,7 @@ def alone(sources: Sources, **options: Any) -> Template:
     """The construct in a stack of a user's own."""
     stack = Stack(App(), "mine")
     code = Code(
-        library=sources.library,
+        library=sources.library("3.13"),
         vendor=sources.vendor(Platform(python="3.13")),
         lambdas=sources.lambdas,
         architecture=lambda_.Architecture.ARM_64,

@@ -133,6 +133,8 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("existing_events", STREAM),
         ("existing_tags", STREAM.partition("/stream/")[0]),
         ("existing_projection_states", "epochal-prod-projection-states"),
+        ("existing_read_models", "epochal-prod-read-models"),
+        ("read_models", ["counts"]),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import ALL
+from epochal.layout.tables import ALL, READ_MODELS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES
 from stacks.parts.tables import keyed_table
@@ -22,11 +22,11 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 
 
-@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", [*ALL, READ_MODELS], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
-    table = table_of(synthesise(), spec)
+    table = table_of(synthesise(read_models=True), spec)
     kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     assert table["KeySchema"] == [
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
@@ -72,9 +72,22 @@ def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: st
     assert {table["Properties"]["TableName"] for table in tables} == names
 
 
+def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: Synthesise) -> None:
+    plain, wanted = (synthesise(read_models=each) for each in (False, True))
+    added = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
+    assert added == {"ReadModels539C9E0D"}, "another id would be another table"
+    outputs = wanted["store"].to_json()["Outputs"]
+    assert outputs["ReadModelsTable"]["Value"] == {"Ref": "ReadModels539C9E0D"}
+    assert "ReadModelsTable" not in plain["store"].to_json()["Outputs"]
+    kept = STREAM.partition("/stream/")[0]
+    elsewhere = synthesise(read_models=True, existing_read_models=kept)
+    assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
+    assert elsewhere["store"].to_json()["Outputs"]["ReadModelsTable"]["Value"] == "kept"
+
+
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
-    tables = synthesise("prod").of_type("store", TABLE).values()
-    assert len(tables) == len(ALL)
+    tables = synthesise("prod", read_models=True).of_type("store", TABLE).values()
+    assert len(tables) == len(ALL) + 1
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"

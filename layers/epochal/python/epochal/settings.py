@@ -34,6 +34,7 @@ DCB_PARTITIONS = "EPOCHAL_DCB_PARTITIONS"
 TOPIC = "EPOCHAL_TOPIC"
 REACTION = "EPOCHAL_REACTION"
 QUEUE = "EPOCHAL_QUEUE"
+READ_MODELS_TABLE = "EPOCHAL_READ_MODELS_TABLE"
 
 SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 """What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
@@ -87,6 +88,7 @@ class Settings:
         topic: ARN of the topic that is told which partitions of the feed have moved.
         reaction: name of the reaction that a function runs.
         queue: URL of the queue that wakes it.
+        read_models_table: table of read models, for a reaction that makes some.
     """
 
     tips_table: str = ""
@@ -109,6 +111,7 @@ class Settings:
     topic: str = ""
     reaction: str = ""
     queue: str = ""
+    read_models_table: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -134,6 +137,7 @@ class Settings:
             topic=environment.get(TOPIC, ""),
             reaction=environment.get(REACTION, ""),
             queue=environment.get(QUEUE, ""),
+            read_models_table=environment.get(READ_MODELS_TABLE, ""),
         )
 
 

@@ -65,6 +65,7 @@ LATER_OUTPUTS = {
     "ProjectionStatesTable": "projection_states_table",
     "StatesPrefix": "states_prefix",
     "Service": "service",
+    "ReadModelsTable": "read_models_table",
 }
 """Those that a stack of an older version lacks."""
 

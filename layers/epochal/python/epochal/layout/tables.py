@@ -84,6 +84,6 @@ PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, so
 """States of projections, one for each version of each."""
 
 READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
-"""Read models of reactions: no part of the store, and made by whoever wants them."""
+"""Read models of reactions: no part of the store, which any deployment can do without."""
 
 ALL: Final = (TIPS, INDEX, JOURNAL, SNAPSHOT, EVENTS, TAGS, PROJECTION_STATES)

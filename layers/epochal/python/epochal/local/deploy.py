@@ -127,4 +127,5 @@ def _settings(outputs: Mapping[str, str]) -> Settings:
         projection_states_table=outputs["ProjectionStatesTable"],
         states_prefix=outputs["StatesPrefix"],
         service=outputs.get("Service", ""),
+        read_models_table=outputs.get("ReadModelsTable", ""),
     )

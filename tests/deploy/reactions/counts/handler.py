@@ -1,0 +1,27 @@
+"""A reaction that counts the events of each type, in a read model."""
+
+from __future__ import annotations
+
+import os
+
+from epochal import Delivery, lambda_handler, reaction
+from epochal.dynamo.stores import open_read_models
+from epochal.feed.read_models import Documents
+from epochal.feed.results import FeedEvent
+from epochal.settings import READ_MODELS_TABLE
+
+model = open_read_models(os.environ[READ_MODELS_TABLE]).open("counts", 1)
+
+
+def count(documents: Documents, event: FeedEvent) -> None:
+    """One more of the event's type."""
+    documents.put(event.type, documents.get(event.type, 0) + 1)
+
+
+@reaction(name="counts", categories=["Count"])
+def counts(delivery: Delivery) -> None:
+    """Fold a delivery."""
+    model.apply(delivery, count)
+
+
+handler = lambda_handler(counts)
