@@ -11,6 +11,7 @@ from aws_cdk import App, Environment, Tags
 
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
+from stacks.parts.bytecode import prepared
 from stacks.parts.functions import Code
 from stacks.parts.vendor import Platform, vendored
 from stacks.reactions import ReactionsStack
@@ -25,13 +26,13 @@ class Sources:
     """Where the functions' code comes from.
 
     Attributes:
-        library: layer 1.
+        library: layer 1, given the Python that it has to run on.
         vendor: layer 2, given the platform it has to fit.
         lambdas: one folder for each function.
         root: where entries of declared reactions are looked for.
     """
 
-    library: Path
+    library: Callable[[str], Path]
     vendor: Callable[[Platform], Path]
     lambdas: Path
     root: Path
@@ -40,10 +41,11 @@ class Sources:
     def in_repository(cls, root: Path) -> Sources:
         """The sources of the checkout at `root`."""
         root = root.resolve()
-        pins = root / "layers" / "vendor" / "requirements.txt"
+        library, pins = root / "layers" / "epochal", root / "layers" / "vendor" / "requirements.txt"
+        cache = root / ".cache" / "layers"
         return cls(
-            library=root / "layers" / "epochal",
-            vendor=lambda platform: vendored(pins, platform, root / ".cache" / "layers"),
+            library=lambda python: prepared(library, python, cache),
+            vendor=lambda platform: vendored(pins, platform, cache),
             lambdas=root / "lambdas",
             root=root,
         )
@@ -68,9 +70,10 @@ def code_of(sources: Sources, target: Target = Target.AWS) -> Code:
     Raises:
         InstallerFailed: it could not be.
     """
+    wanted = wheels(target)
     return Code(
-        library=sources.library,
-        vendor=sources.vendor(wheels(target)),
+        library=sources.library(wanted.python),
+        vendor=sources.vendor(wanted),
         lambdas=sources.lambdas,
         architecture=architecture(target),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from aws_cdk import Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -20,6 +20,7 @@ from constructs import Construct
 
 from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME
 from stacks.parts import grants
+from stacks.parts.bytecode import has_bytecode
 from stacks.stages import Stage
 
 MEMORY_MB: Final = 1_024
@@ -28,6 +29,10 @@ longer than the smaller price is worth. A page of 4 MB, its items and its JSON f
 
 RUNTIME: Final = f"python{LAMBDA_PYTHON}"
 DEVELOPERS_ONLY: Final = ("cli", "local", "testing")
+SOURCES_ONLY: Final = (
+    f"There is no Python {LAMBDA_PYTHON} on this machine, so layers have no bytecode: "
+    "functions take longer to start."
+)
 LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
 
 
@@ -57,6 +62,8 @@ class Layers(Construct):
             self._layer("Library", code, code.library, "The library", left_out),
             self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),
         )
+        if not has_bytecode(code.library):
+            Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY)
 
     def _layer(
         self, id_: str, code: Code, folder: Path, description: str, left_out: list[str]
@@ -65,9 +72,7 @@ class Layers(Construct):
             self,
             id_,
             description=f"Epochal: {description}",
-            code=lambda_.Code.from_asset(
-                str(folder), exclude=[*left_out, *LITTER], ignore_mode=IgnoreMode.GLOB
-            ),
+            code=lambda_.Code.from_asset(str(folder), exclude=left_out, ignore_mode=IgnoreMode.GLOB),
             compatible_architectures=[code.architecture],
             compatible_runtimes=[_runtime()],
         )

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-RECIPE: Final = 1
+from stacks.parts.bytecode import compile_modules, interpreter_of
+
+RECIPE: Final = 2
 """Raise this when `_arguments` or `_trimmed` change what ends up in the folder."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
@@ -54,15 +56,17 @@ def _pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
     """The folder with the wheels of `requirements` for `platform`, laid out as a layer; fetched if missing."""
-    identity = f"{RECIPE}\n{platform.name}\n{requirements.read_text()}"
+    interpreter = interpreter_of(platform.python)
+    kind = "bytecode" if interpreter else "sources"
+    identity = f"{RECIPE}\n{kind}\n{platform.name}\n{requirements.read_text()}"
     folder = cache / hashlib.sha256(identity.encode()).hexdigest()[:24]
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        _fetch(requirements, platform, folder, run)
+        _fetch(requirements, platform, folder, run, interpreter)
     return folder
 
 
-def _fetch(requirements: Path, platform: Platform, folder: Path, run: Run) -> None:
+def _fetch(requirements: Path, platform: Platform, folder: Path, run: Run, interpreter: str | None) -> None:
     """Fill a folder beside `folder`, then rename it: another process may be doing the same."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         content = Path(scratch) / "layer"
@@ -71,12 +75,14 @@ def _fetch(requirements: Path, platform: Platform, folder: Path, run: Run) -> No
             said = (answer.stderr or answer.stdout).strip()
             raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
         _trimmed(content / "python")
+        if interpreter is not None:
+            compile_modules(content / "python", interpreter)
         if not folder.exists():
             content.rename(folder)
 
 
 def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
-    """The pins are complete, so nothing is resolved; bytecode would be for this interpreter only."""
+    """The pins are complete, so nothing is resolved; pip's bytecode would be for this interpreter only."""
     foreign = ["--python-version", platform.python, "--implementation", "cp"] if platform.tags else []
     for tag in platform.tags:
         foreign += ["--platform", tag]

@@ -12,6 +12,7 @@ import pytest
 from aws_cdk import App
 
 from stacks.deployment import Sources, deployment
+from stacks.parts.bytecode import prepared
 from stacks.parts.vendor import Platform
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise, context_of_repository
 
@@ -20,7 +21,7 @@ from tests.unit.stacks.templates import ROOT, Deployment, Synthesise, context_of
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     """A copy of the library, which may be edited while tests run; a line each for functions and wheels."""
     place = tmp_path_factory.mktemp("sources")
-    shutil.copytree(ROOT / "layers" / "epochal", place / "library")
+    shutil.copytree(ROOT / "layers" / "epochal", place / "epochal")
     for name in ("append", "replay", "feed", "indexer", "notifier", "auditor"):
         (place / "lambdas" / name).mkdir(parents=True)
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
@@ -34,7 +35,10 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         (folder / "python" / "wheels.py").write_text(f"FOR = {platform.name!r}\n")
         return folder
 
-    return Sources(library=place / "library", vendor=vendor, lambdas=place / "lambdas", root=place)
+    def library(python: str) -> Path:
+        return prepared(place / "epochal", python, place / "layers")
+
+    return Sources(library=library, vendor=vendor, lambdas=place / "lambdas", root=place)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import find_spec, source_from_cache
 from pathlib import Path
 
 import pytest
@@ -42,11 +42,10 @@ def filled(platform: Platform) -> Path:
 def test_layer_one_is_the_library_without_what_only_developers_use(
     synthesise: Synthesise, sources: Sources
 ) -> None:
-    layer = library_of(synthesise)
-    shipped = {each.name for each in (layer / "python" / "epochal").iterdir()}
-    whole = {each.name for each in (sources.library / "python" / "epochal").iterdir()}
-    assert whole - shipped == {*DEVELOPERS_ONLY, "__pycache__"} & whole
-    assert not list(layer.rglob("*.pyc"))
+    shipped = modules_of(library_of(synthesise))
+    whole = modules_of(sources.library(LAMBDA.python))
+    assert {name.split("/")[2] for name in whole - shipped} == set(DEVELOPERS_ONLY)
+    assert shipped <= whole
 
 
 def test_the_two_layers_and_the_runtime_are_all_the_library_needs(
@@ -83,9 +82,23 @@ def test_what_is_deployed_is_what_the_tests_ran_with(line: str) -> None:
         assert version(name) == pinned
 
 
-def library_of(synthesise: Synthesise) -> Path:
+def test_every_module_that_is_shipped_has_its_bytecode_and_nothing_else_has(synthesise: Synthesise) -> None:
+    """On this machine's interpreter, which the embedded AWS runs functions on."""
+    for layer in (library_of(synthesise, "embedded"), filled(wheels(Target.EMBEDDED)).parent):
+        compiled = {
+            source_from_cache(str(path)).removeprefix(f"{layer}/")
+            for path in layer.rglob("__pycache__/*.pyc")
+        }
+        assert compiled == modules_of(layer)
+
+
+def modules_of(layer: Path) -> set[str]:
+    return {str(path.relative_to(layer)) for path in layer.rglob("*.py")}
+
+
+def library_of(synthesise: Synthesise, target: str = "aws") -> Path:
     """Layer 1 as it was staged."""
-    deployment = synthesise()
+    deployment = synthesise(target=target)
     key = deployment.named("api", "AWS::Lambda::LayerVersion", "LayersLibrary")["Properties"]["Content"][
         "S3Key"
     ]

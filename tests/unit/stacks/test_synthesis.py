@@ -33,10 +33,15 @@ SYNTHESIS = (
 from pathlib import Path
 from aws_cdk import App
 from stacks.deployment import Sources, deployment
+from stacks.parts.bytecode import prepared
 library, lambdas, vendor, outdir, context = sys.argv[1:]
 app = App(outdir=outdir, context=json.loads(context))
-vendor_of = lambda platform: Path(vendor)
-deployment(app, Sources(library=Path(library), lambdas=Path(lambdas), vendor=vendor_of, root=Path.cwd()))
+deployment(app, Sources(
+    library=lambda python: prepared(Path(library), python, Path(outdir).with_name("cache")),
+    vendor=lambda platform: Path(vendor),
+    lambdas=Path(lambdas),
+    root=Path.cwd(),
+))
 app.synth()
 """
 )
@@ -75,7 +80,7 @@ def test_synthesis_reaches_for_no_network_and_no_credentials(
     (vendor / "python").mkdir(parents=True)
     (vendor / "python" / "wheels.py").write_text("")
     context = json.dumps({**context_of_repository(), "stage": "prod", "target": target})
-    paths = (str(sources.library), str(sources.lambdas), str(vendor), str(tmp_path / "out"))
+    paths = (str(ROOT / "layers" / "epochal"), str(sources.lambdas), str(vendor), str(tmp_path / "out"))
     ran = run(sys.executable, "-c", SYNTHESIS, *paths, context, env=isolated)
     assert (ran.returncode, ran.stderr.count("guard")) == (0, 0), ran.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

@@ -18,7 +18,8 @@ INTENDED = {
     r"/\w+/Resources/(Bodies|Failures|NoticesTopic|board(Queue|Failed))Policy.*": "plain HTTP is all it speaks",
     r".*/(NoticesNotifier|boardFunction)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
     r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
-    r".*/LayersVendor\w+/Properties/Content/S3Key": "on its interpreter, with its wheels",
+    r".*/LayersLibrary\w+/Properties/Content/S3Key": "on its interpreter, with its bytecode",
+    r".*/LayersVendor\w+/Properties/Content/S3Key": "and with its wheels",
     r"/\w+/(Parameters/BootstrapVersion|Rules/CheckBootstrapVersion)/.*": "no bootstrap is needed",
     r"/\w+/Outputs/ExportsOutput.*": "nobody imports them: there is no watch stack",
 }
