@@ -228,6 +228,8 @@ def test_a_deleted_stream_keeps_its_tombstone(streams: Streams, name: str) -> No
     assert isinstance(refused, Conflict)
     assert (refused.version, refused.deleted) == (3, True)
     assert list(streams.read(name)) == []
+    page = streams.page(name)
+    assert (page.events, page.exists, page.deleted, page.version) == ((), True, True, 3)
 
 
 def test_a_key_used_again_is_answered_like_the_first_time(streams: Streams, name: str) -> None:

@@ -49,6 +49,7 @@ UNSAID: Final = {
     "lies beyond the end of partition": "depends on what is stored",
     "is of a read that did not ask for": "a position belongs to a query",
     "must be `next` of the page before": "opaque",
+    "must be `next` of a page of the same group": "two parameters that have to agree",
     "must be what `next` of the page before": "opaque",
     "must be a position that": "opaque",
     "must be a token that": "a version beyond the highest",

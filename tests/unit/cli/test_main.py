@@ -36,7 +36,7 @@ def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        StreamDeleted("Cart-1"),
+        StreamDeleted("Cart-1", 3),
         Unavailable("throttled\nfor long"),
         NoCredentialsError(),
     ],
@@ -95,7 +95,7 @@ def test_tables_are_named_by_options_or_by_the_functions_own_environment(
 
     def remember(choice: Choice) -> None:
         seen.append(choice)
-        raise StreamDeleted("enough")
+        raise StreamDeleted("enough", 0)
 
     monkeypatch.setattr(command_line, "open_store", remember)
     monkeypatch.setenv("EPOCHAL_TIPS_TABLE", "t")

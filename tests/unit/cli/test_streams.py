@@ -168,11 +168,27 @@ def test_reading_goes_either_way_from_any_index_up_to_a_limit(terminal: Terminal
     assert indices("--backward", "--from", "1") == [1, 0]
 
 
-def test_reading_a_stream_that_is_not_there_prints_nothing_and_asking_for_its_state_is_an_error(
-    terminal: Terminal,
+@pytest.mark.parametrize("command", ["read", "state"])
+def test_reading_a_stream_that_is_not_there_is_an_error(terminal: Terminal, command: str) -> None:
+    assert str(terminal.run(command, "Cart-1").exception) == "Cart-1: there is no such stream"
+
+
+@pytest.mark.parametrize("command", [("read", "Cart-1"), ("tail", "Cart-1", "--for", "0")])
+def test_events_of_a_deleted_stream_are_an_error_that_says_where_it_ended(
+    terminal: Terminal, command: tuple[str, ...]
 ) -> None:
+    for kind in "ABC":
+        terminal.lines("append", "Cart-1", kind)
+    terminal.streams.delete("Cart-1")
+    result = terminal.run(*command)
+    assert isinstance(result.exception, StreamDeleted)
+    assert str(result.exception) == "Cart-1: deleted at version 3, takes no more events"
+
+
+def test_of_a_stream_that_was_emptied_and_left_open_nothing_is_printed(terminal: Terminal) -> None:
+    terminal.lines("append", "Cart-1", "A")
+    terminal.streams.delete("Cart-1", leave_open=True)
     assert terminal.lines("read", "Cart-1") == []
-    assert str(terminal.run("state", "Cart-1").exception) == "Cart-1: there is no such stream"
 
 
 def test_bodies_that_are_no_json_are_shown_for_what_they_are(terminal: Terminal) -> None:

@@ -142,7 +142,7 @@ def test_a_deleted_stream_says_so_whatever_is_decided(
     store.others.delete(S)
     with pytest.raises(StreamDeleted):
         tallies.transact(S, decide, load=load)
-    with pytest.raises(StreamDeleted):
+    with pytest.raises(StreamDeleted, match="Tally-1: deleted at version [01],"):
         tallies.query(S, total)
 
 

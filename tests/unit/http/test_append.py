@@ -224,7 +224,7 @@ def test_a_deleted_stream_takes_no_more_events(api: Api) -> None:
     api.call("DELETE", "/streams/Cat-1")
     before = api.stored
     answer = api.append("Cat-1", "B")
-    assert (answer.status, answer.problem) == (410, "stream-deleted")
+    assert (answer.status, answer.problem, answer.json["version"]) == (410, "stream-deleted", 1)
     assert api.stored == before
 
 

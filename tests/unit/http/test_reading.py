@@ -88,11 +88,19 @@ def test_a_stream_that_does_not_exist_is_404(api: Api, path: str) -> None:
     assert (answer.status, answer.problem, answer.json["stream"]) == (404, "stream-not-found", "Cat-1")
 
 
-def test_the_state_of_a_deleted_stream_is_410(api: Api) -> None:
-    api.append("Cat-1", "A")
+@pytest.mark.parametrize("path", ["/streams/Cat-1", "/streams/Cat-1/events"])
+def test_a_deleted_stream_is_410_with_the_version_that_it_was_deleted_at(api: Api, path: str) -> None:
+    api.append("Cat-1", "A", "B", "C")
     api.call("DELETE", "/streams/Cat-1")
-    answer = api.call("GET", "/streams/Cat-1")
-    assert (answer.status, answer.problem) == (410, "stream-deleted")
+    answer = api.call("GET", path)
+    assert (answer.status, answer.problem, answer.json["version"]) == (410, "stream-deleted", 3)
+
+
+@pytest.mark.parametrize("query", ["from=7", "direction=backward", "limit=1"])
+def test_whatever_is_asked_of_a_deleted_stream_it_is_410(api: Api, query: str) -> None:
+    api.append("Cat-1", "A", "B", "C")
+    api.call("DELETE", "/streams/Cat-1")
+    assert api.call("GET", "/streams/Cat-1/events", query=query).status == 410
 
 
 @pytest.mark.parametrize(

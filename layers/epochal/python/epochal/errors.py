@@ -99,11 +99,12 @@ class UnknownType(EpochalError, LookupError):
 
 
 class StreamDeleted(EpochalError):
-    """`stream` was deleted; its name takes no more events."""
+    """`stream` was deleted at `version`; its name takes no more events."""
 
-    def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream}: deleted, takes no more events")
+    def __init__(self, stream: str, version: int) -> None:
+        super().__init__(f"{stream}: deleted at version {version}, takes no more events")
         self.stream = stream
+        self.version = version
 
 
 class SubjectForgotten(EpochalError, LookupError):

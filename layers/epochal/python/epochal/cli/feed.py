@@ -10,7 +10,7 @@ import click
 
 from epochal.cli import output, views
 from epochal.cli.target import Store, pass_store
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, StreamDeleted
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.model.events import Recorded
@@ -112,6 +112,8 @@ def _follow_stream(store: Store, stream: str, start: str | None) -> Iterator[tup
     at = store.streams.page(stream, limit=1).version if start is None else _index(start)
     while True:
         page = store.streams.page(stream, start=at)
+        if page.deleted:
+            raise StreamDeleted(stream, page.version)
         at = page.events[-1].index + 1 if page.events else at
         yield page.events
 

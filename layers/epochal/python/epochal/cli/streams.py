@@ -88,6 +88,7 @@ def read(
     store: Store, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
 ) -> None:
     """Print the events of STREAM."""
+    _check_there(store.streams, stream)
     found = store.streams.read(
         stream, start=start, limit=limit, direction="backward" if backward else "forward"
     )
@@ -113,6 +114,15 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
         *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),
     ]
     output.document(views.state(found), output.table(rows), as_json=as_json)
+
+
+def _check_there(streams: Streams, stream: str) -> None:
+    """Nothing to print is no answer where there is nothing to read."""
+    head = streams.load(stream, fetch=False)
+    if head is None:
+        raise StreamMissing(stream)
+    if head.deleted:
+        raise StreamDeleted(stream, head.version)
 
 
 def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None) -> Event:
@@ -154,8 +164,8 @@ def _made(stream: str, outcome: Outcome, expected: ExpectedVersion) -> Appended:
     match outcome:
         case Appended():
             return outcome
-        case Conflict(deleted=True):
-            raise StreamDeleted(stream)
+        case Conflict(deleted=True, version=version):
+            raise StreamDeleted(stream, version)
         case Conflict(version=version):
             raise WrongExpectedVersion(stream, _said(expected), version)
         case Undetermined(first=first):

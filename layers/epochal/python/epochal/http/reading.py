@@ -36,7 +36,7 @@ def read_state(streams: Streams, link: Link, request: Request) -> Response:
     if found is None:
         raise not_found(command.stream)
     if found.deleted:
-        raise deleted(command.stream, consumed(meter.units))
+        raise deleted(command.stream, found.version, consumed(meter.units))
     headers = {"ETag": etag(found.token), "Cache-Control": "no-cache"}
     if unchanged(request, found.token):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
@@ -53,6 +53,8 @@ def read_events(streams: Streams, link: Link, request: Request) -> Response:
     )
     if not found.exists:
         raise not_found(command.stream)
+    if found.deleted:
+        raise deleted(command.stream, found.version, consumed(meter.units))
     return Response(status=200, body=views.page(command.stream, found, link), figures=consumed(meter.units))
 
 

@@ -35,7 +35,7 @@ def refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -
     """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
     figures = {"Conflicts": 1.0, **consumed(units)}
     if conflict.deleted:
-        return deleted(stream, figures)
+        return deleted(stream, conflict.version, figures)
     members: dict[str, Any] = {"stream": stream, "version": conflict.version}
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
@@ -46,13 +46,14 @@ def refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -
     )
 
 
-def deleted(stream: str, figures: Mapping[str, float] | None = None) -> Problem:
-    """The stream carries a tombstone."""
+def deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem:
+    """The stream carries a tombstone, at the version that it was deleted at."""
     return Problem(
         problems.STREAM_DELETED,
-        f"{stream} was deleted and takes no more events",
+        f"{stream} was deleted at version {version} and takes no more events",
         figures=figures,
         stream=stream,
+        version=version,
     )
 
 

@@ -199,7 +199,7 @@ class Deciders(Generic[C, S, E]):
 
     def _check_attempts(self, stream: str, attempt: int, base: Loaded[S], tip: Tip | None) -> None:
         if tip is not None and tip.deleted:
-            raise StreamDeleted(stream)
+            raise StreamDeleted(stream, tip.version)
         if attempt == self.attempts:
             raise Contended(stream, base.version, 0 if tip is None else tip.version, attempt)
 

@@ -88,7 +88,7 @@ class Folder(Generic[S, E]):
         if tip is None:
             return Loaded(state=self.initial(), known=None)
         if tip.deleted:
-            raise StreamDeleted(stream)
+            raise StreamDeleted(stream, tip.version)
         if before is not None and _unchanged(before.known, tip):
             state = before.state
         else:

@@ -50,7 +50,7 @@ class Reader:
         """Events up to a limit or a size, at least one."""
         cursor = self._begin(stream, start, direction)
         if cursor is None:
-            return Page(events=(), next=None, version=0, low_water=0, exists=False)
+            return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
         taken: list[Recorded] = []
         size = 0
         for event in self._walk(stream, cursor, start, limit):
@@ -66,6 +66,7 @@ class Reader:
             version=cursor.tip.version,
             low_water=cursor.tip.low_water,
             exists=True,
+            deleted=cursor.tip.deleted,
         )
 
     def _begin(self, stream: str, start: int | None, direction: Direction) -> Cursor | None:

@@ -40,6 +40,7 @@ class Page:
         version: the stream's next index when the page was read.
         low_water: events below are pruned.
         exists: False where there is no such stream.
+        deleted: the stream carries a tombstone; what there may be of its events is in the archive.
     """
 
     events: tuple[Recorded, ...]
@@ -47,6 +48,7 @@ class Page:
     version: int
     low_water: int
     exists: bool
+    deleted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

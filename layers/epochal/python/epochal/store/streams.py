@@ -110,7 +110,8 @@ class Streams:
     ) -> Iterator[Recorded]:
         """Every event from `start` on, page by page as they are consumed.
 
-        The Tip is read first: what is appended later is not part of the read.
+        The Tip is read first: what is appended later is not part of the read. A stream that was deleted has no
+        events, nor has one that never was; `page` and `load` tell.
         """
         _check_range(start, limit)
         return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)

@@ -126,7 +126,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             ),
         ),
         gives="EventPage",
-        fails=(problems.STREAM_NOT_FOUND,),
+        fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
     ),
     "checkHealth": Operation(
         summary="Whether the store answers", description="One strongly consistent read.", gives="Health"
