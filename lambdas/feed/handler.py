@@ -11,8 +11,7 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.links import S3Links
-from epochal.feed.deployed import reader_of
-from epochal.feed.sources import partitions_of
+from epochal.feed.deployed import partitions_of, reader_of
 from epochal.http.feeding import operations
 from epochal.http.gateway import serve
 from epochal.settings import Settings

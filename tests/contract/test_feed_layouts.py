@@ -11,11 +11,12 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
+from epochal.feed.deployed import partitions_of
 from epochal.feed.indexer import Indexer, Report
 from epochal.feed.poison import PoisonRecords
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
-from epochal.feed.sources import partitions_of, sources_of
+from epochal.feed.sources import sources_of
 from epochal.index.epochs import EpochLimits
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from epochal.feed.sources import partitions_of
+from epochal.feed.deployed import partitions_of
 from epochal.layout.dcb.items import is_head as is_tag_head
 from epochal.layout.dcb.items import read_head
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS

@@ -20,12 +20,13 @@ from aws_lambda_powertools import Logger, Metrics
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
+from epochal.feed.deployed import partitions_of
 from epochal.feed.indexer import Indexer
 from epochal.feed.membership import Member
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
-from epochal.feed.sources import partitions_of, sources_of
+from epochal.feed.sources import sources_of
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS

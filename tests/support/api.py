@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from epochal.codec import json
-from epochal.feed.deployed import reader_of
+from epochal.feed.deployed import partitions_of, reader_of
 from epochal.feed.indexer import Indexer, Record
-from epochal.feed.sources import partitions_of, sources_of
+from epochal.feed.sources import sources_of
 from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.feed.deployed import partitions_of
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.sources import sources_of
 from epochal.index import healing, ingesting
@@ -334,3 +335,18 @@ def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     assert [(index, kind) for _, index, kind in layouts.feed(source)] == [(k, f"T{k}") for k in range(400)]
     entries = [len(item["e"]["L"]) for item in layouts.tables.items("index") if "Epoch" in item["p"]["S"]]
     assert sum(entries) >= 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(tips_table="t", partitions=3),
+        Settings(snapshot_table="s", journal_partitions=2, dcb_partitions=9),
+        Settings(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5),
+    ],
+)
+def test_its_partitions_are_those_of_its_sources(settings: Settings) -> None:
+    assert partitions_of(settings) == tuple(
+        source.base + number for source in sources_of(settings) for number in range(source.partitions)
+    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from epochal.errors import InvalidInput
+from epochal.feed.reader import FeedReader
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_journal
+from epochal.index.names import source_of
 from epochal.layout.dcb.reading import read_heads
 from epochal.layout.tips.append import read
 from epochal.store.aggregates import AggregateStore
@@ -13,13 +16,31 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 
 
-def end_of_stream(store: Streams, stream: str) -> int:
+def end_of(reader: FeedReader, partition: int, stream: str, since: int) -> int:
+    """The index after the last event that a stream's store holds by now; it is at least `since`.
+
+    Raises:
+        InvalidInput: the reader was not given the store of the partition's source.
+    """
+    match source_of(partition):
+        case "tips" if reader.streams is not None:
+            found = _end_of_stream(reader.streams, stream)
+        case "journal" if reader.aggregates is not None:
+            found = _end_of_aggregate(reader.aggregates, stream, since, reader.types)
+        case "dcb" if reader.tagged is not None:
+            found = _end_of_tag(reader.tagged, stream)
+        case source:
+            raise InvalidInput("data", f"needs a reader that was given the store of {source}")
+    return max(found, since)
+
+
+def _end_of_stream(store: Streams, stream: str) -> int:
     """The next index of a named stream."""
     tip = store.driver.run(read(store.table, stream))
     return 0 if tip is None else tip.version
 
 
-def end_of_aggregate(store: AggregateStore, aggregate: str, since: int, types: Collection[str] = ()) -> int:
+def _end_of_aggregate(store: AggregateStore, aggregate: str, since: int, types: Collection[str]) -> int:
     """The index after an aggregate's last event, looked for from `since` on: a head that another library wrote does
     not tell.
     """
@@ -31,6 +52,6 @@ def end_of_aggregate(store: AggregateStore, aggregate: str, since: int, types: C
             return since
 
 
-def end_of_tag(store: TaggedEvents, tag: str) -> int:
+def _end_of_tag(store: TaggedEvents, tag: str) -> int:
     """How many events a tag has had."""
     return store.driver.run(read_heads(store.site, [tag]))[tag].count

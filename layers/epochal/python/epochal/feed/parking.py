@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from epochal.errors import InvalidInput
+from epochal.feed.ends import end_of
 from epochal.feed.handling import Failure, Progress, Work
 from epochal.feed.reactor import Reactor
 from epochal.feed.turns import Task, still_parked, unparked
@@ -130,7 +131,7 @@ class Parking:
             held = saved.held
 
     def _end(self, partition: int, stream: str, index: int) -> int:
-        return self.reactor.member.reader.end(partition, stream, index)
+        return end_of(self.reactor.member.reader, partition, stream, index)
 
     def _find(self, partition: int, stream: str) -> tuple[Held, int]:
         held = self.reactor.member.load(partition)

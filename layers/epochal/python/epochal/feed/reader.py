@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
-from epochal.feed.ends import end_of_aggregate, end_of_stream, end_of_tag
 from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
 from epochal.feed.filling import Room, fill
 from epochal.feed.filters import Predicate, wanted
@@ -142,19 +141,6 @@ class FeedReader:
         those that can no longer be read come as `gone`.
         """
         return self._hydrate(partition)(stream, first, end)
-
-    def end(self, partition: int, stream: str, since: int) -> int:
-        """The index after the last event that a stream's store holds by now; it is at least `since`."""
-        match source_of(partition):
-            case "tips" if self.streams is not None:
-                found = end_of_stream(self.streams, stream)
-            case "journal" if self.aggregates is not None:
-                found = end_of_aggregate(self.aggregates, stream, since, self.types)
-            case "dcb" if self.tagged is not None:
-                found = end_of_tag(self.tagged, stream)
-            case source:
-                raise InvalidInput("data", f"needs a reader that was given the store of {source}")
-        return max(found, since)
 
     def spans(
         self,

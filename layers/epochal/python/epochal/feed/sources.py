@@ -15,13 +15,6 @@ def sources_of(settings: Settings) -> tuple[Source, ...]:
     return tuple(_sources(settings))
 
 
-def partitions_of(settings: Settings) -> tuple[int, ...]:
-    """The feed's partitions, whether anything was indexed in them yet or not."""
-    return tuple(
-        source.base + number for source in sources_of(settings) for number in range(source.partitions)
-    )
-
-
 def _sources(settings: Settings) -> Iterator[Source]:
     if settings.tips_table:
         yield tips_source(settings.tips_table, settings.partitions)
