@@ -8,6 +8,8 @@ from epochal.feed.standing import GroupStanding, groups_of, standings
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, group_stream, load, save
 from epochal.index.series import Ids
+from epochal.plan.ops import Get, Op, Reply
+from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged
 
 
@@ -74,3 +76,26 @@ def test_a_checkpoint_of_another_index_is_told_by_status_and_by_verify(
     (first, *_) = standings(damaged.driver, "index", ["mail"])
     assert first.groups[0].behind is None
     assert damaged.said() == [f"checkpoint beyond: tips mail at {checkpoint}"]
+
+
+def test_a_group_that_gets_to_a_tail_that_grows_meanwhile_is_not_taken_for_one_beyond_it(
+    damaged: Damaged,
+) -> None:
+    """Found by the simulation of everything, seed 1653: `verify` said so of a running reaction."""
+    put_group(damaged, 0, "mail", GroupState(checkpoint=Checkpoint.of(4, 0)))
+    looks = 0
+
+    def execute(op: Op) -> Reply:
+        nonlocal looks
+        if isinstance(op, Get):
+            looks += 1
+            damaged.layouts.append("Cart-1", "more")
+            damaged.layouts.index()
+            tail = next(standings(damaged.driver, "index")).tail
+            put_group(damaged, 0, "mail", GroupState(checkpoint=tail))
+        return damaged.layouts.execute(op)
+
+    driver = Driver(execute=execute, meter=Meter())
+    (first, *_) = standings(driver, "index", ["mail"])
+    assert looks > 3
+    assert first.groups[0].behind is not None

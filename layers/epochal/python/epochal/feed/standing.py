@@ -115,13 +115,17 @@ def _partitions(table: str) -> Steps[list[tuple[int, int]]]:
 
 
 def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:
-    end = yield from tail(table, partition, epoch)
-    tip = yield from read(table, epoch_stream(partition, end.epoch))
-    standing: list[GroupStanding] = []
+    # The groups first: a chain only grows, so what is read of it afterwards reaches as far as any of them.
+    states: dict[str, GroupState] = {}
     for group in groups:
         state = (yield from load(table, group_stream(partition, group))).state
         if state is not None:
-            standing.append((yield from _group(table, partition, end, group, state)))
+            states[group] = state
+    end = yield from tail(table, partition, epoch)
+    tip = yield from read(table, epoch_stream(partition, end.epoch))
+    standing: list[GroupStanding] = []
+    for group, state in states.items():
+        standing.append((yield from _group(table, partition, end, group, state)))
     return PartitionStanding(
         source=source_of(partition),
         partition=partition,
