@@ -157,6 +157,7 @@ class FifoQueue:
     def deliver(self, function: Function, batch: list[Message]) -> None:
         """Invoke a function with messages; those that it does not name as failed are gone."""
         event = {"Records": [_record(each) for each in batch]}
+        receipts = {each.id: each.receives for each in batch}
         try:
             failures = {each["itemIdentifier"] for each in function(event)["batchItemFailures"]}
         except (Exception, Killed) as cause:  # noqa: BLE001  # as Lambda does, whatever it was
@@ -165,7 +166,9 @@ class FifoQueue:
         assert failures <= {each.id for each in batch}, "an unknown id fails the whole batch"
         with self._lock:
             for each in batch:
-                if each.id not in failures and self._luck.random() >= self.undeleted:
+                # A receipt is good until the message has been received again.
+                good = each in self.messages and each.receives == receipts[each.id]
+                if good and each.id not in failures and self._luck.random() >= self.undeleted:
                     self.messages.remove(each)
 
 

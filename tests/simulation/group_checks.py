@@ -25,6 +25,10 @@ Place = tuple[int, str, int]
 """Partition, stream, index."""
 
 
+EARLY = (0, 0, 1, 2, 3)
+"""Where in a stream trouble awaits: most streams are short."""
+
+
 class Violation(AssertionError):
     """What must never happen has."""
 
@@ -39,6 +43,7 @@ class Group:
         excused: whether an event need not have been handled before its successors.
         handled: in the order of handling.
         reached: the checkpoint of each partition.
+        parked: how many streams each partition has parked.
         wrong: what a handler has seen that must never be. Whatever it raises is only a failure to the reactor.
         met: how often what the seeds are to bring about has come about.
     """
@@ -52,6 +57,7 @@ class Group:
     handled: list[Place] = field(default_factory=list)
     done: set[Place] = field(default_factory=set)
     reached: dict[int, Checkpoint] = field(default_factory=dict)
+    parked: Counter[int] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
     _feeds: dict[int, Reading] = field(default_factory=dict)
@@ -60,10 +66,10 @@ class Group:
     def drawn(cls, name: str, tables: MemoryTables, luck: random.Random, streams: Sequence[str]) -> Group:
         """A group that trouble awaits in some of these streams."""
         poison = {
-            (luck.choice(streams), luck.randrange(4)): luck.choice([1, 2, 3, 4, 8])
-            for _ in range(luck.randrange(3))
+            (luck.choice(streams), luck.choice(EARLY)): luck.choice([1, 2, 3, 4, 8])
+            for _ in range(luck.randrange(4))
         }
-        deadly = (luck.choice(streams), luck.randrange(4)) if luck.random() < 0.3 else None
+        deadly = (luck.choice(streams), luck.choice(EARLY)) if luck.random() < 0.3 else None
         return cls(name=name, tables=tables, luck=luck, poison=poison, deadly=deadly)
 
     def recover(self) -> None:
@@ -131,7 +137,7 @@ class Group:
         state, reached = self.state(partition), self.reached.get(partition, BEGINNING)
         if state.checkpoint < reached:
             raise Violation(f"{self.name}: the checkpoint went back from {reached!r} to {state.checkpoint!r}")
-        self.reached[partition] = state.checkpoint
+        self.reached[partition], self.parked[partition] = state.checkpoint, len(state.parked)
         for stream, index, after in places_of(self.feed(partition)):
             waits = stream in state.parked and state.parked[stream] <= index
             if after <= state.checkpoint and (partition, stream, index) not in self.done and not waits:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from epochal.plan.ops import Done, Execute, Op, Reply
@@ -16,11 +17,22 @@ from tests.simulation.stories import told
 Body = Callable[[Execute], None]
 """What a process does, given its interpreter."""
 
-PAUSE: Any = object()
-"""What a process asks for to let the others go on: no request at all."""
-
 NOTHING = Done()
-"""What it is answered."""
+"""What a pause is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What a process asks for to let the others go on: no request at all.
+
+    Attributes:
+        until: its turn does not come before this is so.
+    """
+
+    until: Callable[[], bool] | None = None
+
+
+PAUSE: Any = Pause()
 
 
 class Killed(BaseException):
@@ -34,6 +46,7 @@ class Process:
         self.name = name
         self.done = False
         self.error: BaseException | None = None
+        self._until: Callable[[], bool] | None = None
         telling, self._tell = told(name, execute)
         self._execute = alone(telling)
         # Plain locks, taken from the start: one that is released lets the other side go on, once. Half of what a
@@ -45,12 +58,18 @@ class Process:
         self._thread.start()
         self._stopped.acquire()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether it could go on now."""
+        return not self.done and (self._until is None or self._until())
+
     def step(self) -> None:
         """Perform the request that the process stands before, and run to the next, or to the end."""
         self._go.release()
         self._stopped.acquire()
 
     def _perform(self, op: Op) -> Reply:
+        self._until = op.until if isinstance(op, Pause) else None
         self._stopped.release()
         self._go.acquire()
         return self._execute(op)
@@ -68,7 +87,7 @@ class Process:
 
 def alone(execute: Execute) -> Execute:
     """The interpreter of a process that is alone: there is nobody to pause for."""
-    return lambda op: NOTHING if op is PAUSE else execute(op)
+    return lambda op: NOTHING if isinstance(op, Pause) else execute(op)
 
 
 def mortal(execute: Execute, requests: int | None) -> Execute:
@@ -92,13 +111,14 @@ def run(processes: Mapping[str, Process], choose: Callable[[list[str]], str]) ->
     Raises whatever a process raised.
     """
     order = []
-    while waiting := [name for name, process in processes.items() if not process.done]:
+    while waiting := [name for name, process in processes.items() if process.waiting]:
         name = choose(waiting)
         order.append(name)
         processes[name].step()
     for process in processes.values():
         if process.error is not None:
             raise process.error
+    assert all(process.done for process in processes.values()), "everyone waits for someone else"
     return order
 
 

@@ -26,6 +26,7 @@ from tests.simulation import (
     index_world,
     reaction_world,
     stream_simulation,
+    system_checks,
     test_dcb_importing,
 )
 from tests.simulation.stories import telling
@@ -69,7 +70,7 @@ KINDS = (
         name="tagged-events",
         about="conditions, positions, repeated appends, clocks",
         play=dcb_simulation.replay,
-        share=20,
+        share=16,
     ),
     Kind(
         name="imports",
@@ -87,6 +88,12 @@ KINDS = (
         for layout in ("tips", "journal", "dcb")
     ),
     Kind(name="reactions", about="reactors, parking, an operator", play=reaction_world.run, share=4),
+    Kind(
+        name="everything",
+        about="writers of all layouts, the feed, two groups",
+        play=system_checks.play,
+        share=4,
+    ),
 )
 
 

@@ -1,0 +1,145 @@
+"""A group of a whole system: its queue, processes of its function as Lambda runs them, and an operator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
+
+from epochal.dynamo.wakeups import Queue
+from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Reaction
+from epochal.feed.reactor import Reactor
+from epochal.feed.reader import FeedReader
+from epochal.plan.ops import Execute
+from epochal.react.function import ReactionFunction
+from epochal.store.driver import Driver
+from tests.simulation.fifo import Context, FifoQueue, Function
+from tests.simulation.group_checks import Group
+from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, mortal
+from tests.simulation.system_weather import Weather
+from tests.simulation.world import Calm, bytes_of, driver_on
+from tests.unit.reactions.world import Inline
+
+FUNCTION_SECONDS = 60.0
+
+SILENT: Any = SimpleNamespace(
+    error=lambda *_, **__: None, add_metric=lambda **_: None, flush_metrics=lambda: None
+)
+"""A logger, and metrics, that nobody reads."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Consumer:
+    """A reaction that is deployed.
+
+    Attributes:
+        reaction: its handler is the group's.
+        partitions: of the feed, that it is fed from.
+        reader: makes one.
+        now: what its processes take for the time.
+    """
+
+    reaction: Reaction
+    group: Group
+    queue: FifoQueue
+    partitions: tuple[int, ...]
+    clock: Calm
+    reader: Callable[[Driver], FeedReader]
+    now: Callable[[], int]
+
+    def reactor(self, name: str, execute: Execute) -> Reactor:
+        """A process of the group."""
+        reader = self.reader(driver_on(execute, self.clock))
+        member = Member(reaction=self.reaction, reader=reader, now=self.now, fresh=bytes_of(name))
+        return Reactor(member=member, executor=Inline)
+
+    def function(self, name: str, execute: Execute) -> Function:
+        """A process of the function."""
+        function = ReactionFunction(
+            reactor=self.reactor(name, execute),
+            queue=Queue(cast("Any", self.queue), "queue"),
+            logger=SILENT,
+            metrics=SILENT,
+            now=self.clock,
+        )
+        return lambda event: function.handle(
+            event, cast("Any", Context(self.clock, self.clock() + FUNCTION_SECONDS))
+        )
+
+    def replay(self, name: str, execute: Execute, seconds: float) -> None:
+        """What an operator does about whatever is parked."""
+        parking = Parking(reactor=self.reactor(name, execute))
+        for partition in self.partitions:
+            for parked in parking.streams(partition):
+                replayed = parking.replay(partition, parked.stream, seconds=seconds)
+                self.group.met["unparked" if replayed.unparked else "parked again"] += 1
+
+    def settle(self, execute: Execute) -> None:
+        """Nothing fails any more: wake-ups are handled, and what is parked is replayed, until all is at rest."""
+        self.group.recover()
+        self.queue.undeleted = 0.0
+        for life in range(40):
+            function = self.function(f"settler {self.reaction.name} {life}", execute)
+            self.clock.sleep(400.0)  # by now no wake-up is taken for one of before
+            function({})
+            while self.queue.messages:
+                self.queue.deliver(function, self.queue.receive())
+                self.clock.sleep(400.0)
+            self.replay(f"operator {self.reaction.name} {life}", execute, 1_000.0)
+            if self._at_rest():
+                return
+        raise AssertionError(f"{self.reaction.name} does not come to rest")
+
+    def _at_rest(self) -> bool:
+        states = {partition: self.group.state(partition) for partition in self.partitions}
+        return all(
+            state.checkpoint == self.group.feed(partition).walk.at and not state.parked
+            for partition, state in states.items()
+        )
+
+
+def attending(
+    consumers: list[Consumer], luck: random.Random, weather: Weather, over: Callable[[], bool], name: str
+) -> Body:
+    """Lambda, which invokes functions with what their queues hold, each in a process that may die."""
+
+    def body(execute: Execute) -> None:
+        for life in count():
+            execute(Pause(lambda: over() or any(each.queue.messages for each in consumers)))
+            if over() and not any(each.queue.messages for each in consumers):
+                return
+            consumer = luck.choice(consumers)
+            batch = consumer.queue.receive()
+            if not batch:
+                consumer.clock.sleep(luck.choice((1.0, 60.0)))
+                continue
+            execute(PAUSE)
+            function = consumer.function(f"{name} {life}", mortal(execute, weather.lifetime(luck)))
+            consumer.queue.deliver(function, batch)
+            if luck.random() < weather.ticks:
+                with suppress(Killed, Unavailable):
+                    function({})
+
+    return body
+
+
+def operating(
+    consumer: Consumer, luck: random.Random, weather: Weather, over: Callable[[], bool], name: str
+) -> Body:
+    """An operator, who replays what is parked a few times."""
+
+    def body(execute: Execute) -> None:
+        for life in range(luck.randrange(4)):
+            execute(Pause(lambda: over() or consumer.group.parked.total() > 0))
+            with suppress(Killed, Unavailable, InvalidInput):
+                dying = mortal(execute, weather.lifetime(luck))
+                consumer.replay(f"{name} {life}", dying, luck.choice((1.0, 100.0)))
+
+    return body

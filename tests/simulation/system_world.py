@@ -1,0 +1,327 @@
+"""Everything at once: writers of all three layouts, a pruner, indexers over the tables' streams, a notifier, a topic,
+the queues of two groups, their reactors, an operator, and someone who looks after the index.
+
+    tips, snapshot, tags → shards → indexers → index → shards → notifier → topic → queues → reactors → handlers
+
+All share one database and one scheduler. A seed says who comes next, which requests are throttled, lost, unanswered or
+late, which processes die and where, which shards split, which batches come twice, are withheld or given up for lost,
+what the topic refuses, what handlers fail at, and how wrong clocks are. When everyone is done fair weather comes, and
+then all must be well (`system_checks`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from epochal.errors import Unavailable
+from epochal.feed.auditing import Auditor
+from epochal.feed.indexer import Indexer
+from epochal.feed.mending import Mender
+from epochal.feed.reactions import OnFailure, Reaction
+from epochal.feed.reader import FeedReader
+from epochal.feed.repairing import Repairer
+from epochal.feed.verifying import Verifier
+from epochal.index.names import BASES, source_of
+from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.layout.tables import ALL
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.store.aggregates import AggregateStore
+from epochal.store.driver import Driver
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.faults import Faults
+from tests.simulation.dcb_world import Tables
+from tests.simulation.fifo import FifoQueue, FifoTopic, notifier
+from tests.simulation.group_checks import Group
+from tests.simulation.histories import schedule
+from tests.simulation.index_checks import Watch, key_of
+from tests.simulation.index_event_source import EventSource, Function, IndexerFunction
+from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, Process, mortal, run
+from tests.simulation.system_reactions import Consumer, attending, operating
+from tests.simulation.system_weather import Weather
+from tests.simulation.system_writers import STREAMS, Writers
+from tests.simulation.table_streams import Shard, TableStream
+from tests.simulation.world import NOON, Calm, bytes_of, driver_on
+from tests.unit.feed.layouts import JOURNAL, tag_site
+
+SKEW = 10**12
+"""Nanoseconds that a clock may be wrong by, either way."""
+
+AT_ONCE = 4
+"""Records of a batch at most."""
+
+
+@dataclass
+class System:
+    """A deployment, and everyone at work on it.
+
+    Attributes:
+        networks: of each process.
+        mappings: of the tables' streams to functions.
+        met: how often what the seeds are to bring about has come about.
+    """
+
+    seed: int
+    tables: Tables = field(default_factory=lambda: Tables(ALL))
+    clock: Calm = field(default_factory=Calm)
+    processes: dict[str, Process] = field(default_factory=dict)
+    networks: list[Faults] = field(default_factory=list)
+    mappings: list[EventSource] = field(default_factory=list)
+    met: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.luck = random.Random(self.seed)
+        self.weather = Weather.draw(self.luck)
+        self.watch = Watch(self.tables)
+        self.writers = Writers(self.seed, self.tables)
+        self.sources = self._sources()
+        self.heads = [TableStream(self.tables, source.table) for source in self.sources]
+        self.index = TableStream(self.tables, "index")
+        self.consumers = [
+            self._consumer("board", "park", frozenset(BASES)),
+            self._consumer("ledger", "block", frozenset({self.weather.ledger})),
+        ]
+        queues = tuple(each.queue for each in self.consumers)
+        self.topic = FifoTopic(clock=self.clock, queues=queues, refuses=self.weather.refuses, seed=self.seed)
+
+    # ---------------------------------------------------------------------------------------------- what is deployed
+
+    def _sources(self) -> tuple[Source, ...]:
+        count = self.weather.partitions
+        site = tag_site(type_heads=self.writers.tagged.world.type_heads)
+        return (
+            tips_source("tips", count["tips"]),
+            journal_source(JOURNAL, count["journal"]),
+            dcb_source(site, count["dcb"]),
+        )
+
+    def _consumer(self, name: str, on_failure: OnFailure, sources: frozenset[str]) -> Consumer:
+        group = Group.drawn(name, self.tables, self.luck, STREAMS)
+        group.excused = lambda stream, index: index < self.writers.low_water(stream)
+        reaction = Reaction(
+            name=name,
+            handler=group.handler(self.clock.sleep),
+            sources=sources,
+            max_events=2,
+            attempts=2,
+            parallel=1,
+            on_failure=on_failure,
+        )
+        return Consumer(
+            reaction=reaction,
+            group=group,
+            queue=FifoQueue(clock=self.clock, undeleted=self.weather.again, seed=self.seed),
+            partitions=tuple(number for number in self.partitions if source_of(number) in sources),
+            clock=self.clock,
+            reader=self.reader,
+            now=self._now(),
+        )
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """Of the feed, of all sources."""
+        return tuple(source.base + number for source in self.sources for number in range(source.partitions))
+
+    def reader(self, driver: Driver) -> FeedReader:
+        """Of the feed, with its events."""
+        site = tag_site(type_heads=self.writers.tagged.world.type_heads)
+        return FeedReader(
+            driver=driver,
+            table="index",
+            streams=Streams(driver=driver, table="tips"),
+            aggregates=AggregateStore(driver=driver, site=JOURNAL),
+            tagged=TaggedEvents(driver=driver, site=site),
+        )
+
+    def _indexer(self, name: str, execute: Execute) -> Indexer:
+        return Indexer(
+            driver=driver_on(execute),
+            index_table="index",
+            sources=self.sources,
+            limits=self.weather.limits,
+            now=self._now(),
+            fresh=bytes_of(name),
+        )
+
+    def mender(self, name: str, execute: Execute) -> Mender:
+        """Of those who look after the index."""
+        return Mender(
+            driver=driver_on(execute, self.clock),
+            table="index",
+            limits=self.weather.limits,
+            now=self._now(),
+            fresh=bytes_of(name),
+        )
+
+    def _now(self) -> Callable[[], int]:
+        """What a process takes for the time."""
+        skew = self.luck.choice((0, SKEW, -SKEW))
+        return lambda: NOON + skew
+
+    def perform(self, op: Op) -> Reply:
+        """The tables; whatever is written to the index is looked at."""
+        if not isinstance(op, Put | Update) or op.table != "index":
+            return self.tables.execute(op)
+        reply = self.watch.write(op)
+        name = key_of(op)["p"]["S"]
+        if name.startswith("$ReaderCheckpoint-"):
+            _, partition, group = name.split("_")
+            self.group(group).judge(int(partition))
+        return reply
+
+    def group(self, name: str) -> Group:
+        """A group by its name."""
+        return next(each.group for each in self.consumers if each.group.name == name)
+
+    # ------------------------------------------------------------------------------------------ who is at work on it
+
+    def play(self) -> None:
+        """Until nobody has anything left to do; then in fair weather to rest."""
+        for number in range(2):
+            self._begin_writing(f"writer {number}", self.writers.writer)
+        self._begin_writing("pruner", self.writers.pruner)
+        for number in range(2):
+            self._begin(f"indexer {number}", self._indexing)
+        self._begin("care", self._caring)
+        self._begin("notifier", self._notifying)
+        for number in range(2):
+            self._begin(f"reactor {number}", self._reacting)
+        self._begin("operator", self._operating)
+        run(self.processes, self.luck.choice)
+        for network in self.networks:
+            network.land()
+        self._note()
+        self._settle()
+
+    def _note(self) -> None:
+        """What has come about by now."""
+        for consumer in self.consumers:
+            self.met += consumer.group.met
+            self.met["handled"] += len(consumer.group.handled)
+            self.met["dead-lettered"] += len(consumer.queue.dead)
+            self.met["died reacting"] += sum(isinstance(each, Killed) for each in consumer.queue.raised)
+        self.met["given up"] += sum(len(each.given_up) for each in self.mappings)
+        self.met["split"] += sum(len(each.shards) > 1 for each in (*self.heads, self.index))
+        self.met["closed"] += self.watch.closed
+        self.met["pruned"] += sum(map(self.writers.low_water, STREAMS))
+
+    def _begin_writing(self, name: str, work: Callable[[random.Random, str, int | None], Body]) -> None:
+        luck = self._own()
+        execute = self.writers.execute(luck, self.weather.faults)
+        body = work(luck, f"{self.seed} {name}", self.weather.lifetime(luck))
+        self._start(name, execute, body)
+
+    def _begin(self, name: str, work: Callable[[str, random.Random], Body]) -> None:
+        self._start(name, self.perform, work(name, self._own()))
+
+    def _start(self, name: str, execute: Execute, body: Body) -> None:
+        network = Faults(execute, schedule(self.luck, self.weather.faults, 100))
+        self.networks.append(network)
+        self.processes[name] = Process(name, network.execute, body)
+
+    def _own(self) -> random.Random:
+        return random.Random(self.luck.random())
+
+    def _over(self, *kinds: str) -> bool:
+        """Whether everyone of these kinds is done."""
+        return all(process.done for name, process in self.processes.items() if name.startswith(kinds))
+
+    def _indexing(self, name: str, luck: random.Random) -> Body:
+        """Lambda, which gives an indexer what the tables of heads have to tell."""
+
+        def body(execute: Execute) -> None:
+            function = IndexerFunction(
+                lambda number: self._indexer(f"{name} {number}", mortal(execute, self.weather.lifetime(luck)))
+            )
+            source = self._mapping(function, self.weather.retries)
+            self._attend(execute, self.heads, source, luck, ("writer", "pruner"))
+
+        return body
+
+    def _notifying(self, _name: str, luck: random.Random) -> Body:
+        """Lambda, which gives the notifier what the index has to tell."""
+
+        def body(execute: Execute) -> None:
+            source = self._mapping(notifier(self.topic), 1_000)
+            self._attend(execute, [self.index], source, luck, ("writer", "pruner", "indexer", "care"))
+
+        return body
+
+    def _mapping(self, function: Function, retries: int) -> EventSource:
+        self.mappings.append(EventSource(function, retries=retries, again=self.weather.again))
+        return self.mappings[-1]
+
+    def _attend(
+        self,
+        execute: Execute,
+        streams: Sequence[TableStream],
+        source: EventSource,
+        luck: random.Random,
+        kinds: tuple[str, ...],
+    ) -> None:
+        """Deliver what streams have to tell, as long as anyone of these kinds is at work."""
+
+        def ready() -> list[Shard]:
+            return [shard for stream in streams for shard in stream.ready()]
+
+        while True:
+            execute(Pause(lambda: bool(ready()) or self._over(*kinds)))
+            shards = ready()
+            if not shards:
+                return
+            if luck.random() < self.weather.splits:
+                luck.choice(streams).split()
+            if luck.random() >= self.weather.withheld:
+                with luck.choice(shards).next(luck.randint(1, AT_ONCE)) as batch:
+                    execute(PAUSE)
+                    source.deliver_batch(batch, luck)
+
+    def _reacting(self, name: str, luck: random.Random) -> Body:
+        return attending(self.consumers, luck, self.weather, lambda: self._over("notifier"), name)
+
+    def _operating(self, name: str, luck: random.Random) -> Body:
+        return operating(self.consumers[0], luck, self.weather, lambda: self._over("reactor"), name)
+
+    def _caring(self, name: str, luck: random.Random) -> Body:
+        """Now and then the index is audited, or repaired."""
+
+        def body(execute: Execute) -> None:
+            for life in range(luck.randrange(3)):
+                for _ in range(luck.randrange(40)):
+                    execute(PAUSE)
+                mender = self.mender(f"{name} {life}", mortal(execute, self.weather.lifetime(luck)))
+                with suppress(Killed, Unavailable):
+                    luck.choice((self._audit, self._repair))(mender)
+
+        return body
+
+    def _audit(self, mender: Mender) -> None:
+        Auditor(mender=mender, sources=self.sources).audit(60.0)
+
+    def _repair(self, mender: Mender) -> None:
+        for done in Repairer(Verifier(mender=mender, sources=self.sources)).repair():
+            assert done.finding.kind in ("missing", "unregistered"), done
+
+    # -------------------------------------------------------------------------------------------------- fair weather
+
+    def _settle(self) -> None:
+        """Deliver what is left; have what was given up found; handle it all."""
+        self.topic.refuses = 0.0
+        self._deliver(IndexerFunction(lambda _: self._indexer("settler", self.perform)), self.heads)
+        mender = self.mender("settler", self.perform)
+        for _ in range(2):
+            self._audit(mender)
+        self._deliver(notifier(self.topic), [self.index])
+        for consumer in self.consumers:
+            consumer.settle(self.perform)
+
+    def _deliver(self, function: Function, streams: Sequence[TableStream]) -> None:
+        source, luck = EventSource(function, retries=0), self._own()
+        while ready := [shard for stream in streams for shard in stream.ready()]:
+            with ready[0].next(10) as batch:
+                source.deliver_batch(batch, luck)
+        assert source.given_up == []
