@@ -85,24 +85,30 @@ class Consumer:
         """Nothing fails any more: wake-ups are handled, and what is parked is replayed, until all is at rest."""
         self.group.recover()
         self.queue.undeleted = 0.0
+        self._wake(self.function(f"settler {self.reaction.name}", execute))
+        assert self.queue.dead or self._behind() == [], f"{self.reaction.name} was not woken for all there is"
         for life in range(40):
             function = self.function(f"settler {self.reaction.name} {life}", execute)
-            self.clock.sleep(400.0)  # by now no wake-up is taken for one of before
             function({})
-            while self.queue.messages:
-                self.queue.deliver(function, self.queue.receive())
-                self.clock.sleep(400.0)
+            self._wake(function)
             self.replay(f"operator {self.reaction.name} {life}", execute, 1_000.0)
-            if self._at_rest():
+            if self._behind() == [] and self.group.parked.total() == 0:
                 return
         raise AssertionError(f"{self.reaction.name} does not come to rest")
 
-    def _at_rest(self) -> bool:
-        states = {partition: self.group.state(partition) for partition in self.partitions}
-        return all(
-            state.checkpoint == self.group.feed(partition).walk.at and not state.parked
-            for partition, state in states.items()
-        )
+    def _wake(self, function: Function) -> None:
+        """Deliver what the queue holds, waiting for what others had been at when they died."""
+        while self.queue.messages:
+            self.queue.deliver(function, self.queue.receive())
+            self.clock.sleep(400.0)
+
+    def _behind(self) -> list[int]:
+        """Partitions of which not everything is handled or parked."""
+        return [
+            partition
+            for partition in self.partitions
+            if self.group.state(partition).checkpoint != self.group.feed(partition).walk.at
+        ]
 
 
 def attending(

@@ -62,6 +62,7 @@ class System:
     Attributes:
         networks: of each process.
         mappings: of the tables' streams to functions.
+        wrong: what was written to the index that must never be.
         met: how often what the seeds are to bring about has come about.
     """
 
@@ -71,6 +72,7 @@ class System:
     processes: dict[str, Process] = field(default_factory=dict)
     networks: list[Faults] = field(default_factory=list)
     mappings: list[EventSource] = field(default_factory=list)
+    wrong: list[AssertionError] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -163,9 +165,18 @@ class System:
         return lambda: NOON + skew
 
     def perform(self, op: Op) -> Reply:
-        """The tables; whatever is written to the index is looked at."""
+        """The tables; whatever is written to the index is looked at, and what is wrong with it kept: a function that
+        raises is only invoked again.
+        """
         if not isinstance(op, Put | Update) or op.table != "index":
             return self.tables.execute(op)
+        try:
+            return self._written(op)
+        except AssertionError as error:
+            self.wrong.append(error)
+            raise
+
+    def _written(self, op: Put | Update) -> Reply:
         reply = self.watch.write(op)
         name = key_of(op)["p"]["S"]
         if name.startswith("$ReaderCheckpoint-"):
@@ -194,8 +205,14 @@ class System:
         run(self.processes, self.luck.choice)
         for network in self.networks:
             network.land()
+        self._judge()
         self._note()
         self._settle()
+        self._judge()
+
+    def _judge(self) -> None:
+        for error in self.wrong:
+            raise error
 
     def _note(self) -> None:
         """What has come about by now."""
@@ -299,8 +316,9 @@ class System:
 
         return body
 
-    def _audit(self, mender: Mender) -> None:
-        Auditor(mender=mender, sources=self.sources).audit(60.0)
+    def _audit(self, mender: Mender) -> int:
+        """How many streams the index lacked events of."""
+        return Auditor(mender=mender, sources=self.sources).audit(60.0).missing
 
     def _repair(self, mender: Mender) -> None:
         for done in Repairer(Verifier(mender=mender, sources=self.sources)).repair():
@@ -313,8 +331,8 @@ class System:
         self.topic.refuses = 0.0
         self._deliver(IndexerFunction(lambda _: self._indexer("settler", self.perform)), self.heads)
         mender = self.mender("settler", self.perform)
-        for _ in range(2):
-            self._audit(mender)
+        missing = sum(self._audit(mender) for _ in range(2))
+        assert not missing or self.met["given up"], "the index lacked what was delivered to indexers"
         self._deliver(notifier(self.topic), [self.index])
         for consumer in self.consumers:
             consumer.settle(self.perform)

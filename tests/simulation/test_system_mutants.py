@@ -1,0 +1,157 @@
+"""The world with everything is worth its time: it finds bugs that show only where the parts of the pipeline meet.
+
+The seeds are those that the unchanged code passes.
+"""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.dynamo import notices
+from epochal.feed import events, membership, notifying, running, turns
+from epochal.feed.auditing import Auditor
+from epochal.feed.indexer import Indexer, Record, Report
+from epochal.feed.notifying import Notice
+from epochal.feed.results import FeedEvent
+from epochal.feed.waking import Woken
+from epochal.index.groups import GroupState, group_stream
+from epochal.index.names import source_of
+from epochal.layout.dcb import heads
+from epochal.model.dcb import RecordedTaggedEvent
+from epochal.plan.values import Item
+from epochal.react import function
+from tests.simulation import fifo, simulate
+from tests.simulation.system_checks import play
+
+SEEDS = 300
+
+Patch = pytest.MonkeyPatch
+MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
+
+
+def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a mutant, and how it is found out."""
+
+    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS[change.__name__] = change, found
+        return change
+
+    return register
+
+
+# -------------------------------------------------------------------------------------- from the tables to the index
+
+
+@mutant("lacked what was delivered")
+def an_indexer_forgets_the_last_record_of_a_batch(patch: Patch) -> None:
+    index = Indexer.index
+
+    def silent(self: Indexer, records: Iterable[Record]) -> Report:
+        return replace(index(self, list(records)[:-1]), failed=())
+
+    patch.setattr(Indexer, "index", silent)
+
+
+@mutant("lacked what was delivered|is not all in the feed|verify finds")
+def events_without_tags_are_no_part_of_the_feed(patch: Patch) -> None:
+    tag_of = heads._tag_of
+    patch.setattr(heads, "_tag_of", lambda item, service: tag_of(item, service) or None)
+
+
+@mutant("is not all in the feed")
+def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
+    patch.setattr(Auditor, "_mend", lambda *_: None)
+
+
+# -------------------------------------------------------------------------------------- from the index to the groups
+
+
+@mutant("was not woken")
+def the_notifier_skips_a_partition(patch: Patch) -> None:
+    def some(images: Iterable[Item]) -> list[Notice]:
+        return [notice for notice in notifying.notices(images) if source_of(notice.partition) != "journal"]
+
+    patch.setattr(fifo, "notices", some)
+
+
+@mutant("was not woken")
+def a_refused_notice_counts_as_published(patch: Patch) -> None:
+    patch.setattr(notices.Topic, "publish", _carefree(notices.Topic.publish))
+
+
+def _carefree(publish: Callable[..., int]) -> Callable[..., int]:
+    def published(self: Any, given: Iterable[Notice]) -> int:
+        try:
+            return publish(self, given)
+        except Exception:  # noqa: BLE001  # that is the bug
+            return 0
+
+    return published
+
+
+@mutant("was not woken")
+def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
+    wake = function.wake
+
+    def content(*given: Any) -> Woken:
+        return replace(wake(*given), failed=())
+
+    patch.setattr(function, "wake", content)
+
+
+# ----------------------------------------------------------------------------------------------------- in the groups
+
+
+@mutant("passed|was not woken")
+def groups_share_their_checkpoints(patch: Patch) -> None:
+    patch.setattr(membership, "group_stream", lambda partition, _: group_stream(partition, "board"))
+
+
+@mutant("passed")
+def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
+    settled = turns.settled
+
+    def early(state: GroupState, *given: Any) -> GroupState:
+        return replace(settled(state, *given), parked=state.parked)
+
+    patch.setattr(running, "settled", early)
+
+
+@mutant("is not Written")
+def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
+    of_tag, last = events.of_tag, [b""]
+
+    def mixed(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
+        right = of_tag(tag, index, event)
+        data, last[0] = last[0], right.data  # type: ignore[assignment]  # no claims here
+        return replace(right, data=data) if index % 2 else right
+
+    patch.setattr(events, "of_tag", mixed)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    change, found = MUTANTS[name]
+    change(monkeypatch)
+    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
+        run_seeds()
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS):
+        play(seed)
+
+
+def test_the_story_of_a_seed_that_fails_is_of_everyone_from_the_writer_to_the_reactor(
+    monkeypatch: Patch,
+) -> None:
+    groups_share_their_checkpoints(monkeypatch)
+    (kind,) = (kind for kind in simulate.KINDS if kind.name == "everything")
+    told = filter(None, (simulate.tell(kind, seed) for seed in range(SEEDS)))
+    story = "\n".join(next(told).story)
+    assert all(f"{who} 0: " in story for who in ("writer", "indexer", "reactor"))
