@@ -45,7 +45,7 @@ def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
         grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.journal, "BatchGetItem", "Query"),
         grants.on_table(stores.snapshot, "GetItem"),
         grants.on_table(stores.events, "BatchGetItem"),
         grants.on_table(stores.tags, "BatchGetItem", "Query", "Scan"),

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.journal.lookup import last_number
-from epochal.model.aggregates import Lock, aggregate_id
+from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
 from epochal.plan.ops import Delete, Items, Op, Query, Reply
 from epochal.plan.values import number
+from epochal.store.aggregate_pages import page, walk
 from epochal.store.aggregates import AggregateAppended
 from epochal.store.driver import Driver
 from tests.unit.journal.world import ALICE, World, event, numbers, site
@@ -91,6 +92,37 @@ def test_an_aggregate_whose_value_begins_anothers_is_kept_apart() -> None:
     assert numbers(world.store(), longer) == [7]
 
 
+def test_events_of_another_aggregate_in_the_range_are_not_read_through() -> None:
+    """`1-1` to `1-300` lie among the events of `…`, since its value begins theirs."""
+    world = World()
+    lock = filled(world, 30)
+    longer = aggregate_id(ALICE.type, f"{ALICE.value}-1")
+    keys = replace(site().keys, shards=1)
+    store = replace(world.store(), site=replace(site(), keys=keys))
+    store.append(ALICE, [event(n) for n in range(30)], snapshot=b"{}")
+    store.append(longer, [event(900)], snapshot=b"{}")
+    for start in range(0, 300, 60):
+        store.append(longer, [event(900 + n) for n in range(start, start + 60)])
+    assert lock.seq_nr == 30
+    before = world.meter.units.read
+    assert numbers(store) == list(range(30))
+    assert world.meter.units.read - before <= 1 + 5 + 30
+    assert [each.seq_nr for each in walk(store, ALICE, lock, start=1)] == list(range(1, 31))
+
+
+@pytest.mark.parametrize(("after", "units"), [(950, 7), (1_980, 3), (0, 190)])
+def test_small_events_share_a_read_unit_wherever_a_replay_begins(after: int, units: int) -> None:
+    world = World()
+    filled(world, 2_000)
+    before = world.meter.units.read
+    assert len(world.store().events_after(ALICE, after, limit=49 if after == 950 else None)) in (
+        49,
+        20,
+        2_000,
+    )
+    assert world.meter.units.read - before <= 1 + units
+
+
 def test_an_index_that_lags_hides_nothing() -> None:
     world = World()
     filled(world, 20)
@@ -137,3 +169,63 @@ def test_the_last_number_is_found_in_a_few_requests(count: int) -> None:
     driver = Driver(execute=execute, meter=World().meter)
     assert driver.run(last_number(site(), ALICE)) == count
     assert len(asked) <= 5
+
+
+# --------------------------------------------------------------------------------------------------------------- pages
+
+
+@settings(max_examples=60, deadline=None)
+@given(start=st.integers(1, 2_100), limit=st.integers(1, 2_100))
+def test_a_page_is_the_slice_that_was_asked_for(start: int, limit: int) -> None:
+    store = LONG.store()
+    found = page(store, ALICE, LOCK, start=start, limit=limit, max_bytes=10**9)
+    assert [each.seq_nr for each in found.events] == list(range(start, min(2_000, start + limit - 1) + 1))
+    assert found.next == (start + limit if start + limit <= 2_000 else None)
+
+
+LONG = World()
+LOCK = filled(LONG, 2_000)
+
+
+def test_all_pages_of_small_events_cost_a_fraction_of_a_unit_each() -> None:
+    before, start, found = LONG.meter.units.read, 1, list[int]()
+    while start is not None:
+        taken = page(LONG.store(), ALICE, LOCK, start=start, limit=100, max_bytes=10**9)
+        found += [each.seq_nr for each in taken.events]
+        start = taken.next  # type: ignore[assignment]
+    assert found == list(range(1, 2_001))
+    assert LONG.meter.units.read - before < 1_250
+
+
+def test_a_page_that_is_full_has_read_a_megabyte_too_much_at_most() -> None:
+    world = World()
+    lock = filled(world, 99)
+    for _ in range(15):
+        large = [AggregateEvent(type="T", data=b'"' + b"x" * 60_000 + b'"') for _ in range(60)]
+        answer = world.store().append(ALICE, large, expected=lock)
+        assert isinstance(answer, AggregateAppended)
+        lock = answer.lock
+    before = world.meter.units.read
+    found = page(world.store(), ALICE, lock, start=100, limit=1_000, max_bytes=2_000_000)
+    assert len(found.events) == 33
+    assert (world.meter.units.read - before) * 4_096 < 2_000_000 + 1_200_000
+
+
+def test_what_is_appended_while_pages_are_read_comes_with_none_of_them() -> None:
+    world = World()
+    lock = filled(world, 150)
+    found = list[int]()
+    for each in walk(world.store(), ALICE, lock, start=1):
+        found.append(each.seq_nr)
+        if each.seq_nr == 101:
+            world.store().append(ALICE, [event(n) for n in range(60)])
+    assert found == list(range(1, 151))
+
+
+@pytest.mark.parametrize("missing", [7, 1_500])
+def test_an_event_missing_from_a_page_is_corruption_and_named(missing: int) -> None:
+    world = World()
+    lock = filled(world, 1_600)
+    world.tables.execute(Delete(table="journal", key=site().keys.key(ALICE, missing)))
+    with pytest.raises(CorruptData, match=f"event {missing} is missing"):
+        list(walk(world.store(), ALICE, lock, start=1))

@@ -77,7 +77,7 @@ EXPECTED: dict[str, Allowed] = {
     "replay": {
         *OWN_LOG,
         *on("tips", "GetItem", "Query"),
-        *on("journal", "BatchGetItem"),
+        *on("journal", "BatchGetItem", "Query"),
         *on("snapshot", "GetItem"),
         *on("events", "BatchGetItem"),
         *on("tags", "BatchGetItem", "Query", "Scan"),

@@ -135,8 +135,7 @@ def events(
     lock = store.lock(which)
     if lock is None:
         raise AggregateMissing(str(which))
-    last = lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
-    found: Iterable[RecordedAggregateEvent] = walk(store, which, start, last)
+    found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
     output.stream(found, views.event, _line, as_json=as_json)
 
 

@@ -78,7 +78,7 @@ def from_aggregates(store: AggregateStore, types: Collection[str] = ()) -> Hydra
             raise CorruptData(f"{stream}: there is no such aggregate")
         for start in range(first, end, BATCH_KEYS):
             last = min(start + BATCH_KEYS, end)
-            stretch = Stretch(aggregate=aggregate, first=start + 1, last=last, total=last)
+            stretch = Stretch(aggregate=aggregate, first=start + 1, last=last, total=None)
             for event in store.driver.run(events(store.site, stretch, store.via)):
                 yield of_aggregate(store.recorded(aggregate, event))
 

@@ -1,7 +1,7 @@
 """Pages of an aggregate's events: they end at a number of events or bytes, and say where to go on.
 
-Events are read by key, a batch at a time: so a page costs what it holds, however long the aggregate is, and holds at
-most one batch more than was asked for in memory.
+Events are read a request at a time, by range or by key: so a page costs what it holds, however long the aggregate is,
+and at most one request more than was asked for is held in memory, which is 1 MB, or 100 events.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.layout.journal.reading import Stretch, events
+from epochal.layout.journal.reading import Stretch, onward
 from epochal.model.aggregates import AggregateId, Lock, RecordedAggregateEvent
-from epochal.plan.limits import BATCH_KEYS
 from epochal.store.aggregates import AggregateStore
 
 _FIELDS: Final = 200
@@ -43,7 +42,7 @@ def page(
     """
     taken: list[RecordedAggregateEvent] = []
     size = 0
-    for event in walk(store, aggregate, start, min(lock.seq_nr, start + limit - 1)):
+    for event in walk(store, aggregate, lock, start=start, limit=limit):
         size += _FIELDS + len(event.data)
         if taken and size > max_bytes:
             break
@@ -53,11 +52,12 @@ def page(
 
 
 def walk(
-    store: AggregateStore, aggregate: AggregateId, first: int, last: int
+    store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int | None = None
 ) -> Iterator[RecordedAggregateEvent]:
-    """Events `first` to `last`, which must be there, read as they are taken."""
-    for start in range(first, last + 1, BATCH_KEYS):
-        end = min(last, start + BATCH_KEYS - 1)
-        stretch = Stretch(aggregate=aggregate, first=start, last=end, total=last)
-        for event in store.driver.run(events(store.site, stretch, "table")):
+    """Events from number `start` on, at most `limit`, read as they are taken."""
+    at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
+    while at <= last:
+        stretch = Stretch(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
+        for event in store.driver.run(onward(store.site, stretch)):
             yield store.recorded(aggregate, event)
+            at = event.seq_nr + 1

@@ -39,9 +39,10 @@ class KeyResolver:
         shard = self.hash(str(aggregate)) % self.shards
         return {"pkey": text(f"{aggregate.type}-{shard}"), "skey": text(f"{aggregate}-{seq_nr}")}
 
-    def sort_range(self, aggregate: AggregateId) -> tuple[str, AttributeValue, AttributeValue]:
-        """Sort keys of all of an aggregate's items, and perhaps others' whose value begins with this one's.
-
-        Numbers are unpadded, so they come in the order of text: 1, 10, 11, 2.
+    def sort_range(
+        self, aggregate: AggregateId, low: str, high: str
+    ) -> tuple[str, AttributeValue, AttributeValue]:
+        """Sort keys of an aggregate's items from one text to another, and perhaps others' whose value begins with this
+        one's. Numbers are unpadded text: 1, 10, 11, 2.
         """
-        return ("skey", text(f"{aggregate}-0"), text(f"{aggregate}-:"))
+        return ("skey", text(f"{aggregate}-{low}"), text(f"{aggregate}-{high}"))

@@ -1,43 +1,44 @@
 """Reading events of an aggregate: which keys to ask for is known, because numbers have no holes.
 
-    by key       up to 100 events a request, in order, strongly consistent
-    by range     the aggregate's stretch of the journal, strongly consistent, a quarter of the read units for
-    small
-                 events; numbers are unpadded, so the stretch comes in the order of text and is sorted here
-    by index     `journal-aid-index`, in order, half the units again; it may lag, so what it lacks is read by
-    key
+    by key       up to 100 events a request, in order, strongly consistent; a read unit an event, or more
+    by range     a stretch of the journal, strongly consistent; small events share a read unit. Numbers are unpadded, so
+                 others lie among those wanted: it is read where these are fewer (`ranges`)
+    by index     `journal-aid-index`, in order, half the units again; it may lag
 
-An event that the head promises and no read finds is corruption.
+What a range or the index does not bring is read by key: the index lags, and in a range other aggregates' items may lie,
+so that it is read only as far as it would be without them. An event that the head promises and no read finds is
+corruption.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from itertools import takewhile
+from typing import Literal
 
 from epochal.errors import CorruptData
 from epochal.layout.journal.items import StoredEvent, read_event
+from epochal.layout.journal.ranges import Range, beginning, worthwhile
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import BatchGet, Query, Steps
-from epochal.plan.values import Item, Key, number, text
+from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]
-
-SORTED_AT_MOST: Final = 20_000
-"""Events that are held at once to be sorted; longer stretches are read by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Events `first` to `last` of an aggregate, both included, of the `total` that it has."""
+    """Events `first` to `last` of an aggregate, both included, of the `total` that it has; None: not known, which
+    leaves reading by key.
+    """
 
     aggregate: AggregateId
     first: int
     last: int
-    total: int
+    total: int | None
 
     @property
     def count(self) -> int:
@@ -51,18 +52,44 @@ class Stretch:
 
 def events(site: Site, stretch: Stretch, via: Via) -> Steps[list[StoredEvent]]:
     """All of a stretch, in order. Raises `CorruptData` where an event is missing."""
-    if via == "index":
-        found = yield from _by_index(site, stretch)
-    elif BATCH_KEYS < stretch.count <= SORTED_AT_MOST and stretch.count * 2 > stretch.total:
-        found = yield from _by_range(site, stretch)
-    else:
-        found = {}
+    found: dict[int, StoredEvent] = {}
+    for query in _queries(site, stretch, via):
+        found |= yield from _in_pages(query, stretch)
     missing = [seq_nr for seq_nr in range(stretch.first, stretch.last + 1) if seq_nr not in found]
     found |= yield from _by_key(site, stretch.aggregate, missing)
     if len(found) != stretch.count:
         lost = next(seq_nr for seq_nr in missing if seq_nr not in found)
         raise CorruptData(f"{stretch.aggregate}: event {lost} is missing from the journal")
     return [found[seq_nr] for seq_nr in range(stretch.first, stretch.last + 1)]
+
+
+def onward(site: Site, stretch: Stretch) -> Steps[list[StoredEvent]]:
+    """The first events of a stretch: as many as one request brings, and at least one.
+
+    Raises:
+        CorruptData: the first is missing.
+    """
+    known = None if stretch.total is None else beginning(stretch.first, stretch.last, stretch.total)
+    if known is not None:
+        reply = yield _range(site, stretch.aggregate, known)
+        found = _numbered(item for item in reply.items if stretch.holds(item))
+        numbers = takewhile(found.__contains__, range(stretch.first, stretch.last + 1))
+        if taken := [found[seq_nr] for seq_nr in numbers]:
+            return taken
+    batch = replace(stretch, last=min(stretch.last, stretch.first + BATCH_KEYS - 1))
+    return (yield from events(site, batch, "table"))
+
+
+def _queries(site: Site, stretch: Stretch, via: Via) -> list[Query]:
+    """What is asked for before what is missing then is asked for by key."""
+    if stretch.count == 0:
+        return []
+    if via == "index":
+        return [_index(site, stretch)]
+    if stretch.total is None:
+        return []
+    ranges = worthwhile(stretch.first, stretch.last, stretch.total)
+    return [_range(site, stretch.aggregate, each) for each in ranges]
 
 
 def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
@@ -74,34 +101,36 @@ def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps
     return found
 
 
-def _by_range(site: Site, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
-    partition = site.keys.key(stretch.aggregate, 0)["pkey"]
-    query = Query(
-        table=site.journal, partition=("pkey", partition), sort=site.keys.sort_range(stretch.aggregate)
+def _range(site: Site, aggregate: AggregateId, within: Range) -> Query:
+    return Query(
+        table=site.journal,
+        partition=("pkey", site.keys.key(aggregate, 0)["pkey"]),
+        sort=site.keys.sort_range(aggregate, within.low, within.high),
+        limit=within.most,
     )
-    return (yield from _all_pages(query, stretch))
 
 
-def _by_index(site: Site, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
-    query = Query(
+def _index(site: Site, stretch: Stretch) -> Query:
+    return Query(
         table=site.journal,
         index="journal-aid-index",
         partition=("aid", text(str(stretch.aggregate))),
         sort=("seq_nr", number(stretch.first), number(stretch.last)),
+        limit=stretch.count,
         consistent=False,
     )
-    return (yield from _all_pages(query, stretch))
 
 
-def _all_pages(query: Query, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
+def _in_pages(query: Query, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
+    """What a query finds of a stretch, up to its limit."""
     found: dict[int, StoredEvent] = {}
-    last: Key | None = None
     while True:
-        reply = yield replace(query, after=last)
+        reply = yield query
         found |= _numbered(item for item in reply.items if stretch.holds(item))
-        if reply.last is None:
+        left = (query.limit or 0) - len(reply.items)
+        if reply.last is None or left <= 0:
             return found
-        last = reply.last
+        query = replace(query, after=reply.last, limit=left)
 
 
 def _numbered(items: Iterable[Item]) -> dict[int, StoredEvent]:

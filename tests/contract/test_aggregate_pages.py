@@ -1,0 +1,100 @@
+"""What pages and replays of an aggregate read and cost, in memory and on DynamoDB Local, to the unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from epochal.dynamo.interpreter import interpreter
+from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.writes import Site
+from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
+from epochal.plan.ops import Scan
+from epochal.plan.sizes import item_size
+from epochal.store.aggregate_pages import page
+from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
+from tests.support.tables import Tables
+
+ALICE = aggregate_id("user-account", "alice")
+COUNT = 1_250
+BODY = b'"' + b"x" * 300 + b'"'
+
+
+@pytest.fixture(params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
+def store(request: pytest.FixtureRequest) -> AggregateStore:
+    if request.param == "memory":
+        execute = MemoryTables({JOURNAL.kind: JOURNAL, SNAPSHOT.kind: SNAPSHOT}).execute
+        names = (JOURNAL.kind, SNAPSHOT.kind)
+    else:
+        local: Tables = request.getfixturevalue("ddbl_tables")
+        execute, names = interpreter(local.client), (local.create(JOURNAL), local.create(SNAPSHOT))
+    site = Site(journal=names[0], snapshot=names[1], keys=KeyResolver())
+    return AggregateStore(driver=Driver(execute=execute, meter=Meter()), site=site)
+
+
+@pytest.fixture
+def lock(store: AggregateStore) -> Lock:
+    """Of an aggregate of 1,250 events of 300 bytes, whose snapshot is of the first."""
+    outcome = store.append(ALICE, [AggregateEvent(type="Renamed", data=BODY)], snapshot=b"{}")
+    assert isinstance(outcome, AggregateAppended)
+    while outcome.lock.seq_nr < COUNT:
+        some = min(90, COUNT - outcome.lock.seq_nr)
+        more = [AggregateEvent(type="Renamed", data=BODY)] * some
+        outcome = store.append(ALICE, more, expected=outcome.lock)
+        assert isinstance(outcome, AggregateAppended)
+    return outcome.lock
+
+
+def cost(store: AggregateStore, read: Callable[[], list[int]]) -> tuple[list[int], float, int]:
+    """The numbers that were read, the read units and the requests."""
+    before, requests = store.driver.meter.units.read, store.driver.meter.requests
+    found = read()
+    return found, store.driver.meter.units.read - before, store.driver.meter.requests - requests
+
+
+def weight(store: AggregateStore, *numbers: range) -> float:
+    """Read units of a request for these events, by the bytes of their items."""
+    wanted = {str(n) for each in numbers for n in each}
+    items = store.driver.ask(Scan(table=store.site.journal)).items
+    return math.ceil(sum(item_size(item) for item in items if item["seq_nr"]["N"] in wanted) / 4_096)
+
+
+def test_the_latest_events_cost_what_they_weigh_and_not_a_unit_each(
+    store: AggregateStore, lock: Lock
+) -> None:
+    def last_200() -> list[int]:
+        found = page(store, ALICE, lock, start=1_051, limit=200, max_bytes=10**7)
+        return [each.seq_nr for each in found.events]
+
+    # As text, shorter numbers lie among them.
+    units = weight(store, range(1_051, 1_251), range(106, 126), range(11, 13))
+    assert units == 26
+    assert cost(store, last_200) == (list(range(1_051, 1_251)), units, 1)
+
+
+def test_a_replay_from_a_snapshot_is_one_request_for_its_events_and_packs_them(
+    store: AggregateStore, lock: Lock
+) -> None:
+    def since() -> list[int]:
+        return [each.seq_nr for each in store.events_after(ALICE, 1_230)]
+
+    units = weight(store, range(1_231, 1_251), range(124, 126))
+    assert units == 3
+    # The head is a unit and a request besides.
+    assert cost(store, since) == (list(range(1_231, 1_251)), 1 + units, 2)
+
+
+def test_where_most_of_a_range_is_not_wanted_events_are_read_by_key(
+    store: AggregateStore, lock: Lock
+) -> None:
+    def early() -> list[int]:
+        found = page(store, ALICE, lock, start=101, limit=20, max_bytes=10**7)
+        return [each.seq_nr for each in found.events]
+
+    # Among 101 to 120 lie 1010 to 1199 too.
+    assert cost(store, early) == (list(range(101, 121)), 20, 1)
