@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, CfnResource, CfnWaitConditionHandle, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -32,6 +32,7 @@ class StoreStack(Stack):
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
         self.stores: Final = Stores.of(self.tables, bucket=self._bucket(stage), key=self.key)
         self._tell(stage)
+        self._exist()
 
     def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
         words = spec.kind.split("-")
@@ -78,6 +79,14 @@ class StoreStack(Stack):
             told["Service"] = (stage.service, "Tenant of tagged events and projection states")
         for name, (value, description) in told.items():
             CfnOutput(self, name, value=value, description=description)
+
+    def _exist(self) -> None:
+        """Where everything is taken over, make what costs and does nothing.
+
+        A stack without resources is not deployed, or deleted where it was, and with it go the outputs.
+        """
+        if not any(CfnResource.is_cfn_resource(each) for each in self.node.find_all()):
+            CfnWaitConditionHandle(self, "Nothing")
 
 
 def flag(value: bool) -> str:

@@ -19,6 +19,7 @@ from epochal.feed.indexer import Indexer
 from epochal.feed.mending import Mender
 from epochal.feed.rebuilding import Rebuilder
 from epochal.feed.spool import Spool
+from epochal.index.series import read_series
 from epochal.index.sources import Source
 
 
@@ -51,10 +52,11 @@ def rebuild(
 ) -> None:
     """Build the index anew in another TABLE, from the heads of all streams or from exports of tables.
 
-    It can be interrupted and run again. The guide to the index says how a deployment is switched to it.
+    It can be interrupted and run again. The guide to the index says how a deployment is switched to it. Where there
+    is no old index, as after a restore, TABLE is the one in use.
     """
     store: Store = context.obj()
-    if into == store.feed.table:
+    if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:
         raise InvalidInput("--into", "must be another table than the index in use")
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
