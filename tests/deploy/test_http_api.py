@@ -185,3 +185,4 @@ def test_the_rest_of_the_routes_answer(call: Caller, stream: str) -> None:
     assert call("POST", f"/streams/{stream}/prune", {"before": 1}).json["lowWater"] == 1
     assert call("DELETE", f"/streams/{stream}").json["done"] is True
     assert call("GET", f"/streams/{stream}").status == 410
+    assert call("GET", f"/streams/{stream}/events").status == 410
