@@ -233,7 +233,7 @@ def restore(server: Server) -> Restore:
         s3.create_bucket(Bucket=bucket)
     old = Store(endpoint)
     for spec in ALL:
-        create_table(client, old.table(spec.kind), replace(spec, stream=False))
+        create_table(client, old.table(spec.kind), replace(spec, stream=False, ttl=None))
     fill(old)
     restore = Restore(endpoint, old, Store(endpoint, "-restored"), fed=old.feed())
     restore.etag = old.streams.load("Cart-1").token.text()
