@@ -11,10 +11,11 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.indexer import Indexer, Report
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import epoch_stream, partition_of
+from epochal.layout.tips.items import tip_key
 from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import Op, Put
+from epochal.plan.ops import Delete, Op, Put
 from epochal.plan.values import Item
-from tests.unit.feed.feeds import Feeds, head, is_read, record, streams_of
+from tests.unit.feed.feeds import Feeds, head, is_read, no_fault, record, streams_of
 
 
 def throttle(feeds: Feeds, *streams: str) -> None:
@@ -351,6 +352,29 @@ def test_a_process_told_another_number_of_partitions_is_refused() -> None:
     with pytest.raises(InvalidInput, match="4 on record") as refusal:
         feeds.indexer().register()
     assert refusal.value.field == "EPOCHAL_PARTITIONS"
+
+
+def test_where_the_epoch_that_it_holds_is_deleted_it_begins_as_a_new_process_does() -> None:
+    """Not for ever: each write would be refused, and nothing be there to tell why."""
+    feeds = Feeds()
+    indexer = feeds.indexer()
+    feeds.append("Order-1", "Placed")
+    indexer.index(feeds.records())
+    feeds.tables.execute(Delete(table="index", key=tip_key(epoch_stream(0, 0))))
+    feeds.append("Order-1", "Paid")
+    feeds.append("Order-2", "Placed")
+
+    def endless(_: Op) -> None:
+        assert len(feeds.ops) < 100
+
+    feeds.fault = endless
+    assert not indexer.index(feeds.records(1)).failed
+    feeds.fault = no_fault
+    assert sorted(feeds.feed()) == [
+        ("Order-1", 0, "Placed"),
+        ("Order-1", 1, "Paid"),
+        ("Order-2", 0, "Placed"),
+    ]
 
 
 def test_two_indexers_over_one_partition_add_up_to_one_feed() -> None:

@@ -36,11 +36,17 @@ def load(table: str, partition: int, epoch: int) -> Steps[Loaded]:
 
 
 def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) -> Steps[Loaded]:
-    """Take in what others have written since; move on where they closed the epoch.
+    """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin as
+    who holds nothing does: what is held is then the one thing that says it was ever there.
 
     Args:
         tip: the active epoch's, where a refused write has brought it.
     """
+    number = loaded.active.number
+    if tip is None:
+        tip = yield from read(table, epoch_stream(partition, number))
+    if tip is None and loaded.active.known is not None:
+        return (yield from load(table, partition, number))
     yield from _catch_up(table, partition, loaded.active, tip)
     if not loaded.active.closed:
         return loaded
