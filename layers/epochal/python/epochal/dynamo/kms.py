@@ -47,10 +47,13 @@ class KmsWrapping:
             raise CorruptData(f"{subject}: its wrapped key is not its own") from error
 
 
-def open_subjects(table: str, *, kms_key: str, place: Place = HERE) -> Subjects:
+def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
     """Keys of subjects, wrapped by a KMS key, in a table without point-in-time recovery (docs/guide/forgetting.md).
 
     Needs the extra `subjects`, which is why it stands apart from what opens the other stores.
+
+    Args:
+        log: a second table, of who was forgotten; what is in it stays forgotten, whatever is restored.
     """
     client = kms_client(endpoint=place.endpoint, region=place.region)
-    return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key))
+    return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key), log=log)

@@ -5,7 +5,8 @@
     tombstone     the subject is forgotten, for ever: nobody puts a key there again
 
 The table has no point-in-time recovery and no stream, and belongs in no backup: what brings a key back brings back all
-that was sealed with it.
+that was sealed with it. A second table, the forget log, may hold the tombstones alone: it has nothing to hide, may be
+backed up, and says who is forgotten whatever becomes of the first.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.plan.conditions import Absent
-from epochal.plan.ops import Done, Get, Put, Steps
+from epochal.plan.ops import Done, Get, Put, Scan, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
 SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))
 """One item for each subject."""
+
+FORGET_LOG: Final = TableSpec(kind="forget-log", partition=SUBJECT_KEYS.partition)
+"""One tombstone for each subject that was forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,13 @@ def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps
 def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
     """Put the tombstone in the place of whatever is there."""
     yield Put(table=table, item={**_key(subject), "z": number(1), "t": text(timestamp)})
+
+
+def forgotten(table: str, after: Key | None = None) -> Steps[tuple[dict[str, Forgotten], Key | None]]:
+    """A page of the subjects that were forgotten, and the key to go on after; None at the end."""
+    page = yield Scan(table=table, after=after)
+    found = {item["pk"]["S"]: _read(item) for item in page.items}
+    return {name: each for name, each in found.items() if isinstance(each, Forgotten)}, page.last
 
 
 def _read(item: Item) -> Standing:

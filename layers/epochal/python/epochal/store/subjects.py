@@ -16,15 +16,16 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.errors import InvalidInput, SubjectForgotten
-from epochal.layout.subjects import Forgotten, Wrapped, destroy, install, look_up
+from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.plan.values import Key
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.driver import Driver
 
@@ -86,12 +87,14 @@ class Subjects:
     """Keys of subjects in their table. Safe under threads.
 
     Attributes:
+        log: table of the forget log; empty for none. With it, a key that comes back in a restored table opens nothing.
         keep: seconds for which an unwrapped key is kept in memory; 0 for none.
     """
 
     driver: Driver
     table: str
     wrapping: Wrapping
+    log: str = ""
     keep: float = KEEP_SECONDS
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
@@ -125,18 +128,47 @@ class Subjects:
 
     def forget(self, subject: str) -> None:
         """Destroy a subject's key, for ever. Again is no harm; a subject that never had a key gets none either."""
-        self.driver.run(destroy(self.table, subject, self._timestamp()))
+        timestamp = self._timestamp()
+        # The log first: who dies in between has not answered, but what is in the log is forgotten already.
+        for table in filter(None, (self.log, self.table)):
+            self.driver.run(destroy(table, subject, timestamp))
         self._held.drop(subject)
 
     def is_forgotten(self, subject: str) -> bool:
         """Whether a subject's key was destroyed."""
-        return isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
+        return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
+
+    def reapply(self) -> Iterator[str]:
+        """Forget again whom the log has and the table of keys has not: what is to be done after a restore.
+
+        The log is scanned. It may be interrupted and called again.
+
+        Yields:
+            Each subject that was not forgotten in the table.
+
+        Raises:
+            InvalidInput: there is no log.
+        """
+        if not self.log:
+            raise InvalidInput("log", "is needed: there is no other record of who was forgotten")
+        after: Key | None = None
+        while True:
+            page, after = self.driver.run(forgotten(self.log, after))
+            for subject, gone in page.items():
+                if not isinstance(self.driver.run(look_up(self.table, subject)), Forgotten):
+                    self.driver.run(destroy(self.table, subject, gone.timestamp))
+                    self._held.drop(subject)
+                    yield subject
+            if after is None:
+                return
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
         """A subject's key; None where it is forgotten, or has none and none is to be made."""
         held = self._held.get(subject, self.driver.clock())
         if held is not None:
             return held
+        if self._logged(subject):
+            return None
         standing = self.driver.run(look_up(self.table, subject))
         if standing is None and make:
             _, wrapped = self.wrapping.fresh(subject)
@@ -146,6 +178,10 @@ class Subjects:
         key = self.wrapping.unwrap(subject, standing.key)
         self._held.put(subject, key, self.driver.clock() + self.keep)
         return key
+
+    def _logged(self, subject: str) -> bool:
+        """Whether the log has it that a subject is forgotten."""
+        return bool(self.log) and self.driver.run(look_up(self.log, subject)) is not None
 
     def _timestamp(self) -> str:
         return format_ticks(from_unix_nanoseconds(self.now()))
