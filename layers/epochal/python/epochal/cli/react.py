@@ -22,6 +22,7 @@ from epochal.feed.membership import Member
 from epochal.feed.parking import ParkedStream, Parking
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Ran, Reactor
+from epochal.react.operating import parked_view
 from epochal.react.runner import Runner
 
 
@@ -54,7 +55,7 @@ def parked() -> None:
 @pass_store
 def list_(store: Store, *, group: str, as_json: bool) -> None:
     """List the streams that GROUP has parked, with the first event of each that is not handled."""
-    output.stream(_parked(store, group), _view, _line, as_json=as_json)
+    output.stream(_parked(store, group), parked_view, _line, as_json=as_json)
 
 
 @parked.command()
@@ -149,18 +150,6 @@ def _chosen(store: Store, group: str, streams: tuple[str, ...]) -> list[ParkedSt
     if missing := set(streams) - {each.stream for each in found}:
         raise InvalidInput("stream", f"{min(missing)!r} is not parked by {group}")
     return [each for each in found if not streams or each.stream in streams]
-
-
-def _view(each: ParkedStream) -> dict[str, Any]:
-    cause = each.cause
-    return {
-        "partition": each.partition,
-        "stream": each.stream,
-        "index": each.index,
-        "cause": cause and cause.text,
-        "attempts": cause and cause.attempts,
-        "since": cause and cause.timestamp,
-    }
 
 
 def _line(each: ParkedStream) -> str:

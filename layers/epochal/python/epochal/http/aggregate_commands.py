@@ -18,10 +18,11 @@ from epochal.http import events as parse
 from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node
-from epochal.http.locks import LockPrecondition, lock_precondition
+from epochal.http.locks import parse_lock
 from epochal.http.message import Request
+from epochal.http.preconditions import Precondition, precondition
 from epochal.http.query import Query
-from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes
+from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, Lock
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.limits import TRANSACTION_ITEMS
 
@@ -36,7 +37,7 @@ class AppendToAggregate:
     aggregate: AggregateId
     events: tuple[AggregateEvent, ...]
     snapshot: bytes | None
-    precondition: LockPrecondition
+    precondition: Precondition[Lock]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def append_to_aggregate(types: AggregateTypes, request: Request) -> AppendToAggr
         aggregate=aggregate,
         events=given,
         snapshot=parse.json_body(fields["snapshot"]) if "snapshot" in fields else None,
-        precondition=lock_precondition(request, fields.get("expected")),
+        precondition=precondition(request, fields.get("expected"), parse_lock),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from epochal.errors import InvalidInput
@@ -14,13 +13,12 @@ from epochal.http.locks import etag, unchanged
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.room import text_of
-from epochal.http.service import Operations, consumed
+from epochal.http.service import Operations, consumed, measured
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.plan.units import Units
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.aggregate_pages import page
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
-from epochal.store.driver import Meter
 
 
 def appending(store: AggregateStore, types: AggregateTypes) -> Operations:
@@ -39,7 +37,7 @@ def replaying(store: AggregateStore, types: AggregateTypes) -> Operations:
 def append_to_aggregate(store: AggregateStore, types: AggregateTypes, request: Request) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
     command = commands.append_to_aggregate(types, request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     match _appended(store, command):
         case AggregateAppended() as outcome:
             return Response(
@@ -56,7 +54,7 @@ def append_to_aggregate(store: AggregateStore, types: AggregateTypes, request: R
 def read_aggregate(store: AggregateStore, types: AggregateTypes, request: Request) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
     aggregate = commands.read_aggregate(types, request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
         raise _not_found(aggregate)
@@ -78,7 +76,7 @@ def read_aggregate(store: AggregateStore, types: AggregateTypes, request: Reques
 def read_aggregate_events(store: AggregateStore, types: AggregateTypes, request: Request) -> Response:
     """A page of an aggregate's events."""
     command = commands.read_aggregate_events(types, request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     lock = store.lock(command.aggregate)
     if lock is None:
         raise _not_found(command.aggregate)
@@ -91,12 +89,6 @@ def read_aggregate_events(store: AggregateStore, types: AggregateTypes, request:
         max_bytes=RESPONSE_BYTES,
     )
     return Response(status=200, body=views.page(command.aggregate, found), figures=consumed(meter.units))
-
-
-def _measured(store: AggregateStore, request: Request) -> tuple[AggregateStore, Meter]:
-    """The store for one request, as `service.measured` makes one of streams."""
-    meter = Meter()
-    return replace(store, driver=replace(store.driver, meter=meter).within(request.seconds)), meter
 
 
 def _appended(

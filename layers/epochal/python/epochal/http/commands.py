@@ -19,7 +19,7 @@ from epochal.http.query import Query
 from epochal.index.checkpoints import Checkpoint, parse_checkpoint
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import StreamName, stream_name
-from epochal.model.versions import MAX_VERSION
+from epochal.model.versions import MAX_VERSION, Token, parse_token
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000
@@ -42,7 +42,7 @@ class AppendEvents:
     stream: StreamName
     events: tuple[Event, ...]
     unfolds: tuple[Unfold, ...] | None
-    precondition: Precondition
+    precondition: Precondition[Token]
     idempotency_key: str | None
 
 
@@ -94,7 +94,7 @@ class DeleteStream:
     """`DELETE /streams/{stream}`."""
 
     stream: StreamName
-    precondition: Precondition
+    precondition: Precondition[Token]
     leave_open: bool
 
 
@@ -111,7 +111,7 @@ def append_events(request: Request) -> AppendEvents:
         stream=stream,
         events=given,
         unfolds=unfolds if "unfolds" in fields else None,
-        precondition=precondition(request, fields.get("expected")),
+        precondition=precondition(request, fields.get("expected"), parse_token),
         idempotency_key=_idempotency_key(request),
     )
 
@@ -158,7 +158,9 @@ def delete_stream(request: Request) -> DeleteStream:
     no_document(request)
     query = Query(request, ("leaveOpen",))
     return DeleteStream(
-        stream=_stream(request), precondition=precondition(request), leave_open=query.flag("leaveOpen")
+        stream=_stream(request),
+        precondition=precondition(request, None, parse_token),
+        leave_open=query.flag("leaveOpen"),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,7 +14,7 @@ from epochal.http.bodies import Link
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.room import LARGEST
-from epochal.http.service import Operations, consumed
+from epochal.http.service import Operations, consumed, driver_for
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.driver import Meter
@@ -86,9 +85,9 @@ def _room(reader: FeedReader, shown: views.FeedEvents, seconds: float) -> Room:
 
 
 def _measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
-    """The reader for one request, as `service.measured` makes a store."""
-    meter = Meter()
-    return reader.on(replace(reader.driver, meter=meter).within(request.seconds)), meter
+    """The reader for one request, and all its stores."""
+    driver, meter = driver_for(request, reader.driver)
+    return reader.on(driver), meter
 
 
 def _tails(reader: FeedReader) -> dict[int, Checkpoint]:

@@ -6,27 +6,16 @@ Where an expectation may stand, and how its failure is answered, is the same as 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.http.fields import Node
 from epochal.http.message import Request
-from epochal.http.preconditions import headers, in_document, is_named
-from epochal.layout.journal.append import ExpectedLock
+from epochal.http.preconditions import is_named
 from epochal.model.aggregates import Lock
-from epochal.model.versions import ANY, MAX_VERSION, AtVersion, Expected
+from epochal.model.versions import MAX_VERSION, AtVersion
 
 _NUMBER: Final = r"(0|[1-9]\d{0,9})"
 _LOCK: Final = re.compile(rf"{_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockPrecondition:
-    """What is expected; in a header its failure is 412, in the body it is 409."""
-
-    expected: ExpectedLock = ANY
-    in_header: bool = False
 
 
 def etag(lock: Lock) -> str:
@@ -50,15 +39,6 @@ def parse_lock(text: str, field: str) -> Lock | AtVersion:
     if len(numbers) == 1:
         return AtVersion(version=numbers[0])
     return Lock(version=numbers[0], seq_nr=numbers[1])
-
-
-def lock_precondition(request: Request, in_body: Node | None) -> LockPrecondition:
-    """The writer's expectation, wherever it stands; `ANY` where it stands nowhere."""
-    in_headers = headers(request, in_body)
-    if in_headers is not None:
-        expected = in_headers if isinstance(in_headers, Expected) else parse_lock(in_headers, "If-Match")
-        return LockPrecondition(expected=expected, in_header=True)
-    return LockPrecondition() if in_body is None else LockPrecondition(expected=in_document(in_body))
 
 
 def unchanged(request: Request, lock: Lock) -> bool:

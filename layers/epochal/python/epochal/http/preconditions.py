@@ -7,8 +7,9 @@ A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
@@ -20,10 +21,11 @@ from epochal.model.versions import (
     STREAM_EXISTS,
     AtVersion,
     Expected,
-    ExpectedVersion,
     Token,
-    parse_token,
 )
+
+Named = TypeVar("Named")
+"""What an ETag names: an exact state."""
 
 EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
 
@@ -32,11 +34,12 @@ _TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASC
 _EACH: Final = re.compile(r'"([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precondition:
+# No slots: a frozen, slotted, generic class cannot be called as `Precondition[X](...)` on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Precondition(Generic[Named]):
     """What is expected; in a header its failure is 412, in the body it is 409."""
 
-    expected: ExpectedVersion = ANY
+    expected: Expected | AtVersion | Named = ANY
     in_header: bool = False
 
 
@@ -45,16 +48,22 @@ def etag(token: Token) -> str:
     return f'"{token.text()}"'
 
 
-def precondition(request: Request, in_body: Node | None = None) -> Precondition:
-    """The writer's expectation, wherever it stands; `ANY` where it stands nowhere."""
-    in_headers = headers(request, in_body)
+def precondition(
+    request: Request, in_body: Node | None, parse: Callable[[str, str], Named | AtVersion]
+) -> Precondition[Named]:
+    """The writer's expectation, wherever it stands; `ANY` where it stands nowhere.
+
+    Args:
+        parse: reads an ETag; raises `InvalidInput` naming the header, which is its second argument.
+    """
+    in_headers = _headers(request, in_body)
     if in_headers is not None:
-        expected = in_headers if isinstance(in_headers, Expected) else parse_token(in_headers, "If-Match")
+        expected = in_headers if isinstance(in_headers, Expected) else parse(in_headers, "If-Match")
         return Precondition(expected=expected, in_header=True)
-    return Precondition() if in_body is None else Precondition(expected=in_document(in_body))
+    return Precondition() if in_body is None else Precondition(expected=_in_document(in_body))
 
 
-def headers(request: Request, in_body: Node | None) -> Expected | str | None:
+def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
     """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
 
     Raises:
@@ -92,7 +101,7 @@ def is_named(request: Request, tag: str) -> bool:
     return tag in _EACH.findall(value)
 
 
-def in_document(node: Node) -> Expected | AtVersion:
+def _in_document(node: Node) -> Expected | AtVersion:
     """An expectation in a body: a version, or a word."""
     if isinstance(node.value, str) and node.value in EXPECTATIONS:
         return Expected(node.value)

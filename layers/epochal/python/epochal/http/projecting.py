@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -16,8 +15,7 @@ from epochal.http.problems import Problem, problem_of
 from epochal.http.projection_commands import Which
 from epochal.http.projection_views import Link
 from epochal.http.room import text_of
-from epochal.http.service import Operations, consumed
-from epochal.store.driver import Meter
+from epochal.http.service import Operations, consumed, measured
 from epochal.store.projections import ProjectionStates
 
 LARGER: Final = "larger states are written by the library, or by `epochal projections put`"
@@ -46,7 +44,7 @@ def write_state(states: ProjectionStates, request: Request) -> Response:
     except TooLarge as error:
         raise _too_large(error) from error
     which = command.which
-    states, meter = _measured(states, request)
+    states, meter = measured(states, request)
     newer = states.offer(
         which.name,
         which.version,
@@ -71,7 +69,7 @@ def write_state(states: ProjectionStates, request: Request) -> Response:
 def delete_state(states: ProjectionStates, request: Request) -> Response:
     """Delete a state, if it is there."""
     which = commands.one_state(request)
-    states, meter = _measured(states, request)
+    states, meter = measured(states, request)
     states.delete(which.name, which.version)
     body = {"name": which.name, "version": which.version}
     return Response(status=200, body=text_of(body), figures=consumed(meter.units))
@@ -80,7 +78,7 @@ def delete_state(states: ProjectionStates, request: Request) -> Response:
 def read_state(states: ProjectionStates, link: Link, request: Request) -> Response:
     """A state, or where it is."""
     which = commands.one_state(request)
-    states, meter = _measured(states, request)
+    states, meter = measured(states, request)
     found = states.find(which.name, which.version)
     if found is None:
         raise _not_found(which)
@@ -95,16 +93,10 @@ def read_state(states: ProjectionStates, link: Link, request: Request) -> Respon
 def list_states(states: ProjectionStates, request: Request) -> Response:
     """A page of a projection's versions, without their states."""
     command = commands.list_states(request)
-    states, meter = _measured(states, request)
+    states, meter = measured(states, request)
     found, following = states.page(command.name, beyond=command.beyond, limit=command.limit)
     body = {"name": command.name, "versions": [views.described(each) for each in found], "next": following}
     return Response(status=200, body=text_of(body), figures=consumed(meter.units))
-
-
-def _measured(states: ProjectionStates, request: Request) -> tuple[ProjectionStates, Meter]:
-    """The states for one request, as `service.measured` makes a store of streams."""
-    meter = Meter()
-    return replace(states, driver=replace(states.driver, meter=meter).within(request.seconds)), meter
 
 
 def _not_found(which: Which) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from epochal.http import problems
 from epochal.http.message import Request, Response
@@ -12,18 +12,36 @@ from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
 from epochal.model.outcomes import Conflict
 from epochal.plan.units import Units
-from epochal.store.driver import Meter
-from epochal.store.streams import Streams
+from epochal.store.driver import Driver, Meter
 
 Operation = Callable[[Request], Response]
 Operations = Mapping[str, Operation]
 """By the names in `routes`."""
 
 
-def measured(streams: Streams, request: Request) -> tuple[Streams, Meter]:
-    """The store for one request: bounded by its time, its cost counted apart from others'."""
+class Store(Protocol):
+    """A dataclass whose requests all go through its driver, as every store is."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def driver(self) -> Driver:
+        """What runs its requests."""
+
+
+S = TypeVar("S", bound=Store)
+
+
+def measured(store: S, request: Request) -> tuple[S, Meter]:
+    """The store for one request."""
+    driver, meter = driver_for(request, store.driver)
+    return replace(store, driver=driver), meter
+
+
+def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
+    """The driver for one request: bounded by its time, its cost counted apart from others'."""
     meter = Meter()
-    return replace(streams, driver=replace(streams.driver, meter=meter)).within(request.seconds), meter
+    return replace(driver, meter=meter).within(request.seconds), meter
 
 
 def consumed(units: Units) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from epochal.errors import InvalidInput
@@ -13,11 +12,10 @@ from epochal.http.commands import DEFAULT_LIMIT
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.room import text_of
-from epochal.http.service import Operations, consumed
+from epochal.http.service import Operations, consumed, measured
 from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.conditions import write_position
 from epochal.plan.units import Units
-from epochal.store.driver import Meter
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPage, TagPages
 from epochal.store.tagged import TaggedEvents
@@ -41,7 +39,7 @@ def replaying(store: TaggedEvents) -> Operations:
 def append_tagged(store: TaggedEvents, request: Request) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
     command = commands.append_tagged(request, type_heads=store.site.type_heads)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     listed = views.Listed(DEFAULT_LIMIT)
     outcome = store.append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
     match outcome:
@@ -56,7 +54,7 @@ def append_tagged(store: TaggedEvents, request: Request) -> Response:
 def query_tagged(store: TaggedEvents, request: Request) -> Response:
     """A page of the events that match a query."""
     command = commands.query_tagged(request, type_heads=store.site.type_heads)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     listed = views.Listed(command.limit)
     found = store.page(command.query, after=command.after, rest=command.rest, takes=listed)
     return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
@@ -65,7 +63,7 @@ def query_tagged(store: TaggedEvents, request: Request) -> Response:
 def read_tagged(store: TaggedEvents, request: Request) -> Response:
     """One event by its id."""
     event_id = commands.read_tagged(request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     found = store.event(event_id)
     if found is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}, or it has expired")
@@ -75,7 +73,7 @@ def read_tagged(store: TaggedEvents, request: Request) -> Response:
 def list_tags(store: TaggedEvents, request: Request) -> Response:
     """A page of tags: of a group, of all, or the one that is asked for."""
     command = commands.list_tags(request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     listings = TagListings(store=store)
     if command.tag is not None:
         latest = listings.latest(command.tag)
@@ -88,7 +86,7 @@ def list_tags(store: TaggedEvents, request: Request) -> Response:
 def read_tag(store: TaggedEvents, request: Request) -> Response:
     """How many events a tag has, and the latest of them."""
     tag = commands.read_tag(request)
-    store, meter = _measured(store, request)
+    store, meter = measured(store, request)
     listings = TagListings(store=store)
     latest = listings.latest(tag)
     if latest is None:
@@ -102,12 +100,6 @@ def _tags_from(listings: TagListings, command: commands.ListTags) -> TagPage:
         return TagPages(listings=listings).tags(command.group, after=command.start, limit=command.limit)
     except InvalidInput as error:
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
-
-
-def _measured(store: TaggedEvents, request: Request) -> tuple[TaggedEvents, Meter]:
-    """The store for one request, as `service.measured` makes one of streams."""
-    meter = Meter()
-    return replace(store, driver=replace(store.driver, meter=meter).within(request.seconds)), meter
 
 
 def _refused(rejected: Rejected, listed: views.Listed, units: Units) -> Problem:

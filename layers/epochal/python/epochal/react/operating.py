@@ -51,7 +51,7 @@ def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[st
 def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any]:
     match command.name:
         case "parked":
-            return {"parked": [_stream(each) for each in parking.streams(command.partition)]}
+            return {"parked": [parked_view(each) for each in parking.streams(command.partition)]}
         case "replay":
             return _replayed(parking.replay(command.partition, command.stream, seconds=seconds))
         case "discard":
@@ -60,7 +60,8 @@ def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any
             return {"next": parking.skip(command.partition, command.stream), "unparked": False}
 
 
-def _stream(parked: ParkedStream) -> dict[str, Any]:
+def parked_view(parked: ParkedStream) -> dict[str, Any]:
+    """A parked stream as JSON."""
     cause = parked.cause
     return {
         "partition": parked.partition,
