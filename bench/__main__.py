@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 import time
 
-from bench import calving, capacity, catching_up, comparison, imports, indexing, replay, tag_races, tagging
+from bench import (
+    calving,
+    capacity,
+    catching_up,
+    comparison,
+    imports,
+    indexing,
+    reacting,
+    replay,
+    tag_races,
+    tagging,
+)
 
 BENCHMARKS = {
     "calving": calving.main,
@@ -14,6 +25,7 @@ BENCHMARKS = {
     "replay": replay.main,
     "indexing": indexing.main,
     "catching-up": catching_up.main,
+    "reacting": reacting.main,
     "tagging": tagging.main,
     "tag_races": tag_races.main,
     "imports": imports.main,

@@ -1,0 +1,150 @@
+"""What anyone would write with boto3 to call a handler with every event of a feed, in order within its stream.
+
+It pages through the epochs, gathers a thousand events or more, reads each of their streams, eight side by side,
+unpacks the events, calls the handler, and puts a checkpoint. Nobody retries, nobody parks, and two of it would undo
+each other's work: it is what the library's care is weighed against.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import brotli
+
+from bench.flight_feed import PARTITION
+
+TIP = {"N": "2147483647"}
+STRETCH = 1_000
+PARALLEL = 8
+CALVES = 4
+"""Asked for at a time where a stream's Tip begins too late."""
+
+Event = tuple[int, str, bytes]
+"""Index, type, body."""
+
+Handle = Callable[[str, list[Event]], object]
+
+
+@dataclass(slots=True, kw_only=True)
+class Bare:
+    """A pass over a feed, and what it took."""
+
+    client: Any
+    tips: str
+    index: str
+    handle: Handle
+    requests: int = 0
+    read_units: float = 0.0
+    write_units: float = 0.0
+    lock: Lock = field(default_factory=Lock)
+
+    def run(self) -> None:
+        """All of it, from the beginning."""
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            for number, wanted in enumerate(self._stretches()):
+                list(pool.map(lambda each: self._deliver(*each), wanted.items()))
+                checkpoint = {"p": {"S": "bare"}, "i": {"N": "0"}, "at": {"N": str(number)}}
+                put = self.client.put_item(
+                    TableName=self.index, Item=checkpoint, ReturnConsumedCapacity="TOTAL"
+                )
+                self.requests += 1
+                self.write_units += put["ConsumedCapacity"]["CapacityUnits"]
+
+    def _stretches(self) -> Iterator[dict[str, tuple[int, int]]]:
+        """From where to where each stream goes, a thousand events or more at a time."""
+        wanted: dict[str, tuple[int, int]] = {}
+        events = 0
+        for spans in self._entries():
+            for span in spans:
+                stream, first, count = span["p"], span["i"], len(span["c"])
+                wanted[stream] = (wanted.get(stream, (first, 0))[0], first + count)
+                events += count
+            if events >= STRETCH:
+                yield wanted
+                wanted, events = {}, 0
+        if wanted:
+            yield wanted
+
+    def _entries(self) -> Iterator[list[dict[str, Any]]]:
+        epoch, found = 0, True
+        while found:
+            found = False
+            for item in self._query(self.index, f"$AppendsEpoch-{PARTITION}_{epoch}"):
+                found = True
+                for stored in item["e"]["L"]:
+                    if "d" in stored["M"]:
+                        entry = json.loads(_body(stored["M"]))
+                        yield entry["add"] + entry["app"]
+            epoch += 1
+
+    def _deliver(self, stream: str, wanted: tuple[int, int]) -> None:
+        first, end = wanted
+        tip = self._count(
+            self.client.get_item(
+                TableName=self.tips,
+                Key={"p": {"S": stream}, "i": TIP},
+                ConsistentRead=True,
+                ReturnConsumedCapacity="TOTAL",
+            )
+        )["Item"]
+        events = _events(tip)
+        if events[0][0] > first:
+            events = self._calved(stream, first, events[0][0]) + events
+        self.handle(stream, [event for event in events if first <= event[0] < end])
+
+    def _calved(self, stream: str, first: int, base: int) -> list[Event]:
+        """Events from the calves before a Tip's own, back to the one that holds the first that is wanted."""
+        events: list[Event] = []
+        for item in self._query(self.tips, stream, below=base, limit=CALVES):
+            events = _events(item) + events
+            if events[0][0] <= first:
+                break
+        return events
+
+    def _query(
+        self, table: str, partition: str, *, below: int | None = None, limit: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Items of a partition; those below an index from the last to the first."""
+        keys, values = "p = :p", {":p": {"S": partition}}
+        if below is not None:
+            keys, values = "p = :p AND i < :i", {**values, ":i": {"N": str(below)}}
+        asked: dict[str, Any] = {
+            "TableName": table,
+            "KeyConditionExpression": keys,
+            "ExpressionAttributeValues": values,
+            "ScanIndexForward": below is None,
+            "ConsistentRead": True,
+            "ReturnConsumedCapacity": "TOTAL",
+            **({"Limit": limit} if limit else {}),
+        }
+        while True:
+            page = self._count(self.client.query(**asked))
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _count(self, answer: Any) -> Any:
+        with self.lock:
+            self.requests += 1
+            self.read_units += answer["ConsumedCapacity"]["CapacityUnits"]
+        return answer
+
+
+def _events(item: dict[str, Any]) -> list[Event]:
+    stored, kinds = item["e"]["L"], item["c"]["L"]
+    base = int(item["n"]["N"]) - len(stored)
+    return [
+        (base + offset, kind["S"], _body(event["M"]))
+        for offset, (kind, event) in enumerate(zip(kinds, stored, strict=True))
+    ]
+
+
+def _body(event: dict[str, Any]) -> bytes:
+    body: bytes = event["d"]["B"] if "d" in event else b""
+    return brotli.decompress(body) if "D" in event else body
