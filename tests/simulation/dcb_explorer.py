@@ -25,12 +25,11 @@ from tests.simulation.dcb_states import (
     Writer,
     apart,
     replay,
-    way,
     write,
 )
 from tests.simulation.dcb_world import Tables, World
+from tests.simulation.exploring import explore, put
 from tests.simulation.index_explorer import frames
-from tests.simulation.index_states import put
 
 T = TypeVar("T")
 
@@ -56,18 +55,7 @@ class Explorer:
         """Visit every state; how many there are. Fails with the way that led to one that must not be."""
         writers = tuple(self._same(Past(who)) for who in range(len(self.writers)))
         first = State(self._tables_number(Tables()), writers, self.budget)
-        came_from: dict[State, tuple[State, str] | None] = {first: None}
-        queue = [first]
-        while queue:
-            state = queue.pop()
-            try:
-                for what, following in self._steps(state):
-                    if following not in came_from:
-                        came_from[following] = state, what
-                        queue.append(following)
-            except AssertionError as failure:
-                raise AssertionError(f"{failure}\n{way(state, came_from)}") from failure
-        return len(came_from)
+        return explore(first, self._steps)
 
     # ------------------------------------------------------------------------------------------------------- the steps
 
@@ -91,6 +79,11 @@ class Explorer:
         yield what, state._replace(tables=tables, writers=told)
         if not isinstance(self.ops[at.op], Transact):
             return
+        if budget.partly:
+            for part in self._parts(reply):
+                partly = put(state.writers, who, self._told(past, part))
+                left = budget.less("partly")
+                yield f"{what}, told in part", state._replace(tables=tables, writers=partly, budget=left)
         unsure = put(state.writers, who, past._replace(lost=True))
         gone = put(state.writers, who, None)
         if budget.unheard:
@@ -110,6 +103,17 @@ class Explorer:
                 f"{what}, and dies",
                 state._replace(tables=tables, writers=gone, budget=budget.less("crashes")),
             )
+
+    def _parts(self, number: int) -> Iterator[int]:
+        """What may be left of a refusal with several reasons: any one of them alone."""
+        reply = self.replies[number]
+        if not isinstance(reply, Refusal) or sum(reply.failed) < 2:
+            return
+        for kept in (place for place, failed in enumerate(reply.failed) if failed):
+            items = tuple(item if place == kept else None for place, item in enumerate(reply.items))
+            failed = tuple(place == kept for place in range(len(reply.failed)))
+            part = replace(reply, items=items, failed=failed)
+            yield self._number(repr(part), self.replies, part)
 
     def _finish(self, state: State, who: int, at: Standing) -> tuple[str, State]:
         writer, committed = self.writers[who], self._committed(state.tables)

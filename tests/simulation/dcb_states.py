@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -39,12 +39,17 @@ class Writer:
 
 
 class Budget(NamedTuple):
-    """How often each thing may still go wrong."""
+    """How often each thing may still go wrong.
+
+    Attributes:
+        partly: a refusal tells only some of its reasons: the others were hidden by a conflict with a transaction.
+    """
 
     unheard: int = 0
     forgotten: int = 0
     late: int = 0
     crashes: int = 0
+    partly: int = 0
 
     def less(self, what: str) -> Budget:
         """After one more."""
@@ -134,14 +139,3 @@ def replay(steps: Steps[T], replies: Sequence[Reply]) -> tuple[Op | None, T | No
     except StopIteration as end:
         return None, end.value
     return op, None
-
-
-def way(state: State, came_from: Mapping[State, tuple[State, str] | None]) -> str:
-    """What led to a state, a line for each step."""
-    told: list[str] = []
-    before = came_from[state]
-    while before is not None:
-        state, what = before
-        told.append(f"  {what}")
-        before = came_from[state]
-    return "\n".join(reversed(told))

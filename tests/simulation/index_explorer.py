@@ -26,8 +26,9 @@ from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Steps, Update
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
+from tests.simulation.exploring import explore, put
 from tests.simulation.index_checks import EPOCH, Reading, Watch, check_order, closed, item_of
-from tests.simulation.index_states import NOTHING, Budget, Past, State, put, way
+from tests.simulation.index_states import NOTHING, Budget, Past, State
 from tests.simulation.index_world import NOW, shown
 
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class Explorer:
         processes: which shard each process takes batches of; two of one shard overlap.
         batch: records of a batch at most.
         warm: a process keeps its state from one invocation to the next.
+        parents: the shard that each was split from, read to its end before it; none where there are none.
+        partitions: of the feed, to which the streams of each shard belong.
     """
 
     shards: tuple[tuple[Span, ...], ...]
@@ -49,6 +52,8 @@ class Explorer:
     budget: Budget = NOTHING
     batch: int = 2
     warm: bool = False
+    parents: tuple[int | None, ...] = ()
+    partitions: tuple[int, ...] = ()
     source: MemoryTables = field(default_factory=memory_tables)
     indexes: list[MemoryTables] = field(default_factory=list)
     reached: list[dict[str, int]] = field(default_factory=list)
@@ -73,19 +78,7 @@ class Explorer:
             done=(0,) * len(self.shards),
             budget=self.budget,
         )
-        came_from: dict[State, tuple[State, str] | None] = {first: None}
-        queue = [first]
-        while queue:
-            state = queue.pop()
-            try:
-                self._check(state)
-                for what, following in self._steps(state):
-                    if following not in came_from:
-                        came_from[following] = state, what
-                        queue.append(following)
-            except AssertionError as failure:
-                raise AssertionError(f"{failure}\n{way(state, came_from)}") from failure
-        return len(came_from)
+        return explore(first, self._steps, self._check)
 
     # ------------------------------------------------------------------------------------------------------- the steps
 
@@ -103,7 +96,8 @@ class Explorer:
     def _begin(self, state: State, slot: int) -> Iterator[tuple[str, State]]:
         shard = self.processes[slot]
         done, spans = state.done[shard], self.shards[shard]
-        if done == len(spans):
+        parent = self.parents[shard] if self.parents else None
+        if done == len(spans) or (parent is not None and state.done[parent] < len(self.shards[parent])):
             return
         serial = state.started[slot]
         started = put(state.started, slot, serial + 1)
@@ -179,6 +173,9 @@ class Explorer:
 
     # -------------------------------------------------------------------------------------- the generators, and tables
 
+    def _partition_of(self, shard: int) -> int:
+        return self.partitions[shard] if self.partitions else 0
+
     def _told(self, past: Past, number: int) -> Past:
         """An invocation that has been sent one more reply."""
         reply = self.replies[number]
@@ -189,7 +186,7 @@ class Explorer:
     def _same(self, past: Past) -> Past:
         """The first past found that led to the same state of the generator, whatever it was told before."""
         if past not in self.same:
-            partition, made = Partition(number=0), count()
+            partition, made = Partition(number=self._partition_of(past.shard)), count()
             steps, op = self._replay(past, partition, made)
             key = f"{past.who} {past.first} {past.end} {next(made)} {partition} {list(frames(steps))}"
             first = self.firsts.setdefault(hashlib.sha256(key.encode()).digest(), past)
@@ -238,7 +235,9 @@ class Explorer:
         content = sorted(map(repr, tables.items("index")))
         number = self._number(hashlib.sha256(repr(content).encode()).hexdigest(), self.indexes, tables)
         if number == len(self.reached):
-            self.reached.append(check_order(Reading.whole(tables).seen, {}))
+            readings = (Reading.whole(tables, partition) for partition in {*self.partitions, 0})
+            reached = [check_order(reading.seen, {}) for reading in readings]
+            self.reached.append({stream: end for each in reached for stream, end in each.items()})
         return number
 
     def _number(self, key: str, values: list[T], value: T) -> int:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from epochal.model.spans import Span
-
-T = TypeVar("T")
 
 
 class Past(NamedTuple):
@@ -66,19 +63,3 @@ class State(NamedTuple):
     budget: Budget
     on_the_way: tuple[int, ...] = ()
     dropped: tuple[Span, ...] = ()
-
-
-def put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    """With another value in one place."""
-    return (*values[:place], value, *values[place + 1 :])
-
-
-def way(state: State, came_from: Mapping[State, tuple[State, str] | None]) -> str:
-    """What led to a state, a line for each step."""
-    told: list[str] = []
-    before = came_from[state]
-    while before is not None:
-        state, what = before
-        told.append(f"  {what}")
-        before = came_from[state]
-    return "\n".join(reversed(told))

@@ -329,7 +329,9 @@ class System:
     def _settle(self) -> None:
         """Deliver what is left; have what was given up found; handle it all."""
         self.topic.refuses = 0.0
-        self._deliver(IndexerFunction(lambda _: self._indexer("settler", self.perform)), self.heads)
+        indexer = self._indexer("settler", self.perform)
+        indexer.register()  # it may be the first that lives long enough to
+        self._deliver(IndexerFunction(lambda _: indexer), self.heads)
         mender = self.mender("settler", self.perform)
         missing = sum(self._audit(mender) for _ in range(2))
         assert not missing or self.met["given up"], "the index lacked what was delivered to indexers"

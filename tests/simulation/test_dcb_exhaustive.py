@@ -90,6 +90,16 @@ def conditions_by_type() -> Explorer:
     )
 
 
+def a_refusal_that_meets_another_transaction() -> Explorer:
+    """DynamoDB names a conflict of transactions in the place of some reasons, and the others are not told."""
+    first = replace(both_tags(1), query=EITHER, reads=True)
+    second = replace(both_tags(2), query=EITHER, reads=True, clock=3)
+    return Explorer(
+        writers=(first, second, Writer(event=event("T", "b", id_=ids(3)), clock=1)),
+        budget=Budget(partly=2, unheard=1),
+    )
+
+
 WORLDS = (
     a_reader_of_two_heads_and_two_rivals,
     items_that_name_two_tags,
@@ -97,6 +107,7 @@ WORLDS = (
     a_transaction_that_lands_late,
     the_same_append_made_twice,
     conditions_by_type,
+    a_refusal_that_meets_another_transaction,
 )
 
 
@@ -120,6 +131,11 @@ def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
         (fences_are_not_checked, items_that_name_two_tags, "not seen"),
         (a_moved_fence_is_followed_without_looking_for_matches, an_answer_lost, "not seen"),
         (own_events_are_not_looked_for_where_a_condition_fails, the_same_append_made_twice, "yet its event"),
+        (
+            a_moved_fence_is_followed_without_looking_for_matches,
+            a_refusal_that_meets_another_transaction,
+            "not seen",
+        ),
         (an_id_is_what_the_clock_says, a_transaction_that_lands_late, "do not increase|order|a gap"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -106,6 +106,30 @@ def epochs_of_two_entries() -> Explorer:
     )
 
 
+def a_shard_that_splits() -> Explorer:
+    """A batch of the parent that was done, and is delivered again, meets what its children are at."""
+    return Explorer(
+        shards=(records("A0", "B0"), records("A1"), records("B1")),
+        parents=(None, 0, 0),
+        processes=(0, 1, 2),
+        limits=EVERY_ENTRY,
+        budget=Budget(again=1),
+        batch=2,
+    )
+
+
+def two_partitions() -> Explorer:
+    """They share nothing but the series, which both take further."""
+    return Explorer(
+        shards=(records("A0", "A1"), records("F0", "F1")),
+        partitions=(0, 1),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(crashes=1),
+        batch=1,
+    )
+
+
 WORLDS = (
     again_while_others_roll_over,
     a_crash_at_any_write,
@@ -115,6 +139,8 @@ WORLDS = (
     two_processes_on_one_shard,
     processes_that_keep_what_they_hold,
     epochs_of_two_entries,
+    a_shard_that_splits,
+    two_partitions,
 )
 
 
@@ -131,6 +157,8 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
         (the_previous_epoch_is_not_looked_at, again_while_others_roll_over, "backwards"),
         (a_gap_is_accepted, a_record_that_never_arrives, "a gap"),
         (an_entry_is_written_whatever_the_epoch_holds_by_then, two_processes_on_one_shard, "."),
+        (no_marks_are_written, a_shard_that_splits, "backwards"),
+        (the_previous_epoch_is_not_looked_at, two_partitions, "backwards"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -271,6 +271,28 @@ def test_a_read_that_a_prune_overtakes_is_gapless_from_the_low_water_mark_on(
     explore(started(5), 5, scene)
 
 
+@pytest.mark.parametrize("writer_dies_after", [1, 2, 3])
+@pytest.mark.parametrize("pruner_dies_after", [1, 2, 3])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_reader_is_right_where_a_pruner_and_a_calving_writer_die_beside_it(
+    direction: Direction, pruner_dies_after: int, writer_dies_after: int
+) -> None:
+    """Calves that a prune takes away, calves that nobody took out of the Tip: the Tip, read first, tells."""
+
+    def scene(done: Run, choose: Choose) -> None:
+        done.take_turns(
+            choose,
+            pruner=done.pruner(3, pruner_dies_after),
+            dying=done.writer("dying", events=2, dies_after=writer_dies_after),
+            reader=done.reader(direction),
+        )
+        done.check_reads(pruned=3)
+        done.world.store("after", calving=TWO_STEP).append(STREAM, [EQUAL])
+        assert done.world.store("after").prune(STREAM, 4) is not None
+
+    assert explore(started(5), 5, scene) > 10
+
+
 @pytest.mark.parametrize("dies_after", range(5))
 def test_a_prune_that_dies_half_way_loses_nothing_above_its_mark_and_can_be_done_again(
     dies_after: int,

@@ -1,0 +1,339 @@
+"""Everything that can happen to a group that parks: its reactors and operators in every order of their requests, each
+state visited once.
+
+A process cannot be copied, but it is a function of what it was answered. So a process is its answers, and a state is
+the tables with every process's answers and what has been handled. Handling is a step like a request: it succeeds, fails
+while the budget lasts, or is its process's last. A write may lose its answer, arrive late, or be its sender's last.
+Reads of what no longer changes are part of the step before.
+
+What must hold: no event is handled before its predecessor; no checkpoint goes back, or passes what is neither handled
+nor parked nor given up; and wherever all of it has led to, one more run and replay bring everything to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from epochal.errors import InvalidInput
+from epochal.feed.indexer import Indexer, Record
+from epochal.feed.membership import Member
+from epochal.feed.parking import Parking
+from epochal.feed.reactions import Delivery, OnFailure, Reaction
+from epochal.feed.reactor import Reactor
+from epochal.feed.reader import FeedReader
+from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.sources import tips_source
+from epochal.model.events import Event
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
+from epochal.plan.units import Units
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+from tests.simulation.exploring import explore, put
+from tests.simulation.index_checks import Reading, perform
+from tests.simulation.parking_states import (
+    FAILED,
+    HANDLED,
+    UNHEARD,
+    Asked,
+    Budget,
+    Handling,
+    Past,
+    Place,
+    State,
+)
+from tests.simulation.world import NOON, bytes_of, driver_on
+from tests.unit.reactions.world import Inline
+
+GROUP = "board"
+STATE = group_stream(0, GROUP)
+
+
+@dataclass(slots=True)
+class Explorer:
+    """Explores all that may happen.
+
+    Attributes:
+        slots: what each slot's processes do: `react`, `react carefully`, `replay` or `discard`; and how many it has.
+        feed: streams, in the order of appends of one event each; `grows` more come meanwhile.
+    """
+
+    slots: tuple[tuple[str, int], ...]
+    feed: tuple[str, ...]
+    budget: Budget
+    on_failure: OnFailure = "park"
+    later: tuple[str, ...] = ()
+    tables: list[MemoryTables] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    following: dict[Past, int | None] = field(default_factory=dict)
+    performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    settled: set[tuple[int, frozenset[Place]]] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)
+
+    def explore(self) -> int:
+        """Visit every state; how many there are."""
+        first = memory_tables()
+        for stream in self.feed:
+            self._append(first, stream)
+        state = State(
+            tables=self._tables_number(first),
+            working=(None,) * len(self.slots),
+            lives=tuple(lives for _, lives in self.slots),
+            budget=self.budget._replace(grows=len(self.later)),
+        )
+        return explore(state, self._steps, self._check)
+
+    # ------------------------------------------------------------------------------------------------------- the steps
+
+    def _steps(self, state: State) -> Iterator[tuple[str, State]]:
+        for place, number in enumerate(state.on_the_way):
+            left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
+            tables, _ = self._perform(state.tables, number)
+            yield f"late: {self._shown(number)}", state._replace(tables=tables, on_the_way=left)
+        if state.budget.grows:
+            stream = self.later[-state.budget.grows]
+            grown = self._grown(state.tables, stream)
+            yield f"{stream} grows", state._replace(tables=grown, budget=state.budget.less("grows"))
+        for slot, past in enumerate(state.working):
+            if past is None:
+                yield from self._begin(state, slot)
+            else:
+                yield from self._go_on(state, slot, past)
+
+    def _begin(self, state: State, slot: int) -> Iterator[tuple[str, State]]:
+        kind = self.slots[slot][0]
+        parked = self._state(state.tables).parked
+        if not state.lives[slot] or (not kind.startswith("react") and not parked):
+            return
+        past = Past(kind, f"{slot}.{state.lives[slot]}")
+        lives = put(state.lives, slot, state.lives[slot] - 1)
+        yield f"{past.who} begins to {kind}", self._moved(state._replace(lives=lives), slot, past)
+
+    def _go_on(self, state: State, slot: int, past: Past) -> Iterator[tuple[str, State]]:
+        number = self._next(past)
+        if number is None:
+            yield f"{past.who} is done", state._replace(working=put(state.working, slot, None))
+            return
+        asked, gone = self.asked[number], put(state.working, slot, None)
+        if state.budget.deaths:
+            left = state.budget.less("deaths")
+            yield f"{past.who} dies before {asked}", state._replace(working=gone, budget=left)
+        if isinstance(asked, Handling):
+            yield from self._handle(state, slot, past, asked)
+            return
+        tables, reply = self._perform(state.tables, number)
+        after = state._replace(tables=tables, done=state.done | self._given_up(past, state.tables, tables))
+        what = f"{past.who}: {self._shown(number)}"
+        yield what, self._moved(after, slot, self._told(past, reply))
+        if not isinstance(asked, Put | Update):
+            return
+        if state.budget.unheard:
+            unheard = past._replace(answers=(*past.answers, UNHEARD))
+            left = state.budget.less("unheard")
+            yield f"{what}, unheard", self._moved(after._replace(budget=left), slot, unheard)
+        if state.budget.deaths:
+            left = state.budget.less("deaths")
+            yield f"{what}, and dies", after._replace(working=gone, budget=left)
+        if state.budget.late:
+            left = state.budget.less("late")
+            late = (*state.on_the_way, number)
+            yield f"{what}, held up, and dies", state._replace(working=gone, on_the_way=late, budget=left)
+
+    def _handle(self, state: State, slot: int, past: Past, asked: Handling) -> Iterator[tuple[str, State]]:
+        early = [at for at in range(asked.first) if (asked.stream, at) not in state.done]
+        assert not early, f"{asked} comes before {early}"
+        what = f"{past.who} handles {asked.stream} {asked.first} to {asked.end - 1}"
+        handled = state._replace(done=state.done | asked.places)
+        yield what, self._moved(handled, slot, past._replace(answers=(*past.answers, HANDLED)))
+        if state.budget.deaths:
+            left = state.budget.less("deaths")
+            gone = put(state.working, slot, None)
+            yield f"{what}, and dies", handled._replace(working=gone, budget=left)
+        if state.budget.fails and asked.stream == "A-1":
+            failed = past._replace(answers=(*past.answers, FAILED))
+            yield (
+                f"{what}, and fails",
+                self._moved(state._replace(budget=state.budget.less("fails")), slot, failed),
+            )
+
+    def _moved(self, state: State, slot: int, past: Past) -> State:
+        """A process that has been answered, and has read at once what no longer changes."""
+        while not state.budget.grows:
+            number = self._next(past)
+            if number is None or not _is_read_of_feed(self.asked[number]):
+                break
+            _, reply = self._perform(state.tables, number)
+            past = self._told(past, reply)
+        return state._replace(working=put(state.working, slot, past))
+
+    def _check(self, state: State) -> None:
+        """Nothing is passed; and at rest, all can be brought to its end."""
+        group = self._state(state.tables)
+        for stream, index, after in self._feed(state.tables):
+            waits = stream in group.parked and group.parked[stream] <= index
+            passed = after <= group.checkpoint and (stream, index) not in state.done and not waits
+            assert not passed, f"checkpoint {group.checkpoint} passed {stream}@{index}"
+        self.met |= {"parked"} if group.parked else set()
+        if not any(state.working) and not state.on_the_way:
+            self._check_rest(state)
+
+    def _check_rest(self, state: State) -> None:
+        if (state.tables, state.done) in self.settled:
+            return
+        self.settled.add((state.tables, state.done))
+        tables, done = self.tables[state.tables].copy(), set(state.done)
+
+        def handle(asked: Handling) -> None:
+            early = [at for at in range(asked.first) if (asked.stream, at) not in done]
+            assert not early, f"at rest, {asked} comes before {early}"
+            done.update(asked.places)
+
+        reactor = self._reactor("settler", tables.execute, handle)
+        reactor.run(0, seconds=1_000.0)
+        parking = Parking(reactor=reactor)
+        for parked in parking.streams(0):
+            parking.replay(0, parked.stream, seconds=1_000.0)
+        missing = {(stream, index) for stream, index, _ in self._feed(state.tables)} - done
+        assert not missing, f"never handled: {sorted(missing)}"
+
+    def _given_up(self, past: Past, before: int, after: int) -> frozenset[Place]:
+        """What a discard that has been written has given up."""
+        was, now = self._state(before), self._state(after)
+        freed = was.parked.keys() - now.parked.keys()
+        self.met |= {past.kind} if freed else set()
+        if past.kind != "discard":
+            return frozenset()
+        return frozenset(
+            (stream, index) for stream in freed for index in range(was.parked[stream], now.ahead[stream])
+        )
+
+    # ---------------------------------------------------------------------------------------- the processes, and tables
+
+    def _next(self, past: Past) -> int | None:
+        """What a process asks for next; None at its end."""
+        if past not in self.following:
+            self.following[past] = self._replay(past)
+        return self.following[past]
+
+    def _replay(self, past: Past) -> int | None:
+        """The process from its beginning, with the answers that it has had."""
+        answers, beyond = iter(past.answers), list[Asked]()
+
+        def ask(what: Any) -> Any:
+            answer = next(answers, None)
+            if answer is None:
+                # Whoever is asked for anything after that is told of the first.
+                beyond.append(Asked(what))
+                raise beyond[0]
+            if answer == UNHEARD:
+                raise Lost("unheard")
+            return answer if isinstance(answer, str) else self.replies[answer]
+
+        def handle(asked: Handling) -> None:
+            if ask(asked) == FAILED:
+                raise ValueError("fails")
+
+        try:
+            self._run(past, self._reactor(past.who, ask, handle))
+        except Asked as asked:
+            return self._number("asked", self.asked, asked.args[0])
+        return None
+
+    def _run(self, past: Past, reactor: Reactor) -> None:
+        if past.kind.startswith("react"):
+            reactor.run(0, seconds=1_000.0, careful=past.kind == "react carefully")
+            return
+        parking = Parking(reactor=reactor)
+        try:
+            if past.kind == "replay":
+                parking.replay(0, "A-1", seconds=1_000.0)
+            else:
+                parking.discard(0, "A-1")
+        except InvalidInput:
+            return  # by then it is no longer parked
+
+    def _reactor(self, who: str, execute: Execute, handle: Callable[[Handling], None]) -> Reactor:
+        def handler(delivery: Delivery) -> None:
+            first = delivery.events[0].index
+            handle(Handling(delivery.stream, first, first + len(delivery.events)))
+
+        driver = driver_on(execute)
+        reaction = Reaction(
+            name=GROUP, handler=handler, max_events=2, attempts=1, parallel=1, on_failure=self.on_failure
+        )
+        reader = FeedReader(driver=driver, table="index", streams=Streams(driver=driver, table="tips"))
+        member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=bytes_of(who))
+        return Reactor(member=member, executor=Inline)
+
+    def _told(self, past: Past, number: int) -> Past:
+        """A process that has been answered once more. Whether its request was applied before, the driver knows."""
+        return past._replace(answers=(*past.answers, number))
+
+    def _perform(self, tables: int, number: int) -> tuple[int, int]:
+        """What a request makes of the tables, and the reply to it."""
+        if (tables, number) not in self.performed:
+            op, changed = self.asked[number], self.tables[tables]
+            if isinstance(op, Put | Update | Delete):
+                changed = changed.copy()
+            reply = replace(changed.execute(op), units=Units())
+            after = self._tables_number(changed)
+            assert self._state(tables).checkpoint <= self._state(after).checkpoint, "a checkpoint goes back"
+            self.performed[tables, number] = after, self._number("reply", self.replies, reply)
+        return self.performed[tables, number]
+
+    def _append(self, tables: MemoryTables, stream: str) -> None:
+        """One event, appended and indexed at once."""
+        driver, fresh = driver_on(tables.execute), bytes_of(f"{stream} {len(tables.changes('tips'))}")
+        Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh).append(stream, [Event(type="x")])
+        (*_, image) = tables.changes("tips")
+        indexer = Indexer(
+            driver=driver,
+            index_table="index",
+            sources=(tips_source("tips"),),
+            now=lambda: NOON,
+            fresh=fresh,
+        )
+        indexer.index([Record(table="tips", sequence_number="1", image=image)])
+
+    def _grown(self, number: int, stream: str) -> int:
+        tables = self.tables[number].copy()
+        self._append(tables, stream)
+        return self._tables_number(tables)
+
+    def _state(self, number: int) -> GroupState:
+        return perform(self.tables[number], load("index", STATE)).state or GroupState()
+
+    def _feed(self, number: int) -> list[tuple[str, int, Any]]:
+        return [
+            (span.stream, index, after)
+            for entry, after in Reading.whole(self.tables[number]).seen
+            for span in entry.spans
+            for index in range(span.index, span.next)
+        ]
+
+    def _tables_number(self, tables: MemoryTables) -> int:
+        content = f"{sorted(map(repr, tables.items('index')))} {len(tables.changes('tips'))}"
+        return self._number("tables", self.tables, tables, content)
+
+    def _number(self, what: str, values: list[Any], value: Any, key: str | None = None) -> int:
+        number = self.numbers.setdefault((what, key or repr(value)), len(values))
+        if number == len(values):
+            values.append(value)
+        return number
+
+    def _shown(self, number: int) -> str:
+        op = self.asked[number]
+        return f"{type(op).__name__} {getattr(op, 'key', None) or getattr(op, 'item', op)['p']['S']}"
+
+
+def _is_read_of_feed(op: Op | Handling) -> bool:
+    """Whether a request reads the index or events: what nobody here writes, unless the feed grows."""
+    if isinstance(op, Handling | Put | Update | Delete):
+        return False
+    key = getattr(op, "key", None)
+    return key is None or not key["p"]["S"].startswith("$Reader")

@@ -1,0 +1,106 @@
+"""G9 on small worlds, without luck: handling, failing, parking, committing, replaying and giving up, by two reactors of
+one group and an operator, with deaths between any two requests: all that can happen to them, state by state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation.parking_explorer import Explorer
+from tests.simulation.parking_states import Budget
+from tests.simulation.test_reaction_mutants import (
+    Patch,
+    a_failed_event_counts_as_handled,
+    a_parked_stream_goes_on_with_its_next_event,
+    a_stream_is_parked_one_event_too_late,
+    a_stream_is_unparked_on_a_state_read_afterwards,
+    parking_is_no_part_of_the_commit,
+    states_are_saved_whoever_was_there,
+    the_checkpoint_is_committed_early,
+)
+
+FEED = ("A-1", "B-1", "A-1")
+"""Streams of events, in the order of the feed. `A-1` is the one that fails."""
+
+BOTH = (("react", 1), ("react", 1), ("replay", 1))
+
+
+def a_death_anywhere() -> Explorer:
+    return Explorer(slots=BOTH, feed=FEED, budget=Budget(fails=2, deaths=1))
+
+
+def a_lost_answer() -> Explorer:
+    return Explorer(slots=BOTH, feed=FEED, budget=Budget(fails=2, unheard=1))
+
+
+def a_write_that_lands_late() -> Explorer:
+    return Explorer(slots=BOTH, feed=FEED, budget=Budget(fails=2, late=1))
+
+
+def a_parked_stream_that_grows() -> Explorer:
+    return Explorer(slots=BOTH, feed=("A-1",), later=("A-1",), budget=Budget(fails=1))
+
+
+def two_operators() -> Explorer:
+    slots = (("react", 2), ("replay", 1), ("replay", 1))
+    return Explorer(slots=slots, feed=FEED, budget=Budget(fails=3))
+
+
+def an_operator_who_gives_up() -> Explorer:
+    slots = (("react", 1), ("react", 1), ("discard", 1), ("replay", 1))
+    return Explorer(slots=slots, feed=("A-1", "A-1"), budget=Budget(fails=2))
+
+
+def a_stream_that_blocks() -> Explorer:
+    slots = (("react", 2), ("react", 1))
+    return Explorer(slots=slots, feed=FEED, on_failure="block", budget=Budget(fails=2, deaths=1))
+
+
+def a_process_that_is_careful() -> Explorer:
+    slots = (("react carefully", 1), ("react", 1), ("replay", 1))
+    return Explorer(slots=slots, feed=("A-1", "A-1"), budget=Budget(fails=1, deaths=1))
+
+
+WORLDS = {
+    a_death_anywhere: {"parked", "replay"},
+    a_lost_answer: {"parked", "replay"},
+    a_write_that_lands_late: {"parked", "replay"},
+    a_parked_stream_that_grows: {"parked", "replay"},
+    two_operators: {"parked", "replay"},
+    an_operator_who_gives_up: {"parked", "replay", "discard"},
+    a_stream_that_blocks: set(),
+    a_process_that_is_careful: {"parked", "replay"},
+}
+"""Each with what must come about in it."""
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_nor_parked(
+    world: Callable[[], Explorer],
+) -> None:
+    explorer = world()
+    assert explorer.explore() > 1_000, "a world in which hardly anything happens proves nothing"
+    assert explorer.met == WORLDS[world]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (parking_is_no_part_of_the_commit, a_death_anywhere, "passed"),
+        (states_are_saved_whoever_was_there, a_parked_stream_that_grows, "goes back"),
+        (a_stream_is_unparked_on_a_state_read_afterwards, a_parked_stream_that_grows, "passed|never"),
+        (a_parked_stream_goes_on_with_its_next_event, a_parked_stream_that_grows, "comes before"),
+        (a_failed_event_counts_as_handled, a_stream_that_blocks, "passed|comes before"),
+        (a_stream_is_parked_one_event_too_late, an_operator_who_gives_up, "passed"),
+        (the_checkpoint_is_committed_early, a_stream_that_blocks, "passed"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_left_out_is_found_out(
+    mutant: Callable[[Patch], None], world: Callable[[], Explorer], found: str, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=found):
+        world().explore()
