@@ -145,7 +145,8 @@ class Run:
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, timeout=SAVE_SECONDS)
-                yield [(futures[each], each.result()) for each in finished]
+                # In the order of tasks, not of a set: the same run leaves the same bytes.
+                yield [(task, each.result()) for each, task in futures.items() if each in finished]
         finally:
             # Whoever stops asking has been overtaken, or failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
