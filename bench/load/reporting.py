@@ -25,8 +25,8 @@ def report(load: Load) -> Iterator[Report]:
             "p90 ms",
             "p99 ms",
             "max ms",
-            "write units",
-            "read units",
+            "write units each",
+            "read units each",
         ),
         rows=[_timed(name, each, load.seconds) for name, each in shown.items()],
     )

@@ -185,6 +185,17 @@ def test_a_rebuild_into_the_index_in_use_is_refused(roomy: Terminal) -> None:
     refused(roomy.run("index", "rebuild", "--into", "index"), InvalidInput)
 
 
+def test_a_rebuild_into_the_index_in_use_is_made_where_that_is_empty_as_after_a_restore(
+    terminal: Terminal,
+) -> None:
+    for item in list(terminal.tables.items("index")):
+        terminal.tables.execute(Delete(table="index", key={"p": item["p"], "i": item["i"]}))
+    counts = [word for name in ("tips", "journal", "dcb") for word in ("--partitions", f"{name}=1")]
+    lines = terminal.lines("index", "rebuild", "--into", "index", *counts)
+    assert lines[0] == "tips  1 streams, 2 events indexed"
+    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+
+
 def test_a_rebuild_keeps_to_the_numbers_of_partitions_that_were_put_on_record(roomy: Terminal) -> None:
     roomy.lines("index", "rebuild", "--into", "anew")
     refused(roomy.run("index", "rebuild", "--into", "anew", "--partitions", "tips=2"), InvalidInput)
