@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed.filling import FEWEST, MOST, Room
-from epochal.feed.results import FeedEvent, FeedItem, FeedPage
+from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
@@ -23,8 +23,8 @@ from tests.unit.feed.layouts import START, Layouts, of_table
 SOURCES = tuple(START)
 
 
-def size_of(event: FeedEvent) -> int:
-    return len(event.data) if isinstance(event.data, bytes) else 1
+def size_of(item: FeedItem) -> int:
+    return len(item.event.data) if item.event is not None and isinstance(item.event.data, bytes) else 1
 
 
 @dataclass
@@ -66,12 +66,13 @@ class Counting(Layouts):
         largest: int = 1_000_000,
         limit: int = 1_000,
         until: float = 100.0,
+        data: bool = True,
     ) -> FeedPage:
         """A page of so many bytes; what was read before is forgotten."""
         self.read = 0
         room = Room(max_bytes=max_bytes, largest=largest, size_of=size_of, until=until)
         driver = replace(self.driver, clock=lambda: self.now)
-        return self.reader().on(driver).page_within(room, START[source], start=start, limit=limit)
+        return self.reader().on(driver).page_within(room, START[source], start=start, limit=limit, data=data)
 
     def pages(self, source: str, max_bytes: int, limit: int = 1_000) -> Iterator[FeedPage]:
         """All of them, each from where the one before ends."""
@@ -89,7 +90,7 @@ def layouts() -> Counting:
 
 
 def shown(items: tuple[FeedItem, ...]) -> list[int]:
-    return [size_of(item.event) for item in items if item.event is not None]
+    return [size_of(item) for item in items if item.event is not None]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -150,14 +151,29 @@ def test_the_first_event_of_a_page_may_be_larger_than_its_room(layouts: Counting
     assert [shown(page.items) for page in found] == [[1_500], [10]]
 
 
-def test_what_is_gone_takes_no_room(layouts: Counting) -> None:
+def test_what_is_gone_takes_the_room_of_an_item_alone(layouts: Counting) -> None:
     layouts.write("tips", "A-0", 100, 100)
     layouts.write("tips", "A-1", *(100 for _ in range(40)))
     layouts.write("tips", "A-0", 100)
     layouts.streams.prune("A-1", 40)
-    page = layouts.page("tips", 300)
+    page = layouts.page("tips", 340)
     assert [item.gone for item in page.items] == [None, None, *["pruned"] * 40, None]
     assert page.at_tail
+
+
+def test_a_page_without_data_ends_where_its_items_do_and_omits_nothing(layouts: Counting) -> None:
+    for k in range(3):
+        layouts.write("tips", f"A-{k}", *(10 for _ in range(40)))
+    before = len(of_table(layouts.ops, "tips"))
+    page = layouts.page("tips", 100, data=False)
+    assert [(item.stream, item.event, item.omitted) for item in page.items] == [
+        *[("A-0", None, False)] * 40,
+        *[("A-1", None, False)] * 40,
+    ]
+    assert str(page.next) == "0@2"
+    alone = layouts.page("tips", 10, data=False)
+    assert [(item.stream, item.omitted) for item in alone.items] == [("A-0", False)] * 40
+    assert len(of_table(layouts.ops, "tips")) == before
 
 
 def test_bodies_in_the_bucket_stay_there(layouts: Counting) -> None:
@@ -235,6 +251,6 @@ def test_a_page_whose_time_is_over_ends_with_what_it_has(layouts: Counting) -> N
 def test_a_page_needs_the_store_that_it_reads_from_and_a_limit(layouts: Counting) -> None:
     room = Room(max_bytes=1, largest=1, size_of=size_of, until=1.0)
     with pytest.raises(InvalidInput, match="store of journal"):
-        replace(layouts.reader(), aggregates=None).page_within(room, START["journal"])
+        replace(layouts.reader(), aggregates=None).page_within(room, START["journal"], data=True)
     with pytest.raises(InvalidInput, match="limit"):
         layouts.reader().page_within(room, START["journal"], limit=0)

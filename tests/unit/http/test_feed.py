@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 
 import pytest
 
@@ -132,6 +133,22 @@ def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_
     assert all("data" not in item for item in page["items"][20:])
     assert (page["next"], page["atTail"]) == ("0@1", False)
     assert places(read(api, f"data=true&from={page['next']}")) == [("Dog-1", 0, "B")]
+
+
+@pytest.mark.parametrize("query", ["", "data=true&"])
+def test_a_batch_of_many_small_events_fits_answers_as_large_ones_do(query: str) -> None:
+    api = Api()
+    for n in range(100):
+        api.streams.append(f"Cat-{n}-{'x' * 50}", [Event(type="SomethingHappened")] * 500)
+    api.index()
+    found, start, at_tail = Counter[str](), "0", False
+    while not at_tail:
+        page = read(api, f"{query}limit=10000&from={start}")
+        assert len(json.dumps(page.text)) < 6_000_000
+        found.update(item["stream"] for item in page.json["items"])
+        start, at_tail = page.json["next"], page.json["atTail"]
+    assert set(found.values()) == {500}
+    assert len(found) == 100
 
 
 def test_bodies_in_the_bucket_come_as_links_and_are_not_fetched() -> None:

@@ -13,6 +13,7 @@ from epochal.codec.bodies import BROTLI, Encoded, decode, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.index.entries import (
     MAX_ENTRY_BYTES,
+    MAX_ITEMS_BYTES,
     Entry,
     closing_entry,
     merged,
@@ -21,7 +22,7 @@ from epochal.index.entries import (
     write_entry,
 )
 from epochal.layout.tips.items import StoredEvent
-from epochal.model.spans import Span
+from epochal.model.spans import ITEM_BYTES, Span
 from tests.unit.feed.feeds import spans_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
@@ -156,7 +157,7 @@ def pieces(spans: list[Span]) -> list[list[Span]]:
 
 
 def test_what_fits_is_one_entry() -> None:
-    spans = [Span(f"Order-{k}", 0, ("OrderPlaced",)) for k in range(20_000)]
+    spans = [Span(f"Order-{k:040}", 0, ("OrderPlaced",)) for k in range(7_000)]
     assert sum(len(span.stream) + len(span.types[0]) for span in spans) > MAX_ENTRY_BYTES
     assert stored(spans) < MAX_ENTRY_BYTES
     assert split(spans) == (spans, [])
@@ -170,6 +171,19 @@ def test_what_exceeds_300_kb_after_compression_is_split_and_nothing_is_lost() ->
     assert [span for piece in found for span in piece] == spans
     assert all(stored(piece) <= MAX_ENTRY_BYTES for piece in found)
     assert len(found) <= 8
+
+
+def items_bytes(spans: list[Span]) -> int:
+    return sum(ITEM_BYTES + len(span.stream) + len(kind) for span in spans for kind in span.types)
+
+
+def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> None:
+    written = [Span(f"Order-{k}", 0, ("OrderPlaced",) * 90) for k in range(700)]
+    assert stored(written) < MAX_ENTRY_BYTES
+    found = pieces(written)
+    assert merged([span for piece in found for span in piece]) == written
+    assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
+    assert len(found) <= 2 * items_bytes(written) / MAX_ITEMS_BYTES + 1
 
 
 def test_a_single_span_that_exceeds_300_kb_is_split_too() -> None:

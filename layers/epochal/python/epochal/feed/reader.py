@@ -126,11 +126,12 @@ class FeedReader:
         start: Checkpoint = BEGINNING,
         limit: int = 1000,
         categories: Collection[str] | None = None,
+        data: bool = False,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """`page` with data that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
-        hydrate = self._hydrate(partition, fetch=False)
+        """`page` that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
+        hydrate = self._hydrate(partition, fetch=False) if data else None
         entries = self._passage(partition, start).entries(
             limit=limit, wanted=wanted(partition, categories, None), seconds=seconds, wait=wait
         )

@@ -8,7 +8,6 @@ from typing import Final
 
 from epochal.feed.filling import Room
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedPage
 from epochal.http import commands, problems, views
 from epochal.http.bodies import Link
 from epochal.http.message import Request, Response
@@ -52,30 +51,25 @@ def read_feed(reader: FeedReader, partitions: Sequence[int], link: Link, request
     start = command.start
     if start is None:
         start = _tails(source).get(command.partition, BEGINNING)
-    shown = views.FeedEvents(link)
-    found = _page(source, command, start, request.seconds, shown)
+    shown = views.FeedItems(link)
+    reading = max(1.0, request.seconds - EVENTS)
+    found = source.page_within(
+        _room(source, shown, request.seconds),
+        command.partition,
+        start=start,
+        limit=command.limit,
+        categories=command.categories,
+        data=command.data,
+        seconds=reading,
+        wait=min(float(command.wait), reading),
+    )
     body = views.feed(command.partition, found, shown)
     return Response(
         status=200, body=body, figures={"Items": float(len(found.items)), **consumed(meter.units)}
     )
 
 
-def _page(
-    reader: FeedReader, command: commands.ReadFeed, start: Checkpoint, seconds: float, shown: views.FeedEvents
-) -> FeedPage:
-    reading = max(1.0, seconds - EVENTS)
-    read = partial(reader.page_within, _room(reader, shown, seconds)) if command.data else reader.page
-    return read(
-        command.partition,
-        start=start,
-        limit=command.limit,
-        categories=command.categories,
-        seconds=reading,
-        wait=min(float(command.wait), reading),
-    )
-
-
-def _room(reader: FeedReader, shown: views.FeedEvents, seconds: float) -> Room:
+def _room(reader: FeedReader, shown: views.FeedItems, seconds: float) -> Room:
     return Room(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,

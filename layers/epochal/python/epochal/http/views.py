@@ -17,6 +17,7 @@ from epochal.http.room import Room, sent_size, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
+from epochal.model.spans import ITEM_BYTES
 from epochal.plan.units import Units
 from epochal.store.results import Page, Pruned, StreamState
 
@@ -86,42 +87,40 @@ def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> str:
     return text_of({"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]})
 
 
-class FeedEvents:
-    """Events of a page of the feed as they are shown, rendered once: to be measured, and to be sent."""
+class FeedItems:
+    """Items of a page of the feed as they are shown; events are rendered once, to be measured and to be sent."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._texts: dict[tuple[str, int], str] = {}
 
-    def size_of(self, event: FeedEvent) -> int:
-        """Bytes of an event in the answer."""
-        text = self._texts[event.stream, event.index] = text_of(_event(event, self._link))
+    def size_of(self, item: FeedItem) -> int:
+        """Bytes of an item in the answer; of one without an event about, since there are many of these."""
+        if item.event is None:
+            return ITEM_BYTES + len(item.stream) + len(item.type)
+        text = self._texts[item.stream, item.index] = text_of(_event(item.event, self._link))
         return sent_size(text)
 
-    def view(self, event: FeedEvent) -> RawJSON:
-        """An event that was measured."""
-        return RawJSON(self._texts[event.stream, event.index])
+    def view(self, item: FeedItem) -> Any:
+        """An item that was measured."""
+        if item.event is not None:
+            return RawJSON(self._texts[item.stream, item.index])
+        frame = {"stream": item.stream, "index": item.index, "type": item.type}
+        if item.omitted:
+            return {**frame, "omitted": True}
+        return frame if item.gone is None else {**frame, item.gone: True}
 
 
-def feed(partition: int, found: FeedPage, shown: FeedEvents) -> str:
-    """A page of the feed, whose events were measured when they were read."""
+def feed(partition: int, found: FeedPage, shown: FeedItems) -> str:
+    """A page of the feed, whose items were measured when they were read."""
     return text_of(
         {
             "partition": partition,
-            "items": [_item(item, shown) for item in found.items],
+            "items": [shown.view(item) for item in found.items],
             "next": str(found.next),
             "atTail": found.at_tail,
         }
     )
-
-
-def _item(item: FeedItem, shown: FeedEvents) -> Any:
-    if item.event is not None:
-        return shown.view(item.event)
-    frame = {"stream": item.stream, "index": item.index, "type": item.type}
-    if item.omitted:
-        return {**frame, "omitted": True}
-    return frame if item.gone is None else {**frame, item.gone: True}
 
 
 def _event(event: Recorded | FeedEvent, link: Link) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from epochal.codec.bodies import Encoded, decode, encode
 from epochal.errors import CorruptData
 from epochal.layout.tips.items import StoredEvent
-from epochal.model.spans import Span
+from epochal.model.spans import ITEM_BYTES, Span
 
 INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
@@ -25,6 +25,10 @@ CLOSED: Final = "Closed"
 MAX_ENTRY_BYTES: Final = 300 * 1024
 """An entry larger than this, as stored, is written as several: it must share an item with what is there
 already."""
+
+MAX_ITEMS_BYTES: Final = 1024 * 1024
+"""An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
+ends with an entry, so each must have room in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
 def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:
     """As much of the beginning as one entry may hold, and the rest. A span is cut between events."""
     first, rest = spans, list[Span]()
-    while _divisible(first) and _might_exceed(first) and _stored_bytes(first) > MAX_ENTRY_BYTES:
+    while _divisible(first) and _too_large(first):
         first, later = _halves(first)
         rest = later + rest
     return first, rest
@@ -66,6 +70,13 @@ def _halves(spans: list[Span]) -> tuple[list[Span], list[Span]]:
     span = spans[0]
     middle = len(span.types) // 2
     return [Span(span.stream, span.index, span.types[:middle])], [span.since(span.index + middle)]
+
+
+def _too_large(spans: list[Span]) -> bool:
+    shown = sum(
+        (ITEM_BYTES + len(span.stream)) * len(span.types) + sum(map(len, span.types)) for span in spans
+    )
+    return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
 
 
 def _might_exceed(spans: list[Span]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+ITEM_BYTES: Final = 80
+"""Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
 
 
 # A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
