@@ -139,8 +139,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "readFeed": Operation(
         summary="Read a page of the feed",
         description="A page ends with an entry of the index, so it may hold more than its limit. It ends "
-        f"at {MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page may be "
-        "empty and still move on: follow `next` until `atTail`.",
+        f"at {MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page may "
+        "be empty and still move on: follow `next` until `atTail`.",
         parameters=(
             parameter("path", "partition", whole("Its number.", 0, 999_999_999), required=True),
             parameter(
