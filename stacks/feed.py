@@ -40,20 +40,17 @@ BATCH_SIZE: Final = 1_000
 Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each."""
 
 WINDOW_SECONDS: Final = 1
-"""Under a trickle of appends this makes one entry a second out of many; an entry costs by the size of the
-epoch's Tip, so many small ones cost more than few large ones. Readers wait at most this much longer, and not
-at all under load."""
+"""Under a trickle of appends this makes one entry a second out of many; an entry costs by the size of the epoch's Tip,
+so many small ones cost more than few large ones. Readers wait at most this much longer, and not at all under load."""
 
 PARALLELIZATION: Final = 1
-"""More would divide a shard by stream, while entries are divided by partition: every invocation would meet
-the others at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own
-anyway."""
+"""More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
+at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
 
 RETRIES: Final = 20
-"""The function waits out throttling by itself and sets poison aside. What still raises is a crash, which
-fails within seconds and stands alone after ten halvings that do not count, or an outage, through which twenty
-attempts last for the better part of an hour. More would let one record hold up its shard; fewer would empty a
-shard into the bucket."""
+"""The function waits out throttling by itself and sets poison aside. What still raises is a crash, which fails within
+seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts last for the
+better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the bucket."""
 
 MAX_AGE_SECONDS: Final = 22 * 60 * 60
 """Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting."""

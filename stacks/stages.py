@@ -155,9 +155,8 @@ class BadSetting(ValueError):
 def stage_from(name: object, overrides: object) -> Stage:
     """The stage that context `stage` names, with what context `stages` changes in it.
 
-    `overrides` is an object from cdk.json, or the same as JSON text where it comes from the command line. All
-    of it is checked, also what concerns other stages: a misspelt stage would else go unnoticed until the day
-    it is deployed.
+    `overrides` is an object from cdk.json, or the same as JSON text where it comes from the command line. All of it is
+    checked, also what concerns other stages: a misspelt stage would else go unnoticed until the day it is deployed.
     """
     everything = _decoded(overrides)
     for other in everything:

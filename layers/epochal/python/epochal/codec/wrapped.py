@@ -1,6 +1,4 @@
-"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries
-wrap it.
-"""
+"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries have it."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ Unwrap = Callable[[bytes], tuple[str | None, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadFormat:
-    """How events and snapshots become payloads: `wrap(type, data)`, and back, the type None where there is
-    none.
-    """
+    """How events and snapshots become payloads: `wrap(type, data)`, and back, the type None where there is none."""
 
     wrap: Wrap
     unwrap: Unwrap

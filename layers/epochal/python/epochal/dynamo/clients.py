@@ -31,9 +31,7 @@ CONNECTIONS = 32
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
-    """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS
-    chain.
-    """
+    """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS chain."""
     config = _config(retries=1, read=READ_SECONDS)
     client = _session().create_client("dynamodb", region, endpoint_url=endpoint, config=config)
     return cast("DynamoDBClient", client)

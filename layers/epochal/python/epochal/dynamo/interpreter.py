@@ -135,9 +135,7 @@ def _page(answer: dict[str, Any]) -> Items:
 
 
 def _batch_get(client: Any, op: BatchGet) -> Items:
-    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is
-    progress.
-    """
+    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
     wanted = {op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}}
     items: list[Item] = []
     cost = Units()

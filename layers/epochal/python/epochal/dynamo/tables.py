@@ -1,6 +1,4 @@
-"""Creating tables from their specifications: for tests, local work and experiments; deployments use the
-stacks.
-"""
+"""Creating tables from their specifications: for tests, local work and experiments; deployments use the stacks."""
 
 from __future__ import annotations
 

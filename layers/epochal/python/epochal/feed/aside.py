@@ -1,8 +1,7 @@
 """Records that can never be indexed: kept once, with what is wrong with them, so that their neighbours go on.
 
-They are events of a stream of the index, one for each source. A record that is delivered again has the same append
-id and is found.
-This outlives the code: FORMATS §4.
+They are events of a stream of the index, one for each source. A record that is delivered again has the same append id
+and is found. This outlives the code: FORMATS §4.
 """
 
 from __future__ import annotations

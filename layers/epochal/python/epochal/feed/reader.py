@@ -99,8 +99,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches
-        it.
+        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
 
         Args:
             categories: only streams of these, types of aggregates or groups of tags; None for all.
@@ -196,9 +195,7 @@ class FeedReader:
         once: bool = False,
         wait: float = 20.0,
     ) -> Iterator[FeedPage]:
-        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after
-        `wait`.
-        """
+        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
         wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
         patient, passage = replace(wish, wait=wait), self._passage(partition, start)
         while True:

@@ -23,8 +23,7 @@ INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
 
 MAX_ENTRY_BYTES: Final = 300 * 1024
-"""An entry larger than this, as stored, is written as several: it must share an item with what is there
-already."""
+"""An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
 
 MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
@@ -80,9 +79,7 @@ def _too_large(spans: list[Span]) -> bool:
 
 
 def _might_exceed(spans: list[Span]) -> bool:
-    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a
-    type's 3.
-    """
+    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3."""
     return (
         sum(40 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
         > MAX_ENTRY_BYTES

@@ -2,9 +2,8 @@
 
     next of a stream = in the active epoch, else in its predecessor, else its mark, else 0
 
-What lies below `next` is already indexed and dropped; what lies above it leaves a gap, which is healed from
-the store before the span is written. Nothing is ever assumed about a stream that is not known (DESIGN §5.9,
-§5.10).
+What lies below `next` is already indexed and dropped; what lies above it leaves a gap, which is healed from the store
+before the span is written. Nothing is ever assumed about a stream that is not known (DESIGN §5.9, §5.10).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has
-changed.
+"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has changed.
 
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
@@ -95,8 +94,7 @@ class Ingested:
 
     Attributes:
         events: indexed by this call.
-        healed: read from the store, because the batch lacked them (part of `events` unless others indexed
-            them).
+        healed: read from the store, because the batch lacked them (part of `events` unless others indexed them).
         pruned: gone from the store before they could be indexed.
         unhealed: by stream. Nothing of these was indexed from there on.
     """

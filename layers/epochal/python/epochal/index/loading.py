@@ -1,6 +1,4 @@
-"""Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a
-checkpoint on.
-"""
+"""Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a checkpoint on."""
 
 from __future__ import annotations
 

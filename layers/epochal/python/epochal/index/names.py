@@ -1,6 +1,4 @@
-"""Names of the index's own streams, and which partition a stream belongs to. This outlives the code: FORMATS
-§4.
-"""
+"""Names of the index's own streams, and which partition a stream belongs to. This outlives the code: FORMATS §4."""
 
 from __future__ import annotations
 

@@ -72,9 +72,7 @@ class AggregateTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateEvent:
-    """An event to persist. `data` is UTF-8 JSON; `occurred_at` ISO 8601, or None for the moment of the
-    append.
-    """
+    """An event to persist. `data` is UTF-8 JSON; `occurred_at` ISO 8601, or None for the moment of the append."""
 
     type: str
     data: bytes

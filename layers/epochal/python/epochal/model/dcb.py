@@ -1,5 +1,4 @@
-"""Events with tags, queries over them, and positions: the vocabulary of Dynamic Consistency Boundaries
-(dcb.events).
+"""Events with tags, queries over them, and positions: the vocabulary of Dynamic Consistency Boundaries (dcb.events).
 
 A tag is `group:value` or any other text. A query is a disjunction of items; an item asks for any of its types
 and all of its tags.

@@ -1,8 +1,7 @@
 """What a writer expects of a stream, and the token that makes its next append one request.
 
-A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a
-version with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one
-need not read.
+A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a version
+with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one need not read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we
-use them.
+"""What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we use them.
 
 The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold
 them to DynamoDB Local.

@@ -1,5 +1,4 @@
-"""DynamoDB's limits, checked on a plan before it is sent, so that nothing too large fails late (DESIGN
-§5.13).
+"""DynamoDB's limits, checked on a plan before it is sent, so that nothing too large fails late (DESIGN §5.13).
 
 Source: AWS, "Service, account, and table quotas in Amazon DynamoDB".
 """

@@ -1,12 +1,10 @@
 """Operations on tables and the replies to them: all that a layout can ask for, and all it can learn.
 
-A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Whoever
-drives it decides how requests are made, retried, delayed or lost; the layout cannot tell, except by
-`Refusal.ambiguous`.
+A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Whoever drives it
+decides how requests are made, retried, delayed or lost; the layout cannot tell, except by `Refusal.ambiguous`.
 
-Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN
-§5.2). Failures of the store itself are not replies: interpreters raise them (`plan.failures`), and the driver
-retries.
+Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2).
+Failures of the store itself are not replies: interpreters raise them (`plan.failures`), and the driver retries.
 """
 
 from __future__ import annotations
@@ -183,9 +181,8 @@ class Refusal:
     """Reply to a write whose condition failed.
 
     Attributes:
-        items: what stood in the way, one for each write of the operation; None where that write was not
-            refused,
-            or there was no item.
+        items: what stood in the way, one for each write of the operation; None where that write was not refused, or
+            there was no item.
         failed: which writes were refused, parallel to `items`.
         ambiguous: an earlier try of the same request may have been applied, so this refusal may be its echo.
     """
@@ -214,5 +211,4 @@ Execute = Callable[[Op], Reply]
 """An interpreter: performs one operation, or raises one of `plan.failures`."""
 
 Steps = Generator[Op, Any, T]
-"""A layout's conversation with the store: yields operations, is sent the reply to each, returns its
-outcome."""
+"""A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""

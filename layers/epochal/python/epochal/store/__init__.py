@@ -1,3 +1,1 @@
-"""Stores: they run layouts' plans on an interpreter, retry what may be retried, and answer in the model's
-terms.
-"""
+"""Stores: they run layouts' plans on an interpreter, retry what may be retried, and answer in the model's terms."""

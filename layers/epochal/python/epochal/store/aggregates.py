@@ -1,5 +1,4 @@
-"""The store of the `journal` layout: aggregates with snapshots, on tables that event-store-adapter's
-libraries share.
+"""The store of the `journal` layout: aggregates with snapshots, on tables that event-store-adapter's libraries share.
 
 `append` takes several events at once; `persist_event` and `persist_event_and_snapshot` are the libraries' own
 calls. An append is one request, a replay two: the head, and the events after its snapshot.

@@ -1,6 +1,4 @@
-"""Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way
-out.
-"""
+"""Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way out."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ class Bodies(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyCodec:
-    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too
-    large.
-    """
+    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large."""
 
     bodies: Bodies | None = None
     compress: bool = True

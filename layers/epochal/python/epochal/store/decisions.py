@@ -61,9 +61,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision that stands: the events appended (none where there was nothing to do), and the model before
-    them.
-    """
+    """A decision that stands: the events appended (none where there was nothing to do), and the model before them."""
 
     events: tuple[RecordedTaggedEvent, ...]
     model: Model

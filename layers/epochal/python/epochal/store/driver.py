@@ -1,5 +1,4 @@
-"""Driving a layout's steps: perform each operation, wait out throttling and outages, remember what may have
-happened.
+"""Driving a layout's steps: perform each operation, wait out throttling and outages, remember what may have happened.
 
 A failed request is tried again with full jitter until the time allowed is over. Once a response has been
 lost, a refusal of the retry may be the echo of our own write; the reply says so (`Refusal.ambiguous`), and

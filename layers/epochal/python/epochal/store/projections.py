@@ -1,5 +1,4 @@
-"""States of projections, so that a projector need not begin at the beginning: small ones in items, large in
-the bucket.
+"""States of projections, so that a projector need not begin at the beginning: small ones in items, large in the bucket.
 
 An object is written before the item that names it, under the hash of its content, so a reader never finds a
 state half there. What a newer state replaces stays for those who are reading it: it is an orphan then, as is what a
@@ -50,9 +49,7 @@ class Objects(Protocol):
         """Delete an object, if it is there."""
 
     def old_keys(self, prefix: str) -> Iterator[str]:
-        """Keys of the objects below a prefix that were written too long ago to be part of a write under
-        way.
-        """
+        """Keys of the objects below a prefix that were written too long ago to be part of a write under way."""
 
 
 class NoObjects:
@@ -208,9 +205,7 @@ class ProjectionStates:
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
-        """Keys of a projector's objects that no version names: replaced, deleted, or left behind by a
-        crash.
-        """
+        """Keys of a projector's objects that no version names: replaced, deleted, or left behind by a crash."""
         folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):

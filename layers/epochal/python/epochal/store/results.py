@@ -53,9 +53,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """Events below `low_water` are gone for readers. Call again until `done`: items are deleted a part at a
-    time.
-    """
+    """Events below `low_water` are gone for readers. Call again until `done`: items are deleted a part at a time."""
 
     low_water: int
     deleted: int

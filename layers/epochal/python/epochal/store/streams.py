@@ -75,9 +75,8 @@ class Streams:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first.
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
-            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the
-                first;
-                for 24 hours where `expected` names no version, else for as long as the events are there.
+            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the first; for
+                24 hours where `expected` names no version, else for as long as the events are there.
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other events.

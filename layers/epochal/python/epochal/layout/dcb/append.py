@@ -1,13 +1,11 @@
 """Appending tagged events, if nothing that matches a query has been appended since a position.
 
-One transaction, conditioned on heads: those of all tags of the events, which it moves, and those that fence
-the condition. What a refusal means:
+One transaction, conditioned on heads: those of all tags of the events, which it moves, and those that fence the
+condition. What a refusal means:
 
-    an event of ours exists             appended before, if it is the same; the id decides, the contents must
-    agree
+    an event of ours exists             appended before: the id decides, and the contents must agree
     a fence moved, with a new match     conflict, with the matching events
-    anything else moved                 again, on the heads that came back: unrelated appends are nobody's
-    conflict
+    anything else moved                 again, on the heads that came back: an unrelated append is no conflict
 """
 
 from __future__ import annotations
@@ -62,9 +60,8 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
     """Append `batch`.
 
     Raises:
-        InvalidInput: an event id exists with other contents, or only some of the ids exist; the position is
-        of
-            another query.
+        InvalidInput: an event id exists with other contents, or only some of the ids exist; the position is of another
+            query.
     """
     answer = yield from _append(site, batch, condition)
     if isinstance(answer, Written):

@@ -1,6 +1,4 @@
-"""Events, entries and heads to items and back. This outlives the code: see FORMATS §3 before touching a
-name.
-"""
+"""Events, entries and heads to items and back. This outlives the code: see FORMATS §3 before touching a name."""
 
 from __future__ import annotations
 

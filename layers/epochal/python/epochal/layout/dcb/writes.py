@@ -1,6 +1,4 @@
-"""The transaction of an append, as a plan: events, entries, heads moved, heads fenced. Pure arithmetic on
-FORMATS §3.
-"""
+"""The transaction of an append as a plan: events, entries, heads moved, heads fenced. Pure arithmetic on FORMATS §3."""
 
 from __future__ import annotations
 

@@ -6,11 +6,9 @@
       ├ our append id                       appended: a response was lost
       ├ our id at our first number          appended: a response was lost, and others have appended since
       ├ not what was expected               conflict
-      └ the expected version, but not ours  another library wrote last: its last number is looked up, and
-      again
+      └ the expected version, but not ours  another library wrote last: the last number is looked up, then again
 
-An append id stands on the head and on the first event of each append, so that a lost response can be
-resolved.
+An append id stands on the head and on the first event of each append, so that a lost response can be resolved.
 """
 
 from __future__ import annotations
@@ -49,9 +47,8 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     """Append `batch`.
 
     Raises:
-        InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not
-        join
-            the events there are.
+        InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not join the
+            events there are.
     """
     base = Base(lock=expected) if isinstance(expected, Lock) else Base()
     if not isinstance(expected, Lock) and expected is not NO_STREAM:

@@ -33,9 +33,9 @@ class Head:
     Attributes:
         version: of the optimistic lock.
         payload: the snapshot.
-        last_seq_nr: the last event; None where another library has written since, so that it must be looked
-            up. payload_seq_nr: what the payload has folded in; None likewise. append_id: of the latest append
-            by us.
+        last_seq_nr: the last event; None where another library has written since, so that it must be looked up.
+        payload_seq_nr: the last event that the payload has folded in; None likewise.
+        append_id: of the latest append; None likewise.
     """
 
     aggregate: AggregateId
@@ -68,9 +68,7 @@ def write_event(keys: KeyResolver, aggregate: AggregateId, event: StoredEvent) -
 
 
 def read_event(item: Item) -> StoredEvent:
-    """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are
-    kept.
-    """
+    """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are kept."""
     occurred_at = item.get("occurred_at", {"S": ""})
     return StoredEvent(
         seq_nr=int(item["seq_nr"]["N"]),

@@ -1,5 +1,4 @@
-"""The number of an aggregate's last event, where no head tells: searched in the journal, by key,
-consistently.
+"""The number of an aggregate's last event, where no head tells: searched in the journal, by key, consistently.
 
 Events are numbered from 1 without holes, so existence is monotonic: a few batches of probes, each narrowing
 the bounds 26-fold, find the last among millions.

@@ -6,8 +6,7 @@
       ├ it is our own write                       appended: a response was lost, or the key was used before
       ├ our first event stands at our index       appended: others have appended since
       ├ our index has been pruned                 undetermined
-      └ none of these                             conflict; or, where any version will do, again on the new
-      Tip
+      └ none of these                             conflict; or, where any version will do, again on the new Tip
 
 Every write names the exact state it changes (etag, or absence), so a request that lands late is refused.
 """

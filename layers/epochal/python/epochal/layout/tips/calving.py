@@ -1,12 +1,10 @@
-"""When to move a Tip's events into a calf: never too early, because calving costs, nor too late, because
-weight does.
+"""When to move a Tip's events into a calf: never too early, because calving costs, nor too late, because weight does.
 
-Every append is charged by the whole Tip, so each carried event taxes the appends after it; calving writes the
-carried events once more and is charged for the old Tip. The best moment is a stopping problem. `ByCost`
-solves it for a stream that goes on as the Tip shows it: with `rate` the least average cost of an append over
-a whole cycle from calf to calf, it calves now unless some number of further appends, at `rate` each, makes
-calving later cheaper. A pure function of a `Token`, which is why a writer that holds only a token can decide
-without reading.
+Every append is charged by the whole Tip, so each carried event taxes the appends after it; calving writes the carried
+events once more and is charged for the old Tip. The best moment is a stopping problem. `ByCost` solves it for a stream
+that goes on as the Tip shows it: with `rate` the least average cost of an append over a whole cycle from calf to calf,
+it calves now unless some number of further appends, at `rate` each, makes calving later cheaper. A pure function of a
+`Token`, which is why a writer that holds only a token can decide without reading.
 
 `Fixed` calves by bytes and events, as Equinox does; for tables that Equinox applications write too.
 Measured against the offline optimum by `bench/calving.py`.

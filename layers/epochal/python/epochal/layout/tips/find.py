@@ -61,14 +61,14 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
 
 def _query(table: str, tip: Tip, at: int, end: int, last: Key | None) -> Query:
     key = calf_key(tip.stream, 0)
+    # The calf that holds one index is nearly always the last to begin at or before it.
+    limit = 1 if end == at + 1 else None
     return Query(
         table=table,
         partition=("p", key["p"]),
         sort=("i", key["i"], number(end - 1)),
         forward=False,
-        limit=1
-        if end == at + 1
-        else None,  # the calf that holds one index is the last to begin at or before it
+        limit=limit,
         after=last,
     )
 

@@ -1,7 +1,7 @@
 """What a Tip tells the feed: the events that its latest write appended.
 
-Calves carry no `a`, and lie elsewhere; a prune writes `a` 0. Equinox's own trim leaves `a` as
-it was and shortens `c`, so no more types are believed than there are.
+Calves carry no `a`, and lie elsewhere; a prune writes `a` 0. Equinox's own trim leaves `a` as it was and shortens `c`,
+so `a` counts for no more than the types there are.
 """
 
 from __future__ import annotations

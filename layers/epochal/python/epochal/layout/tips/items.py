@@ -114,9 +114,7 @@ class Tip:
 
     @property
     def appends(self) -> int:
-        """Appends that the carried events came in, by their append ids; events of other libraries count
-        singly.
-        """
+        """Appends that the carried events came in, by their append ids; events of other libraries count singly."""
         marked = sum("k" in event["M"] for event in self.span.events)
         return marked or len(self.span.events)
 
