@@ -6,7 +6,6 @@ from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import BASES
 from epochal.index.walking import Walk, step, tail, tails
 from tests.unit.feed.feeds import Feeds, head, record, streams_of
 
@@ -120,7 +119,7 @@ def test_tails_name_every_partition_on_record_also_those_without_events() -> Non
     indexer = feeds.indexer()
     indexer.register()
     indexer.index([record(0, head("Order-1", 1, "a"))])  # partition 2
-    found = feeds.driver.run(tails("index", BASES))
+    found = feeds.driver.run(tails("index"))
     assert found == [(0, BEGINNING), (1, BEGINNING), (2, Checkpoint.of(0, 1)), (3, BEGINNING)]
 
 

@@ -1,4 +1,4 @@
-"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries have it."""
+"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries do it."""
 
 from __future__ import annotations
 

@@ -23,12 +23,11 @@ from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
 from epochal.plan.ops import Steps
 from epochal.plan.sizes import item_size
-from epochal.plan.values import Item
+from epochal.plan.values import Item, Key
 
 SET_ASIDE: Final = "SetAside"
 
-
-KEYS: Final = ("p", "i", "pkey", "skey", "pk", "sk")
+_KEYS: Final = ("p", "i", "pkey", "skey", "pk", "sk")
 """Key attributes of heads, in any layout."""
 
 
@@ -39,6 +38,11 @@ class Poison:
     sequence_number: str
     image: Item
     cause: Exception
+
+
+def key_of(image: Item) -> Key:
+    """Primary key of a head, whatever its layout."""
+    return {name: image[name] for name in _KEYS if name in image}
 
 
 def set_aside(table: str, base: int, poison: Poison, ids: Ids) -> Steps[bool]:
@@ -63,8 +67,7 @@ def _body(poison: Poison) -> Encoded:
     body = _encoded(fields)
     if len(body.data) <= MAX_ENTRY_BYTES:
         return body
-    keys = {name: value for name, value in image.items() if name in KEYS}
-    return _encoded({**fields, "image": keys, "omitted": item_size(image)})
+    return _encoded({**fields, "image": key_of(image), "omitted": item_size(image)})
 
 
 def _encoded(fields: dict[str, Any]) -> Encoded:

@@ -98,7 +98,7 @@ class Auditor:
     def _scan(self, scanning: _Scanning, audit: Audit) -> None:
         """A page. Half as dear as a consistent read, and as good: an old head is looked at again the next time."""
         source, cursor = scanning.source, scanning.cursor
-        page = self.mender.driver.run(scan(source, after=cursor.after, consistent=False))
+        page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
         heads: list[Head] = []
         for image in page.items:
             head = read_head(source, image)

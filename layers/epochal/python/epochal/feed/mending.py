@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from epochal.errors import CorruptData
-from epochal.feed.aside import KEYS
+from epochal.feed.aside import key_of
 from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
 from epochal.index.healing import Heal
 from epochal.index.ingesting import Indexing, Ingested, Partition
@@ -24,7 +24,7 @@ from epochal.index.reaching import reached
 from epochal.index.series import Ids
 from epochal.index.sources import Source
 from epochal.model.ends import End
-from epochal.plan.ops import Found, Get, Steps
+from epochal.plan.ops import Get, Steps
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver
 
@@ -61,11 +61,6 @@ class Behind:
     partition: int
     index: int
     end: int
-
-
-def key_of(image: Item) -> Key:
-    """Primary key of a head."""
-    return {name: image[name] for name in KEYS if name in image}
 
 
 def read_head(source: Source, image: Item) -> Head | Unreadable | None:
@@ -127,7 +122,7 @@ class Mender:
 
     def again(self, source: Source, key: Key) -> Head | None:
         """A head as it is now."""
-        image = self.driver.run(_get(source.table, key))
+        image = self.driver.ask(Get(table=source.table, key=key)).item
         found = None if image is None else read_head(source, image)
         return found if isinstance(found, Head) else None
 
@@ -163,8 +158,3 @@ def by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]
     for head in heads:
         found.setdefault(source.partition_of(head.end.stream), []).append(head)
     return found
-
-
-def _get(table: str, key: Key) -> Steps[Item | None]:
-    reply: Found = yield Get(table=table, key=key)
-    return reply.item

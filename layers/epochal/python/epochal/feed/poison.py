@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.aside import KEYS, SET_ASIDE
+from epochal.feed.aside import SET_ASIDE, key_of
 from epochal.feed.indexer import Indexer
 from epochal.index.ingesting import Ingested
 from epochal.index.names import poison_stream
@@ -28,7 +28,7 @@ from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent
 from epochal.model.events import Recorded
 from epochal.model.versions import ANY
-from epochal.plan.ops import Found, Get, Steps
+from epochal.plan.ops import Get
 from epochal.plan.values import AttributeValue, Item, Key
 from epochal.store.streams import Streams
 
@@ -61,7 +61,7 @@ class PoisonRecord:
     @property
     def key(self) -> Key:
         """Primary key of the head."""
-        return {name: self.image[name] for name in KEYS if name in self.image}
+        return key_of(self.image)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class PoisonRecords:
         self._resolve(of, index, "discarded")
 
     def _as_it_is_now(self, source: Source, record: PoisonRecord) -> Ingested | None:
-        found = self.indexer.driver.run(_get(source.table, record.key))
+        found = self.indexer.driver.ask(Get(table=source.table, key=record.key)).item
         return None if found is None else self.indexer.index_now(source.table, found)
 
     def _waiting(self, name: str, index: int) -> tuple[Source, PoisonRecord]:
@@ -135,11 +135,6 @@ class PoisonRecords:
         event = StoredEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
         batch = batch_of(poison_stream(source.base), (event,), etag=ids.etag, append_id=ids.append_id)
         self.indexer.driver.run(append(self.indexer.index_table, batch, ANY, ByCost()))
-
-
-def _get(table: str, key: Key) -> Steps[Item | None]:
-    reply: Found = yield Get(table=table, key=key)
-    return reply.item
 
 
 def _read(source: str, event: Recorded) -> PoisonRecord:

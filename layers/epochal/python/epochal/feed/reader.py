@@ -19,7 +19,7 @@ from epochal.feed.hydrating import Hydrate, bare_items, hydrated
 from epochal.feed.passage import Passage
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.names import BASES, source_of
+from epochal.index.names import source_of
 from epochal.index.walking import tails
 from epochal.model.spans import Span
 from epochal.store.aggregates import AggregateStore
@@ -83,7 +83,7 @@ class FeedReader:
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """Every partition on record with its tail; none before an indexer has registered its source."""
-        found = self.driver.run(tails(self.table, BASES))
+        found = self.driver.run(tails(self.table))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
 
     def page(

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.feed.mending import Head, Mender, Unreadable, by_partition, key_of, read_head
+from epochal.feed.aside import key_of
+from epochal.feed.mending import Head, Mender, Unreadable, by_partition, read_head
 from epochal.feed.scanning import heads
 from epochal.feed.spool import Spool
 from epochal.index.epochs import Change, Gap

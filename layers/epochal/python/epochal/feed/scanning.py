@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from epochal.index.sources import Source
-from epochal.plan.ops import Items, Scan, Steps
+from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver
 
@@ -21,12 +21,9 @@ def scan(
     *,
     after: Key | None = None,
     consistent: bool = True,
-) -> Steps[Items]:
+) -> Scan:
     """A page of a segment."""
-    reply: Items = yield Scan(
-        table=source.table, segment=segment, where=source.where, after=after, consistent=consistent
-    )
-    return reply
+    return Scan(table=source.table, segment=segment, where=source.where, after=after, consistent=consistent)
 
 
 def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[Item, ...]]:
@@ -37,7 +34,7 @@ def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[I
     with ThreadPoolExecutor(segments) as pool:
 
         def ask(segment: tuple[int, int], after: Key | None) -> Future[Items]:
-            return pool.submit(driver.run, scan(source, segment, after=after))
+            return pool.submit(driver.ask, scan(source, segment, after=after))
 
         asked = {ask((number, segments), None): (number, segments) for number in range(segments)}
         try:
@@ -57,7 +54,7 @@ def _one_by_one(driver: Driver, source: Source) -> Iterator[tuple[Item, ...]]:
     """In this thread alone, so that whoever owns the driver owns the order of its requests."""
     after = None
     while True:
-        page = driver.run(scan(source, after=after))
+        page = driver.ask(scan(source, after=after))
         yield page.items
         after = page.last
         if after is None:

@@ -16,13 +16,13 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.index.names import BASES, epoch_stream, source_of
+from epochal.index.names import epoch_stream, source_of
 from epochal.index.series import read_series
 from epochal.index.walking import tail
 from epochal.layout.tips.append import read
 from epochal.layout.tips.items import TIP, event_bytes
 from epochal.plan.conditions import Absent, All, equals
-from epochal.plan.ops import Items, Scan, Steps
+from epochal.plan.ops import Scan, Steps
 from epochal.plan.values import Key, number
 from epochal.store.driver import Driver
 
@@ -68,7 +68,7 @@ class PartitionStanding:
 
 def standings(driver: Driver, table: str, groups: Collection[str] = ()) -> Iterator[PartitionStanding]:
     """Every partition on record, with those of these groups that have been there."""
-    for partition, epoch in driver.run(_partitions(table)):
+    for partition, epoch in driver.run(read_series(table)).reached():
         yield driver.run(_standing(table, partition, epoch, groups))
 
 
@@ -77,7 +77,7 @@ def groups_of(driver: Driver, table: str) -> list[str]:
     found: set[str] = set()
     after: Key | None = None
     while True:
-        page = driver.run(_scan(table, after))
+        page = driver.ask(Scan(table=table, where=_STATES, after=after))
         named = (_NAME.fullmatch(item["p"]["S"]) for item in page.items)
         found.update(match["group"] for match in named if match)
         after = page.last
@@ -88,7 +88,7 @@ def groups_of(driver: Driver, table: str) -> list[str]:
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:
     """Checkpoints of groups that lie beyond the end of their chain, where that can be read."""
     groups = groups_of(driver, table)
-    for partition, epoch in driver.run(_partitions(table)) if groups else ():
+    for partition, epoch in driver.run(read_series(table)).reached() if groups else ():
         try:
             found = driver.run(_standing(table, partition, epoch, groups))
         except CorruptData:
@@ -102,16 +102,6 @@ def strayed(driver: Driver, table: str) -> Iterator[Finding]:
                     stream=group.group,
                     at=group.checkpoint,
                 )
-
-
-def _partitions(table: str) -> Steps[list[tuple[int, int]]]:
-    """Partitions on record, each with an epoch that it has reached."""
-    series = yield from read_series(table)
-    return [
-        (partition, series.active.get(partition, 0))
-        for source, count in sorted(series.partitions.items(), key=lambda known: BASES[known[0]])
-        for partition in range(BASES[source], BASES[source] + count)
-    ]
 
 
 def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:
@@ -156,8 +146,3 @@ def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> 
             return None
         count += held - passed
     return count
-
-
-def _scan(table: str, after: Key | None) -> Steps[Items]:
-    reply: Items = yield Scan(table=table, where=_STATES, after=after)
-    return reply

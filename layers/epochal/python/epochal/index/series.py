@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.codec.bodies import decode, encode
 from epochal.errors import CorruptData
-from epochal.index.names import SERIES
+from epochal.index.names import BASES, SERIES
 from epochal.layout.tips.append import append_on, read
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
@@ -38,6 +38,12 @@ class Series:
 
     active: dict[int, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
+
+    def reached(self) -> Iterator[tuple[int, int]]:
+        """Every partition on record, in order, with the epoch that it has reached, or an earlier one."""
+        for source, count in sorted(self.partitions.items(), key=lambda known: BASES[known[0]]):
+            for partition in range(BASES[source], BASES[source] + count):
+                yield partition, self.active.get(partition, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,14 +110,12 @@ def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
         epoch += 1
 
 
-def tails(table: str, bases: dict[str, int]) -> Steps[list[tuple[int, Checkpoint]]]:
-    """Every partition on record with its tail; `bases` has the first partition of each source."""
+def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
+    """Every partition on record with its tail."""
     series = yield from read_series(table)
     found: list[tuple[int, Checkpoint]] = []
-    for source, count in sorted(series.partitions.items(), key=lambda known: bases[known[0]]):
-        for partition in range(bases[source], bases[source] + count):
-            reached = series.active.get(partition, 0)
-            found.append((partition, (yield from tail(table, partition, reached))))
+    for partition, epoch in series.reached():
+        found.append((partition, (yield from tail(table, partition, epoch))))
     return found
 
 
