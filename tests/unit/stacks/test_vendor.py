@@ -65,7 +65,8 @@ def test_nothing_is_built_resolved_or_compiled(pins: Path, tmp_path: Path, platf
 
 def test_a_layer_holds_packages_but_no_scripts(pins: Path, tmp_path: Path) -> None:
     folder = vendored(pins, GRAVITON, tmp_path / "cache", run=Installer())
-    assert [each.name for each in (folder / "python").iterdir()] == ["module.py"]
+    compiled = "__pycache__"  # where this machine has the functions' Python
+    assert {each.name for each in (folder / "python").iterdir()} - {compiled} == {"module.py"}
 
 
 def test_what_was_fetched_is_not_fetched_again(pins: Path, tmp_path: Path) -> None:
