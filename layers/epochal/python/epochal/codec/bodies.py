@@ -79,6 +79,14 @@ def decode(encoded: Encoded) -> bytes | Claim:
     raise UnknownEncoding(encoding)
 
 
+def decode_inline(encoded: Encoded) -> bytes:
+    """`decode` for what never lies in the bucket: there a claim check is corruption too."""
+    decoded = decode(encoded)
+    if isinstance(decoded, Claim):
+        raise CorruptData("a claim check where the body itself must be")
+    return decoded
+
+
 def _unbrotli(data: bytes) -> bytes:
     expander = brotli.Decompressor()
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -67,8 +66,7 @@ def _perform(client: Any, op: Op) -> Reply:
             answer = client.get_item(
                 TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
             )
-            units = _read(answer, "ConsumedCapacity")
-            return Found(item=answer.get("Item"), units=units)
+            return Found(item=answer.get("Item"), units=_read(answer, "ConsumedCapacity"))
         case Query():
             return _page(client.query(**_query(op)))
         case Scan():
@@ -76,23 +74,15 @@ def _perform(client: Any, op: Op) -> Reply:
         case BatchGet():
             return _batch_get(client, op)
         case Transact():
-            answer = client.transact_write_items(**_transaction(op))
-            return Done(units=_written(answer))
-        case Put() | Update() | Delete():
-            answer = _call(client, op)(**_write(op), **_MEASURED)
-            return Done(units=_written(answer))
+            return Done(units=_written(client.transact_write_items(**_transaction(op))))
+        case Put():
+            return Done(units=_written(client.put_item(**_write(op), **_MEASURED)))
+        case Update():
+            return Done(units=_written(client.update_item(**_write(op), **_MEASURED)))
+        case Delete():
+            return Done(units=_written(client.delete_item(**_write(op), **_MEASURED)))
         case Check():
             raise TypeError("a Check stands only in a transaction")
-
-
-def _call(client: Any, op: Put | Update | Delete) -> Callable[..., Any]:
-    match op:
-        case Put():
-            return client.put_item  # type: ignore[no-any-return]
-        case Update():
-            return client.update_item  # type: ignore[no-any-return]
-        case Delete():
-            return client.delete_item  # type: ignore[no-any-return]
 
 
 def _query(op: Query) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.layout.tips.items import calf_key
-from epochal.plan.ops import Get, Put, Steps
-from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
+from epochal.plan.ops import Found, Get, Put, Steps
+from epochal.plan.values import Key, mapping, number, read_number, read_text, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,8 @@ def cursor_name(base: int) -> str:
 
 def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
     """Where the auditor of a source stands."""
-    item: Item | None = (yield Get(table=table, key=calf_key(cursor_name(base), 0))).item
+    reply: Found = yield Get(table=table, key=calf_key(cursor_name(base), 0))
+    item = reply.item
     if item is None:
         return AuditCursor()
     return AuditCursor(
@@ -50,10 +51,10 @@ def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
 
 def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
     """Keep where the auditor of a source stands; of two auditors the last to write is believed."""
-    item: dict[str, object] = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
+    item = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
     for name, value in (("t", cursor.began), ("x", cursor.ended)):
         if value:
             item[name] = text(value)
     if cursor.after is not None:
         item["k"] = mapping(cursor.after)
-    yield Put(table=table, item=item)  # type: ignore[arg-type]  # built attribute by attribute
+    yield Put(table=table, item=item)

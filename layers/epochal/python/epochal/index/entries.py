@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from epochal.codec.bodies import Encoded, decode, encode
+from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.layout.tips.items import StoredEvent
 from epochal.model.spans import ITEM_BYTES, Span
@@ -104,9 +104,9 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
     """Decode the spans of an `Ingested` entry. Raises `CorruptData` for anything else."""
     if kind != INGESTED:
         raise CorruptData(f"an epoch holds an event of type {kind!r}")
-    body = decode(data)
+    body = decode_inline(data)
     try:
-        return _spans(json.loads(body))  # type: ignore[arg-type]  # a claim check is corruption, and a TypeError
+        return _spans(json.loads(body))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptData("an epoch holds an Ingested entry that is none") from error
 

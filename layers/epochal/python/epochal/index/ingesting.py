@@ -24,10 +24,10 @@ from epochal.errors import CorruptData
 from epochal.index.entries import closing_entry, merged, split, write_entry
 from epochal.index.epochs import STANDARD, Change, Epoch, EpochLimits, Gap, decide, unknown_streams
 from epochal.index.healing import PIECE, Heal, Healed
-from epochal.index.loading import Loaded, load, load_next, refresh
+from epochal.index.loading import Loaded, load_newest, load_next, refresh
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
-from epochal.index.series import Ids, read_series, start_epoch
+from epochal.index.series import Ids, start_epoch
 from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
@@ -153,11 +153,9 @@ class Indexing:
                 return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
 
     def _open(self, partition: Partition) -> Steps[None]:
-        """Read the state, if it is not at hand, from where the series says that the partition has got to."""
+        """Read the state, if it is not at hand."""
         if partition.loaded is None:
-            series = yield from read_series(self.table)
-            epoch = series.active.get(partition.number, 0)
-            partition.hold((yield from load(self.table, partition.number, epoch)))
+            partition.hold((yield from load_newest(self.table, partition.number)))
 
     def _resolve(self, partition: int, loaded: Loaded, changes: Sequence[Change]) -> Steps[_New]:
         """What the index lacks of a batch, gaps healed. Marks are read after the epochs, and never kept."""

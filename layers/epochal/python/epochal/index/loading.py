@@ -23,6 +23,12 @@ class Loaded:
     previous: Epoch | None
 
 
+def load_newest(table: str, partition: int) -> Steps[Loaded]:
+    """The state of a partition that nothing is held of, found from where the series says that it has got to."""
+    series = yield from read_series(table)
+    return (yield from load(table, partition, series.active.get(partition, 0)))
+
+
 def load(table: str, partition: int, epoch: int) -> Steps[Loaded]:
     """The first epoch at or after `epoch` that is not closed, and the one before it."""
     if epoch > 0:

@@ -10,18 +10,15 @@ from collections.abc import Sequence
 
 from epochal.index.epochs import Stirred, unknown_streams
 from epochal.index.ingesting import Partition, next_of
-from epochal.index.loading import load, refresh
+from epochal.index.loading import load_newest, refresh
 from epochal.index.marks import read_marks
-from epochal.index.series import read_series
 from epochal.plan.ops import Steps
 
 
 def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[dict[str, int]]:
     """The next index to be indexed of each stream, not older than this call. `partition` keeps what was read."""
     if partition.loaded is None:
-        series = yield from read_series(table)
-        epoch = series.active.get(partition.number, 0)
-        partition.hold((yield from load(table, partition.number, epoch)))
+        partition.hold((yield from load_newest(table, partition.number)))
     else:
         partition.hold((yield from refresh(table, partition.number, partition.loaded)))
     loaded = partition.state

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from epochal.codec.bodies import decode, encode
+from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.names import BASES, SERIES
 from epochal.layout.tips.append import append_on, read
@@ -115,7 +115,7 @@ def _series(tip: Tip | None) -> Series:
 
 def _decode(stored: StoredUnfold) -> Series:
     try:
-        fields = json.loads(decode(stored.data))  # type: ignore[arg-type]  # a claim check is corruption here
+        fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
         partitions = {str(source): int(count) for source, count in fields.get("partitions", {}).items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
