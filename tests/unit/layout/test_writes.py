@@ -70,12 +70,12 @@ def sets(update: Op) -> dict[str, object]:
     return {change.name: (type(change), change.value) for change in update.sets}
 
 
-def on_etag(etag: str) -> Condition:
-    return equals("etag", text(etag))
+def on_state(etag: str, version: int) -> Condition:
+    return All((equals("etag", text(etag)), equals("n", number(version))))
 
 
-def on_live_etag(etag: str) -> Condition:
-    return All((on_etag(etag), AnyOf((Absent("z"), equals("z", number(0))))))
+def on_live_state(etag: str, version: int) -> Condition:
+    return All((on_state(etag, version), AnyOf((Absent("z"), equals("z", number(0))))))
 
 
 def test_a_new_stream_is_one_put_of_the_tip_if_there_is_none(recorder: Recorder) -> None:
@@ -88,7 +88,7 @@ def test_a_new_stream_is_one_put_of_the_tip_if_there_is_none(recorder: Recorder)
     assert set(put.item) == {"p", "i", "n", "a", "etag", "e", "c", "u"}
 
 
-def test_an_append_is_one_update_of_the_tip_on_its_etag(recorder: Recorder) -> None:
+def test_an_append_is_one_update_of_the_tip_on_its_etag_and_version(recorder: Recorder) -> None:
     etag = holding(recorder, 1)
     streams = recorder.store()
     known = token(streams)
@@ -99,7 +99,7 @@ def test_an_append_is_one_update_of_the_tip_on_its_etag(recorder: Recorder) -> N
     (update,) = recorder.ops
     assert isinstance(update, Update)
     assert update.key == tip_key(STREAM)
-    assert update.condition == on_live_etag(etag)
+    assert update.condition == on_live_state(etag, 1)
     changed = sets(update)
     assert set(changed) == {"n", "a", "etag", "e", "c"}
     assert (changed["n"], changed["a"]) == ((Set, number(2)), (Set, number(1)))
@@ -118,7 +118,7 @@ def test_unfolds_alone_append_nothing_to_the_feed(recorder: Recorder) -> None:
     assert set(changed) == {"n", "a", "etag", "u"}
     assert (changed["n"], changed["a"]) == ((Set, number(1)), (Set, number(0)))
     assert isinstance(update, Update)
-    assert update.condition == on_live_etag(etag)
+    assert update.condition == on_live_state(etag, 1)
 
 
 def test_two_steps_put_the_calf_if_there_is_none_and_then_update_the_tip_on_its_etag(
@@ -136,7 +136,7 @@ def test_two_steps_put_the_calf_if_there_is_none_and_then_update_the_tip_on_its_
     assert (put.item["i"], put.item["n"], put.item["e"]) == (number(0), number(2), carried)
     assert set(put.item) == {"p", "i", "n", "e", "c"}
     assert isinstance(update, Update)
-    assert update.condition == on_live_etag(etag)
+    assert update.condition == on_live_state(etag, 2)
     changed = sets(update)
     assert set(changed) == {"n", "a", "etag", "e", "c", "b"}
     assert (changed["e"][0], changed["c"][0]) == (Set, Set)  # type: ignore[index]
@@ -154,7 +154,7 @@ def test_at_once_calf_and_tip_are_one_transaction_of_the_same_two_writes(recorde
     assert isinstance(put, Put)
     assert isinstance(update, Update)
     assert (put.condition, put.item["i"]) == (Absent("i"), number(0))
-    assert update.condition == on_live_etag(etag)
+    assert update.condition == on_live_state(etag, 2)
 
 
 def test_the_bytes_of_calved_events_add_up(recorder: Recorder) -> None:
@@ -183,7 +183,7 @@ def test_a_prune_is_one_update_on_the_etag_and_then_deletes_what_lies_below_the_
     assert isinstance(read, Get)
     assert isinstance(query, Query)
     assert isinstance(update, Update)
-    assert update.condition == on_etag(tip["etag"]["S"])
+    assert update.condition == on_state(tip["etag"]["S"], 6)
     changed = sets(update)
     assert (changed["l"], changed["a"]) == ((Set, number(5)), (Set, number(0)))
     assert changed["e"] == (Set, {"L": tip["e"]["L"][1:]})

@@ -30,6 +30,10 @@ SCANS: Final = 8
 _FIELDS: Final = 300
 """Bytes reckoned for the fields of an event besides its data, and for an entry."""
 
+_PARTITION_KEY: Final = 2_048
+_SORT_KEY: Final = 1_024
+"""Bytes that DynamoDB takes for a key's value, of which there must be one at least."""
+
 
 # No slots: see `store.decisions.Projection`.
 @dataclass(frozen=True, kw_only=True)
@@ -135,16 +139,20 @@ def _write_place(key: Key) -> str:
 
 
 def _read_place(written: str) -> Key:
+    """Read `_write_place` back, and nothing else: DynamoDB goes on from wherever it is told to, if it is a key."""
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
-        found = json.loads(raw)
-    except ValueError:
-        found = None
-    match found:
-        case [str(partition), str(sort)] if partition and sort:
-            return {"pk": text(partition), "sk": text(sort)}
-        case _:
-            raise InvalidInput("after", "must be `next` of the page before")
+        partition, sort = json.loads(raw)
+        place = {"pk": text(partition), "sk": text(sort)}
+        if _write_place(place) == written and _is_key(partition, _PARTITION_KEY) and _is_key(sort, _SORT_KEY):
+            return place
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise InvalidInput("after", "must be `next` of the page before")
+
+
+def _is_key(value: object, most: int) -> bool:
+    return isinstance(value, str) and 0 < len(value.encode()) <= most
 
 
 def _checked(limit: int) -> int:

@@ -11,9 +11,13 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, Reached, parse_sortable_id, type_tag
+
+MAX_COUNT: Final = 2**53 - 1
+"""Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
 def _reached(body: Mapping[str, list[object]]) -> dict[str, Reached]:
     found: dict[str, Reached] = {}
     for tag, (count, last) in body.items():
-        if type(count) is not int or count < 0 or not isinstance(last, str):
+        if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
             raise ValueError("not a position")
         found[tag] = Reached(count, parse_sortable_id(last) if count else "")
     return found

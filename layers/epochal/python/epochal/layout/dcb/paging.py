@@ -197,7 +197,9 @@ def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Ste
         if found or last is None:
             break
     end = until.count if last is None else at.count + len(found)
-    if at.count > end or [read_number(item, "tagIndex") for item in found] != list(range(at.count, end)):
+    indices = [read_number(item, "tagIndex") for item in found]
+    # Lengths first: where `until` came from outside, the range may be longer than any memory.
+    if len(indices) != end - at.count or indices != list(range(at.count, end)):
         given = [at, until] if field == REST else [at]
         raise (yield from hole(site, tag, until, given, field))
     return _Slice(tuple(found), last is None)

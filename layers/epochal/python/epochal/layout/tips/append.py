@@ -192,7 +192,7 @@ def _calve_and_write(
     table: str, batch: Batch, known: Tip | Token, calving: Calving
 ) -> Steps[Token | _Blocked]:
     tip = known if isinstance(known, Tip) else (yield from read(table, batch.stream))
-    if tip is None or tip.etag != known.etag:
+    if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return _Blocked(tip=tip)
     update, token = restart(table, batch, tip)
     if calving.mode == "transactional":

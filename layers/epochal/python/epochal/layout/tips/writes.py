@@ -112,10 +112,11 @@ def etag_over(etag: str, tip: Tip | None) -> str:
 
 
 def unchanged(etag: str | None, version: int) -> Condition:
-    """That a Tip is still the one known. Without an etag (a foreign item) its version must do."""
-    if etag is None:
-        return All((Absent("etag"), equals("n", number(version))))
-    return equals("etag", text(etag))
+    """That a Tip is still the one known. Without an etag (a foreign item) its version must do; with one it is asked for
+    too, because indices are given out from it, and a token may be forged.
+    """
+    known = Absent("etag") if etag is None else equals("etag", text(etag))
+    return All((known, equals("n", number(version))))
 
 
 def _update(
