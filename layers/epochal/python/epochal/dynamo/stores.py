@@ -21,7 +21,7 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site as JournalSite
-from epochal.settings import PROJECTIONS
+from epochal.settings import PROJECTIONS, SHARDS
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import DEFAULT, Driver, Meter, Patience
@@ -85,7 +85,9 @@ def open_feed(
     )
 
 
-def open_aggregates(journal: str, snapshot: str, *, shards: int = 64, place: Place = HERE) -> AggregateStore:
+def open_aggregates(
+    journal: str, snapshot: str, *, shards: int = SHARDS, place: Place = HERE
+) -> AggregateStore:
     """Aggregates in a journal and a snapshot table, which event-store-adapter's libraries may share.
 
     Args:

@@ -28,9 +28,13 @@ def scan(
 
 def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[Item, ...]]:
     """Pages of the heads that were there when this began, and maybe of some that came since."""
-    if segments == 1:
-        yield from _one_by_one(driver, source)
-        return
+    # A single segment in this thread alone, so that whoever owns the driver owns the order of its requests.
+    pages = driver.pages(scan(source)) if segments == 1 else _side_by_side(driver, source, segments)
+    for page in pages:
+        yield page.items
+
+
+def _side_by_side(driver: Driver, source: Source, segments: int) -> Iterator[Items]:
     with ThreadPoolExecutor(segments) as pool:
 
         def ask(segment: tuple[int, int], after: Key | None) -> Future[Items]:
@@ -40,22 +44,11 @@ def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[I
         try:
             while asked:
                 done, _ = wait(asked, return_when=FIRST_COMPLETED)
-                for page in done:
-                    segment, found = asked.pop(page), page.result()
-                    if found.last is not None:
-                        asked[ask(segment, found.last)] = segment
-                    yield found.items
+                for future in done:
+                    segment, page = asked.pop(future), future.result()
+                    if page.last is not None:
+                        asked[ask(segment, page.last)] = segment
+                    yield page
         finally:
-            for page in asked:
-                page.cancel()
-
-
-def _one_by_one(driver: Driver, source: Source) -> Iterator[tuple[Item, ...]]:
-    """In this thread alone, so that whoever owns the driver owns the order of its requests."""
-    after = None
-    while True:
-        page = driver.ask(scan(source, after=after))
-        yield page.items
-        after = page.last
-        if after is None:
-            return
+            for future in asked:
+                future.cancel()

@@ -23,7 +23,7 @@ from epochal.layout.tips.append import read
 from epochal.layout.tips.items import TIP, event_bytes
 from epochal.plan.conditions import Absent, All, equals
 from epochal.plan.ops import Scan, Steps
-from epochal.plan.values import Key, number
+from epochal.plan.values import number
 from epochal.store.driver import Driver
 
 _STATES: Final = All((equals("i", number(TIP)), Absent("c")))
@@ -75,14 +75,10 @@ def standings(driver: Driver, table: str, groups: Collection[str] = ()) -> Itera
 def groups_of(driver: Driver, table: str) -> list[str]:
     """The names of all groups that have a state, found by a scan of the index table."""
     found: set[str] = set()
-    after: Key | None = None
-    while True:
-        page = driver.ask(Scan(table=table, where=_STATES, after=after))
+    for page in driver.pages(Scan(table=table, where=_STATES)):
         named = (_NAME.fullmatch(item["p"]["S"]) for item in page.items)
         found.update(match["group"] for match in named if match)
-        after = page.last
-        if after is None:
-            return sorted(found)
+    return sorted(found)
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:

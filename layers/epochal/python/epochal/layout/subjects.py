@@ -11,11 +11,12 @@ backed up, and says who is forgotten whatever becomes of the first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from epochal.plan.conditions import Absent
-from epochal.plan.ops import Done, Get, Put, Scan, Steps
+from epochal.plan.ops import Done, Get, Put, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
@@ -64,11 +65,10 @@ def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
     yield Put(table=table, item={**_key(subject), "z": number(1), "t": text(timestamp)})
 
 
-def forgotten(table: str, after: Key | None = None) -> Steps[tuple[dict[str, Forgotten], Key | None]]:
-    """A page of the subjects that were forgotten, and the key to go on after; None at the end."""
-    page = yield Scan(table=table, after=after)
-    found = {item["pk"]["S"]: _read(item) for item in page.items}
-    return {name: each for name, each in found.items() if isinstance(each, Forgotten)}, page.last
+def forgotten(items: Iterable[Item]) -> dict[str, Forgotten]:
+    """The subjects among items of a table that were forgotten."""
+    found = {item["pk"]["S"]: _read(item) for item in items}
+    return {name: each for name, each in found.items() if isinstance(each, Forgotten)}
 
 
 def _read(item: Item) -> Standing:

@@ -11,7 +11,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
@@ -139,6 +139,15 @@ class Driver:
     def ask(self, op: Op) -> Reply:
         """Perform a single operation; its reply. Raises as `run` does."""
         return self.run(_alone(op))
+
+    def pages(self, op: Query | Scan) -> Iterator[Items]:
+        """Every page of a query or a scan from `op` on, each asked for when it is wanted. Raises as `run` does."""
+        while True:
+            page = self.ask(op)
+            yield page
+            if page.last is None:
+                return
+            op = replace(op, after=page.last)
 
     def within(self, seconds: float) -> Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""

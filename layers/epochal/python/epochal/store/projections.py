@@ -18,8 +18,7 @@ from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
-from epochal.plan.values import Key
-from epochal.settings import Settings
+from epochal.settings import PROJECTIONS, Settings
 from epochal.store.driver import Driver
 
 MAX_NAME_BYTES: Final = 512
@@ -85,7 +84,7 @@ class ProjectionStates:
     table: str
     objects: Objects = field(default_factory=NoObjects)
     keys: Keys = field(default_factory=Keys)
-    prefix: str = "projections"
+    prefix: str = PROJECTIONS
     inline_bytes: int = INLINE_BYTES
 
     def __post_init__(self) -> None:
@@ -172,12 +171,8 @@ class ProjectionStates:
 
     def list_all(self) -> Iterator[StoredState]:
         """The states of every version of every projector, in no order. Reads all of the table: for tools."""
-        after: Key | None = None
-        while True:
-            found, after = self.driver.run(states.every_page(self.table, self.keys, after))
-            yield from found
-            if after is None:
-                return
+        for page in self.driver.pages(states.everything(self.table)):
+            yield from states.own(self.keys, page.items)
 
     def page(
         self, projector: str, *, beyond: str | None = None, limit: int

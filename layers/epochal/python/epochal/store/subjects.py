@@ -25,7 +25,7 @@ from epochal.errors import InvalidInput, SubjectForgotten
 from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.plan.values import Key
+from epochal.plan.ops import Scan
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.driver import Driver
 
@@ -151,16 +151,12 @@ class Subjects:
         """
         if not self.log:
             raise InvalidInput("log", "is needed: there is no other record of who was forgotten")
-        after: Key | None = None
-        while True:
-            page, after = self.driver.run(forgotten(self.log, after))
-            for subject, gone in page.items():
+        for page in self.driver.pages(Scan(table=self.log)):
+            for subject, gone in forgotten(page.items).items():
                 if not isinstance(self.driver.run(look_up(self.table, subject)), Forgotten):
                     self.driver.run(destroy(self.table, subject, gone.timestamp))
                     self._held.drop(subject)
                     yield subject
-            if after is None:
-                return
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
         """A subject's key; None where it is forgotten, or has none and none is to be made."""

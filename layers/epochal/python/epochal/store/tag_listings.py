@@ -34,7 +34,7 @@ from epochal.layout.dcb.listing import (
 from epochal.layout.dcb.reading import read_heads
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
 from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Items, Query, Scan
+from epochal.plan.ops import Items
 from epochal.plan.values import Key
 from epochal.store.ahead import ahead
 from epochal.store.tagged import TaggedEvents
@@ -99,9 +99,9 @@ class TagListings:
         after: Key | None = None
         before: int | None = None
         while True:
-            reply = self._run(ask(after=after, consistent=self.store.consistent))
+            reply = self.store.driver.ask(ask(after=after, consistent=self.store.consistent))
             if _has_hole(before, reply) and not self.store.consistent:
-                reply = self._run(ask(after=after))
+                reply = self.store.driver.ask(ask(after=after))
             if _has_hole(before, reply):
                 raise CorruptData(f"tag {tag!r}: an entry is missing between others")
             found = [read_entry(item) for item in reply.items]
@@ -122,7 +122,7 @@ class TagListings:
             newest_first=True,
             consistent=self.store.consistent,
         )
-        found = self._run(newest).items
+        found = self.store.driver.ask(newest).items
         return read_entry(found[0]) if found else None
 
     def exists(self, tag: str) -> bool:
@@ -133,7 +133,7 @@ class TagListings:
         """How many events there are after `since`, as far as the index of all events knows."""
         progress = _Progress(told)
         for name in self.store.site.keys.every_partition():
-            for page in self._pages(self._partition(name, since, PAGE)):
+            for page in self.store.driver.pages(events_page(self.store.site, name, since, PAGE)):
                 progress.add(len(page.items))
         return progress.total
 
@@ -145,7 +145,7 @@ class TagListings:
         """The tags of a group that follow `beyond`, in order."""
         _check_group(group)
         while True:
-            reply = self._run(group_page(self.store.site, group, beyond, min(page, PAGE)))
+            reply = self.store.driver.ask(group_page(self.store.site, group, beyond, min(page, PAGE)))
             yield from dict.fromkeys(item["tagString"]["S"] for item in reply.items)
             if reply.last is None:
                 return
@@ -161,7 +161,7 @@ class TagListings:
         """Every tag, in order, with its number of events. Reads through the whole tags table."""
         counts: Counter[str] = Counter()
         progress = _Progress(told)
-        for page in self._pages(lambda after: tags_page(self.store.site, after)):
+        for page in self.store.driver.pages(tags_page(self.store.site)):
             found = [count for item in page.items if (count := read_tag(self.store.site, item)) is not None]
             for each in found:
                 counts[each.tag] += each.events
@@ -186,24 +186,9 @@ class TagListings:
     def _events(
         self, name: str, since: SortableId | None, size: int, progress: _Progress
     ) -> Iterator[RecordedTaggedEvent]:
-        for page in self._pages(self._partition(name, since, size)):
+        for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
             progress.add(len(page.items))
             yield from map(read_event, page.items)
-
-    def _partition(self, name: str, since: SortableId | None, size: int) -> Callable[[Key | None], Query]:
-        return lambda after: events_page(self.store.site, name, since, after, size)
-
-    def _pages(self, ask: Callable[[Key | None], Query | Scan]) -> Iterator[Items]:
-        after: Key | None = None
-        while True:
-            page = self._run(ask(after))
-            yield page
-            if page.last is None:
-                return
-            after = page.last
-
-    def _run(self, op: Query | Scan) -> Items:
-        return self.store.driver.ask(op)
 
 
 class _Progress:

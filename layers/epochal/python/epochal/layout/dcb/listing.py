@@ -41,8 +41,8 @@ class TagCount:
     events: int
 
 
-def events_page(site: Site, partition: str, since: SortableId | None, after: Key | None, limit: int) -> Query:
-    """A page of one partition of the index of all events, after `since`."""
+def events_page(site: Site, partition: str, since: SortableId | None, limit: int) -> Query:
+    """The first page of one partition of the index of all events, after `since`."""
     lowest = _FIRST if since is None else f"{int(since) + 1:030d}"
     return Query(
         table=site.events,
@@ -51,7 +51,6 @@ def events_page(site: Site, partition: str, since: SortableId | None, after: Key
         sort=("sortableUniqueId", text(lowest), text(_LAST)),
         consistent=False,
         limit=limit,
-        after=after,
     )
 
 
@@ -100,7 +99,7 @@ def group_page(site: Site, group: str, beyond: str | None, limit: int) -> Query:
     )
 
 
-def tags_page(site: Site, after: Key | None) -> Scan:
+def tags_page(site: Site, after: Key | None = None) -> Scan:
     """A page of what tells which tags there are: heads, and the entries of the original library, which has none.
 
     Heads say what a listing wants to know and are few beside the entries, yet only a scan finds them all: it reads

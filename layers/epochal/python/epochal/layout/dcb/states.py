@@ -6,6 +6,7 @@ fallen behind, or started anew beside a newer one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,14 +100,15 @@ def versions_page(
     return found, None if reply.last is None else found[-1].version
 
 
-def every_page(table: str, keys: Keys, after: Key | None) -> Steps[tuple[list[StoredState], Key | None]]:
-    """Some states of all projectors, in the table's order, and after which key to go on; None at the end.
+def everything(table: str) -> Scan:
+    """The states of all projectors of all tenants. Nothing lists projectors, so this reads the states themselves."""
+    return Scan(table=table, consistent=False)
 
-    Nothing lists projectors, so this reads all of the table, with the states that lie in it.
-    """
-    reply = yield Scan(table=table, consistent=False, after=after)
-    own = keys.projector("")
-    return [_read(item) for item in reply.items if item["pk"]["S"].startswith(own)], reply.last
+
+def own(keys: Keys, items: Iterable[Item]) -> list[StoredState]:
+    """The states among items of the table that are the tenant's."""
+    prefix = keys.projector("")
+    return [_read(item) for item in items if item["pk"]["S"].startswith(prefix)]
 
 
 def delete(table: str, keys: Keys, projector: str, version: str) -> Steps[None]:

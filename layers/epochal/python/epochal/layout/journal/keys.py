@@ -8,6 +8,7 @@ from typing import Final
 
 from epochal.model.aggregates import AggregateId
 from epochal.plan.values import AttributeValue, Key, text
+from epochal.settings import SHARDS
 
 HEAD: Final = 0
 """Number of the head among an aggregate's snapshots."""
@@ -31,7 +32,7 @@ class KeyResolver:
     Changing `shards` or `hash` makes what is stored unreachable: both belong to the tables.
     """
 
-    shards: int = 64
+    shards: int = SHARDS
     hash: Hash = default_hash
 
     def key(self, aggregate: AggregateId, seq_nr: int) -> Key:
