@@ -11,6 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
+from epochal.dynamo.telling import told_of
 from epochal.feed.indexer import Indexer, Report
 from epochal.feed.sources import sources_of
 from epochal.settings import Settings, service_name
@@ -42,4 +43,4 @@ def _tell(report: Report) -> None:
         metrics.add_metric(name=f"Indexed.{name}", unit=MetricUnit.Count, value=total)
     metrics.add_metric(name="Indexed.setAside", unit=MetricUnit.Count, value=report.set_aside)
     for error in report.errors:
-        logger.error("records could not be indexed, and come again", exc_info=error)
+        logger.error("records could not be indexed, and come again", extra=told_of(error))

@@ -1,7 +1,7 @@
 """What is logged and measured: never a payload, a name, a token or a key, whatever becomes of the request.
 
 Everything that a request can carry has a marker in it. The functions run at DEBUG, with success, every kind of refusal,
-and crashes whose error holds the marker: what AWS says of a failure may quote the request.
+and crashes whose error holds the marker: what boto or AWS says of a failure may quote the request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
+from botocore.exceptions import ClientError, ParamValidationError
 
 from epochal.errors import CorruptData, Unavailable
 from epochal.plan.ops import Execute, Op, Reply
@@ -136,14 +137,8 @@ def test_names_payloads_and_tokens_are_in_no_line_of_a_success_or_a_refusal(
     assert not [line for line in logged if MARK in line]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [RuntimeError(f"{MARK} broke"), KeyError(MARK), ValueError(MARK), Unavailable(MARK), CorruptData(MARK)],
-    ids=lambda error: type(error).__name__,
-)
-def test_what_a_crash_says_is_in_its_line_of_the_log_and_in_no_answer(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
+def crashes(error: Exception, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The lines of requests on tables that raise `error`, whose words are in no answer."""
     failing = Failing()
     api = Api(type_heads=True, around=failing.around)
     failing.error = error
@@ -153,12 +148,54 @@ def test_what_a_crash_says_is_in_its_line_of_the_log_and_in_no_answer(
     crashed = [answer for answer in answers if answer.status >= 500]
     assert len(crashed) > 10
     assert not [answer for answer in crashed if MARK in answer.text]
-    marked = [json.loads(line) for line in lines(capsys) if MARK in line]
-    assert len(marked) == len(crashed)
-    for line in marked:
-        assert line["level"] == "ERROR"
-        quoting = {"exception", "stack_trace"}
-        assert MARK not in json.dumps({name: line[name] for name in line if name not in quoting})
+    logged = [json.loads(line) for line in lines(capsys)]
+    found = [line for line in logged if line.get("level") == "ERROR"]
+    assert len(found) == len(crashed)
+    assert not [line for line in logged if line not in found and MARK in json.dumps(line)]
+    return found
+
+
+def quoting(what: str) -> Exception:
+    """As `ValueError` from `KeyError`: each quotes."""
+    error = ValueError(f"cannot read {what}")
+    error.__cause__ = KeyError(what)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError(f"{MARK} broke"), "RuntimeError"),
+        (KeyError(MARK), "KeyError"),
+        (quoting(MARK), "ValueError, from KeyError"),
+        (ParamValidationError(report=f"value: {MARK}, type: {MARK}"), "ParamValidationError"),
+        (
+            ClientError({"Error": {"Code": "ValidationException", "Message": MARK}}, "PutItem"),
+            "ClientError: PutItem, ValidationException",
+        ),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
+)
+def test_of_a_crash_the_log_has_what_it_was_and_where_but_not_its_words(
+    error: Exception, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They quote what failed: boto the parameters that it would not send, which are bodies and names."""
+    for line in crashes(error, capsys):
+        assert line["error"].endswith(told)
+        assert "in perform" in line["trace"]
+        assert MARK not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    "error", [Unavailable(MARK), CorruptData(MARK)], ids=lambda error: type(error).__name__
+)
+def test_words_of_our_own_are_in_the_line_of_the_crash(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They name what is broken, for it has to be found, and hold nothing of it."""
+    for line in crashes(error, capsys):
+        assert line.pop("error") == f"{type(error).__name__}: {error}"
+        assert MARK not in json.dumps(line)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

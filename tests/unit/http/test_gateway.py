@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from typing import Any
 
@@ -48,6 +49,61 @@ def test_what_the_gateway_leaves_out_or_sends_as_null_is_absent(api: Api) -> Non
     for name in ("rawQueryString", "headers", "body", "pathParameters"):
         del event[name]
     assert api.send(event).status == 200
+
+
+def changed(event: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The event with another value at a path; without it for `...`."""
+    *above, last = path.split(".")
+    made = copy.deepcopy(event)
+    place = made
+    for name in above:
+        place = place[name]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return made
+
+
+@pytest.mark.parametrize("value", [..., None, [], {}, 1], ids=repr)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "rawPath", "requestContext", "requestContext.requestId", "requestContext.stage", "requestContext.http",
+        "requestContext.http.method",
+    ],
+)  # fmt: skip
+def test_what_is_no_request_of_the_gateways_is_refused_in_the_same_form(
+    api: Api, capsys: pytest.CaptureFixture[str], path: str, value: object
+) -> None:
+    """Whoever may invoke a function sends it what he likes; a crash would be an error, and an alarm."""
+    event = changed(gateway_event("GET", "/streams/Cat-1"), path, value)
+    answer = api.hand("replay", event)
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", "event")
+    assert answer.headers["X-Correlation-Id"] == Context().aws_request_id
+    refused, measured = lines(capsys)
+    assert (refused["field"], refused["correlation_id"]) == ("event", Context().aws_request_id)
+    assert (measured["operation"], measured["status"]) == ("none", 400)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [None, [], {}, "x", {"Records": []}, {"version": "1.0", "httpMethod": "GET", "path": "/health"}],
+    ids=repr,
+)
+def test_an_event_of_another_kind_is_refused_likewise(api: Api, event: Any) -> None:
+    assert api.hand("append", event).json["field"] == "event"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("rawQueryString", 1), ("body", {}), ("headers", 1), ("headers", {"x": None}), ("headers", {"x": ["a", "b"]}),
+    ],
+)  # fmt: skip
+def test_parts_of_another_type_are_no_request_either(api: Api, path: str, value: object) -> None:
+    event = changed(gateway_event("GET", "/streams/Cat-1", b"{}"), path, value)
+    assert api.hand("replay", event).json["field"] == "event"
 
 
 def test_a_stage_before_the_path_is_no_part_of_it(api: Api) -> None:

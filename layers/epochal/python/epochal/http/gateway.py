@@ -2,7 +2,7 @@
 
 Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
 under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
-may identify people.
+may identify people; and of errors they have no words but our own (`dynamo.telling`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolv
 from aws_lambda_powertools.event_handler.api_gateway import Response as Answer
 from aws_lambda_powertools.metrics import MetricUnit
 
+from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http.fields import UnknownName
 from epochal.http.message import Response
 from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.routes import ROUTES, Function, Route, parameters, routes_of
 from epochal.http.service import Operations
-from epochal.http.transport import correlation_id, request_of
+from epochal.http.transport import correlation_id, is_request, request_of
 from epochal.settings import service_name
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class _Gateway:
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event."""
+        if not is_request(event):
+            return self._foreign(context.aws_request_id)
         self._logger.set_correlation_id(correlation_id(event))
         answer: dict[str, Any] = self._app.resolve(event, context)
         return answer
@@ -77,6 +80,22 @@ class _Gateway:
             if path is not None and route.method == event.http_method:
                 return self._answer(route, path)
         return self._answer(None, {})
+
+    def _foreign(self, identity: str) -> dict[str, Any]:
+        """What did not come through the gateway is refused in its own form."""
+        self._logger.set_correlation_id(identity)
+        error = InvalidInput("event", "must be a request as API Gateway sends it, in payload format 2.0")
+        problem = problem_of(error)
+        self._log(error, problem)
+        response = problem_response(problem, identity)
+        self._measure("none", response, identity, 0.0)
+        headers = {"Content-Type": response.media, "X-Correlation-Id": identity}
+        return {
+            "statusCode": response.status,
+            "headers": headers,
+            "body": response.body,
+            "isBase64Encoded": False,
+        }
 
     def _answer(self, route: Route | None, path: dict[str, str]) -> Answer[str]:
         started = time.perf_counter()
@@ -101,7 +120,9 @@ class _Gateway:
     def _log(self, error: Exception, problem: Problem) -> None:
         kind = problem.kind
         if kind.status >= _FAULT:
-            self._logger.error("failed", problem=kind.name, exc_info=error)
+            from epochal.dynamo.telling import told_of  # noqa: PLC0415  nothing but a failure needs it
+
+            self._logger.error("failed", extra={"problem": kind.name, **told_of(error)})
         else:
             place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
             self._logger.info("refused", problem=kind.name, field=place)

@@ -34,7 +34,7 @@ _TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASC
 _EACH: Final = re.compile(r'"([^"]*)"')
 
 
-# No slots: a frozen, slotted, generic class cannot be called as `Precondition[X](...)` on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Precondition(Generic[Named]):
     """What is expected; in a header its failure is 412, in the body it is 409."""

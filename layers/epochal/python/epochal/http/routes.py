@@ -37,86 +37,32 @@ class Route:
         return f"{self.method} {self.path}"
 
 
+def _route(method: Method, path: str, function: Function, operation: str, scope: Scope) -> Route:
+    return Route(method=method, path=path, function=function, operation=operation, scope=scope)
+
+
 ROUTES: Final = (
-    Route(
-        method="POST",
-        path="/streams/{stream}/events",
-        function="append",
-        operation="appendEvents",
-        scope="append",
-    ),
-    Route(method="POST", path="/bodies", function="append", operation="uploadBody", scope="append"),
-    Route(
-        method="POST",
-        path="/streams/{stream}/prune",
-        function="append",
-        operation="pruneStream",
-        scope="manage",
-    ),
-    Route(
-        method="DELETE", path="/streams/{stream}", function="append", operation="deleteStream", scope="manage"
-    ),
-    Route(method="GET", path="/streams/{stream}", function="replay", operation="readState", scope="read"),
-    Route(
-        method="GET", path="/streams/{stream}/events", function="replay", operation="readEvents", scope="read"
-    ),
-    Route(
-        method="POST",
-        path="/aggregates/{type}/{id}/events",
-        function="append",
-        operation="appendToAggregate",
-        scope="append",
-    ),
-    Route(
-        method="GET",
-        path="/aggregates/{type}/{id}",
-        function="replay",
-        operation="readAggregate",
-        scope="read",
-    ),
-    Route(
-        method="GET",
-        path="/aggregates/{type}/{id}/events",
-        function="replay",
-        operation="readAggregateEvents",
-        scope="read",
-    ),
-    Route(method="POST", path="/dcb/events", function="append", operation="appendTagged", scope="append"),
-    Route(method="POST", path="/dcb/query", function="replay", operation="queryTagged", scope="read"),
-    Route(method="GET", path="/dcb/events/{id}", function="replay", operation="readTagged", scope="read"),
-    Route(method="GET", path="/dcb/tags", function="replay", operation="listTags", scope="read"),
-    Route(method="GET", path="/dcb/tags/{tag}", function="replay", operation="readTag", scope="read"),
-    Route(
-        method="GET",
-        path="/projections/{name}",
-        function="replay",
-        operation="listProjectionStates",
-        scope="read",
-    ),
-    Route(
-        method="GET",
-        path="/projections/{name}/{version}",
-        function="replay",
-        operation="readProjectionState",
-        scope="read",
-    ),
-    Route(
-        method="PUT",
-        path="/projections/{name}/{version}",
-        function="append",
-        operation="writeProjectionState",
-        scope="append",
-    ),
-    Route(
-        method="DELETE",
-        path="/projections/{name}/{version}",
-        function="append",
-        operation="deleteProjectionState",
-        scope="manage",
-    ),
-    Route(method="GET", path="/health", function="replay", operation="checkHealth", scope="read"),
-    Route(method="GET", path="/feed", function="feed", operation="listPartitions", scope="feed"),
-    Route(method="GET", path="/feed/{partition}", function="feed", operation="readFeed", scope="feed"),
+    _route("POST", "/streams/{stream}/events", "append", "appendEvents", "append"),
+    _route("POST", "/bodies", "append", "uploadBody", "append"),
+    _route("POST", "/streams/{stream}/prune", "append", "pruneStream", "manage"),
+    _route("DELETE", "/streams/{stream}", "append", "deleteStream", "manage"),
+    _route("GET", "/streams/{stream}", "replay", "readState", "read"),
+    _route("GET", "/streams/{stream}/events", "replay", "readEvents", "read"),
+    _route("POST", "/aggregates/{type}/{id}/events", "append", "appendToAggregate", "append"),
+    _route("GET", "/aggregates/{type}/{id}", "replay", "readAggregate", "read"),
+    _route("GET", "/aggregates/{type}/{id}/events", "replay", "readAggregateEvents", "read"),
+    _route("POST", "/dcb/events", "append", "appendTagged", "append"),
+    _route("POST", "/dcb/query", "replay", "queryTagged", "read"),
+    _route("GET", "/dcb/events/{id}", "replay", "readTagged", "read"),
+    _route("GET", "/dcb/tags", "replay", "listTags", "read"),
+    _route("GET", "/dcb/tags/{tag}", "replay", "readTag", "read"),
+    _route("GET", "/projections/{name}", "replay", "listProjectionStates", "read"),
+    _route("GET", "/projections/{name}/{version}", "replay", "readProjectionState", "read"),
+    _route("PUT", "/projections/{name}/{version}", "append", "writeProjectionState", "append"),
+    _route("DELETE", "/projections/{name}/{version}", "append", "deleteProjectionState", "manage"),
+    _route("GET", "/health", "replay", "checkHealth", "read"),
+    _route("GET", "/feed", "feed", "listPartitions", "feed"),
+    _route("GET", "/feed/{partition}", "feed", "readFeed", "feed"),
 )
 
 

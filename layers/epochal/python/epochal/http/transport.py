@@ -26,6 +26,24 @@ MARGIN: Final = 1.0
 _CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
+def is_request(event: Any) -> bool:
+    """Whether an event is a request, as API Gateway sends it: whoever may invoke a function may send anything."""
+    match event:
+        case {
+            "rawPath": str(),
+            "requestContext": {"requestId": str(), "stage": str(), "http": {"method": str()}},
+        }:
+            texts = [event.get("rawQueryString"), event.get("body")]
+            headers = event.get("headers") or {}
+            return (
+                all(each is None or isinstance(each, str) for each in texts)
+                and isinstance(headers, dict)
+                and all(isinstance(each, str) for pair in headers.items() for each in pair)
+            )
+        case _:
+            return False
+
+
 def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
     """The request that an event carries.
 

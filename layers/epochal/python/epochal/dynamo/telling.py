@@ -1,0 +1,42 @@
+"""What may be logged of an error: what it is, where it was raised, and its words where they are ours.
+
+The words of others may quote what they failed on: boto the parameters that it would not send, a parser the text, a
+dictionary the key. Ours name what is stored and breaks the format, never what it holds. Of AWS's own errors the
+operation and the code say enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from traceback import format_tb
+
+from botocore.exceptions import ClientError
+
+from epochal.errors import EpochalError
+
+
+def told_of(error: BaseException) -> dict[str, str]:
+    """Fields for a line of a log: `error`, with what it came from, and `trace`, which is code and no values."""
+    chain = list(_chain(error))
+    traces = ("".join(format_tb(each.__traceback__)) for each in reversed(chain))
+    return {"error": ", from ".join(map(_name, chain)), "trace": "\n".join(filter(None, traces))}
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from, each once: a chain may be bent into a ring."""
+    met: set[int] = set()
+    while error is not None and id(error) not in met:
+        met.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _name(error: BaseException) -> str:
+    kind = type(error).__name__
+    match error:
+        case EpochalError():
+            return f"{kind}: {error}"
+        case ClientError():
+            return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"
+        case _:
+            return kind
