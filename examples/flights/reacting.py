@@ -89,12 +89,12 @@ class Reactions:
     def _caught_up(self, reaction: Reaction, tick: Tick) -> int:
         handled = 0
 
-        def told(_partition: int, ran: Ran) -> None:
+        def heard(_partition: int, ran: Ran) -> None:
             nonlocal handled
             handled += ran.events
             tick(handled)
 
-        runner = Runner(reactor=self._reactor(reaction), owner="demo", told=told)
+        runner = Runner(reactor=self._reactor(reaction), owner="demo", on_turn=heard)
         runner.run(until_done=True)
         return handled
 

@@ -161,7 +161,7 @@ def test_an_import_killed_at_any_request_goes_on_from_the_start_or_from_its_last
                 heard = [Imported()]
                 _kill(world, number, applied=applied)
                 with pytest.raises(Killed):
-                    Importer(store=world.store()).run(history(80), told=heard.append)
+                    Importer(store=world.store()).run(history(80), progress=heard.append)
                 world.before = world.after = lambda _: None
 
                 report = Importer(store=world.store()).run(

@@ -216,8 +216,8 @@ def test_reading_tells_how_far_it_is() -> None:
     all_told: list[int] = []
     tag_told: list[int] = []
 
-    list(listings(world).all_events(told=all_told.append))
-    list(listings(world).tagged("t:1", since=ids[849], told=tag_told.append))
+    list(listings(world).all_events(progress=all_told.append))
+    list(listings(world).tagged("t:1", since=ids[849], progress=tag_told.append))
 
     assert all_told == [500, 1000, 1100]
     assert tag_told == [100, 200, 250]
@@ -227,7 +227,7 @@ def test_counting_tells_how_far_it_is() -> None:
     world = World()
     fill(world, 5)
     told: list[int] = []
-    assert listings(world).count(told=told.append) == 5
+    assert listings(world).count(progress=told.append) == 5
     assert told[-1] == 5
 
 

@@ -10,10 +10,11 @@ import pytest
 import epochal
 
 PUBLIC = {
-    "ANY", "AggregateEvent", "Appended", "AtVersion", "Conflict", "Decider", "Deciders", "Event", "NO_STREAM",
-    "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id",
-    "Delivery", "FeedEvent", "lambda_handler", "open_aggregates", "open_feed", "open_projection_states",
-    "open_streams", "open_tagged_events", "reaction",
+    "ANY", "AggregateDeciders", "AggregateEvent", "Appended", "AtVersion", "Conflict", "Decider",
+    "Deciders", "Decisions", "Delivery", "Event", "FeedEvent", "NO_STREAM", "Query", "QueryItem",
+    "Recorded", "STREAM_EXISTS", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec",
+    "lambda_handler", "open_aggregates", "open_feed", "open_projection_states", "open_read_models",
+    "open_streams", "open_tagged_events", "projection", "reaction",
 }  # fmt: skip
 
 

@@ -19,11 +19,11 @@ def world_of(partitions: int) -> World:
 
 
 def runner(
-    world: World, owner: str = "one", told: Callable[[int, Ran], None] | None = None, **reaction: Any
+    world: World, owner: str = "one", on_turn: Callable[[int, Ran], None] | None = None, **reaction: Any
 ) -> Runner:
     found = Runner(reactor=world.reactor(**reaction), owner=owner, now=world.feeds.clock)
-    if told is not None:
-        found.told = told
+    if on_turn is not None:
+        found.on_turn = on_turn
     return found
 
 
@@ -59,7 +59,7 @@ def test_what_another_living_process_takes_is_left_to_it() -> None:
     alive = Sign(owner="two", until=int((world.feeds.clock() + ALIVE_SECONDS) * 1000))
     world.feeds.driver.run(give_sign("index", "board", alive))
     ran: list[int] = []
-    runner(world, told=lambda partition, _: ran.append(partition)).run(until_done=True)
+    runner(world, on_turn=lambda partition, _: ran.append(partition)).run(until_done=True)
     assert set(ran) == set(share("one", ["one", "two"], range(8)))
     assert 0 < len(world.told.handled) < 40
 
@@ -100,7 +100,7 @@ def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
     world = World(told=Told(fails=lambda _: True))
     world.append("A-1")
     blocked: list[Ran] = []
-    runner(world, told=lambda _, ran: blocked.append(ran), on_failure="block", attempts=1).run(
+    runner(world, on_turn=lambda _, ran: blocked.append(ran), on_failure="block", attempts=1).run(
         until_done=True
     )
     assert len(blocked) == 1

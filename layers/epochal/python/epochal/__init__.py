@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_projection_states as open_projection_states
+    from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
     from epochal.feed.reactions import Delivery as Delivery
@@ -34,17 +35,23 @@ if TYPE_CHECKING:
     from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
     from epochal.model.versions import AtVersion as AtVersion
     from epochal.react.function import lambda_handler as lambda_handler
+    from epochal.store.aggregate_deciders import AggregateDeciders as AggregateDeciders
+    from epochal.store.codecs import json_codec as json_codec
     from epochal.store.deciders import Decider as Decider
     from epochal.store.deciders import Deciders as Deciders
+    from epochal.store.decisions import Decisions as Decisions
+    from epochal.store.decisions import projection as projection
 
 _ROOMS = {
     "ANY": "model.versions",
+    "AggregateDeciders": "store.aggregate_deciders",
     "AggregateEvent": "model.aggregates",
     "Appended": "model.outcomes",
     "AtVersion": "model.versions",
     "Conflict": "model.outcomes",
     "Decider": "store.deciders",
     "Deciders": "store.deciders",
+    "Decisions": "store.decisions",
     "Delivery": "feed.reactions",
     "Event": "model.events",
     "FeedEvent": "feed.results",
@@ -57,12 +64,15 @@ _ROOMS = {
     "Undetermined": "model.outcomes",
     "Unfold": "model.events",
     "aggregate_id": "model.aggregates",
+    "json_codec": "store.codecs",
     "lambda_handler": "react.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
     "open_projection_states": "dynamo.stores",
+    "open_read_models": "dynamo.stores",
     "open_streams": "dynamo.stores",
     "open_tagged_events": "dynamo.stores",
+    "projection": "store.decisions",
     "reaction": "feed.reactions",
 }
 

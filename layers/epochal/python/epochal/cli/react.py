@@ -38,7 +38,7 @@ def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None
     """
     reactor = _reactor(store, _load(target))
     runner = Runner(
-        reactor=reactor, owner=f"{socket.gethostname()}-{os.getpid()}", told=_teller(as_json=as_json)
+        reactor=reactor, owner=f"{socket.gethostname()}-{os.getpid()}", on_turn=_teller(as_json=as_json)
     )
     with _stopped_by_signals(runner.stop):
         runner.run(until_done=until_done)

@@ -36,7 +36,7 @@ def import_(store: TaggedEvents, *, source: str, skip: int, as_json: bool) -> No
     """
     done = Imported(read=skip)
 
-    def told(so_far: Imported) -> None:
+    def heard(so_far: Imported) -> None:
         nonlocal done
         done = so_far
         tell(f"{so_far.read:,} events, {so_far.found:,} of them there before")
@@ -44,7 +44,7 @@ def import_(store: TaggedEvents, *, source: str, skip: int, as_json: bool) -> No
     lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
     with lines, output.progress("importing") as tell:
         try:
-            done = Importer(store=store).run(_history(lines), after=done, told=told)
+            done = Importer(store=store).run(_history(lines), after=done, progress=heard)
         except EpochalError as error:
             raise ImportStopped(done.read, error) from error
     view = {"read": done.read, "written": done.written, "found": done.found, "renumbered": done.renumbered}

@@ -90,7 +90,7 @@ def count(store: TaggedEvents, *, since: str | None, as_json: bool) -> None:
     """Count events, by walking the index of all events."""
     with output.progress("counting") as tell:
         total = TagListings(store=store).count(
-            since=_sortable(since), told=lambda so_far: tell(f"{so_far:,} events")
+            since=_sortable(since), progress=lambda so_far: tell(f"{so_far:,} events")
         )
     output.document({"events": total}, [f"{total:,}"], as_json=as_json)
 
@@ -99,7 +99,7 @@ def _tags(listings: TagListings, group: str | None) -> list[TagCount]:
     if group is not None:
         return listings.tags(group)
     with output.progress("reading the tags table") as tell:
-        return listings.all_tags(told=lambda so_far: tell(f"{so_far:,} tags"))
+        return listings.all_tags(progress=lambda so_far: tell(f"{so_far:,} tags"))
 
 
 def _tag(found: TagCount) -> dict[str, Any]:

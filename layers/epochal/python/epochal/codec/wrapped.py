@@ -1,26 +1,16 @@
-"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries do it."""
+"""Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries do it.
+
+That is the default of event-store-adapter's JSON serializers. This outlives the code: FORMATS §2.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from epochal.codec import json
 from epochal.errors import CorruptData, InvalidInput
 
-Wrap = Callable[[str, bytes], bytes]
-Unwrap = Callable[[bytes], tuple[str | None, bytes]]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadFormat:
-    """How events and snapshots become payloads: `wrap(type, data)`, and back, the type None where there is none."""
-
-    wrap: Wrap
-    unwrap: Unwrap
-
-
-def _wrap(kind: str, data: bytes) -> bytes:
+def wrap(kind: str, data: bytes) -> bytes:
+    """The payload of an event or a snapshot; raises `InvalidInput` where `data` is not UTF-8 JSON."""
     try:
         json.loads(data)
     except (ValueError, ArithmeticError, RecursionError) as error:
@@ -30,16 +20,10 @@ def _wrap(kind: str, data: bytes) -> bytes:
     return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
 
 
-def _unwrap(payload: bytes) -> tuple[str | None, bytes]:
+def unwrap(payload: bytes) -> tuple[str, bytes]:
+    """Type and data of a payload; raises `CorruptData` where it is not of that form."""
     try:
         fields = json.loads(payload)
-        return fields["type"], json.dumps(fields["data"])
+        return fields["type"] or "", json.dumps(fields["data"])
     except (ValueError, ArithmeticError, RecursionError, TypeError, KeyError) as error:
         raise CorruptData("a payload is not JSON of the form {type, data}") from error
-
-
-WRAPPED = PayloadFormat(wrap=_wrap, unwrap=_unwrap)
-"""The default of event-store-adapter's JSON serializers."""
-
-PLAIN = PayloadFormat(wrap=lambda _, data: data, unwrap=lambda payload: (None, payload))
-"""Payloads as they are, for tables that only Epochal uses; types then stand in `event_type` alone."""

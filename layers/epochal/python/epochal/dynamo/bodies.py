@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.s3_errors import told
+from epochal.dynamo.s3_errors import translated
 from epochal.errors import MissingBody, Refused
 from epochal.model.events import Claim
 from epochal.store.bodies import verified
@@ -25,7 +25,7 @@ class S3Bodies:
 
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""
-        with told("PutObject", claim.key):
+        with translated("PutObject", claim.key):
             self._client.put_object(Bucket=self._bucket, Key=claim.key, Body=content)
 
     def get(self, claim: Claim) -> bytes:
@@ -35,14 +35,14 @@ class S3Bodies:
             MissingBody: there is no such object.
             CorruptData: the object is not what was claimed.
         """
-        with told("GetObject", claim.key):
+        with translated("GetObject", claim.key):
             content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
         return verified(claim, content)
 
     def has(self, claim: Claim) -> bool:
         """Whether an object of the claimed size is there."""
         try:
-            with told("HeadObject", claim.key):
+            with translated("HeadObject", claim.key):
                 head = self._client.head_object(Bucket=self._bucket, Key=claim.key)
         except (MissingBody, Refused):
             # Who may not list a bucket is not told what it lacks: S3 denies an object that is not there.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from epochal.dynamo.records import read_value
-from epochal.dynamo.s3_errors import told
+from epochal.dynamo.s3_errors import translated
 from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.values import Item
 
@@ -94,7 +94,7 @@ def _in_folder(folder: Path) -> Open:
 def _in_bucket(client: S3Client, bucket: str, prefix: str) -> Open:
     def opened(name: str) -> IO[bytes]:
         key = f"{prefix}/{name}".lstrip("/") if name in (SUMMARY, FILES) else name
-        with told("GetObject", key):
+        with translated("GetObject", key):
             return cast("IO[bytes]", client.get_object(Bucket=bucket, Key=key)["Body"])
 
     return opened

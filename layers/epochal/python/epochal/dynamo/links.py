@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.s3_errors import told
+from epochal.dynamo.s3_errors import translated
 from epochal.model.events import Claim
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class S3Links:
 
     def object(self, key: str, seconds: int) -> str:
         """Where an object can be got from for so many seconds; raises `MissingBody` where there is none."""
-        with told("HeadObject", key):
+        with translated("HeadObject", key):
             self._client.head_object(Bucket=self._bucket, Key=key)
         return self._client.generate_presigned_url(
             "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=seconds

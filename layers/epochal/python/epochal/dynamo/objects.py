@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final
 
 from epochal.codec.states import CHUNK
-from epochal.dynamo.s3_errors import told
+from epochal.dynamo.s3_errors import translated
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -26,25 +26,25 @@ class S3Objects:
 
     def put(self, key: str, content: IO[bytes]) -> None:
         """Store a file's content under `key`, sent as it is read; at most 5 GB."""
-        with told("PutObject", key):
+        with translated("PutObject", key):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=content)
 
     def get(self, key: str) -> Iterator[bytes]:
         """An object's content in chunks; raises `MissingBody`."""
-        with told("GetObject", key):
+        with translated("GetObject", key):
             body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
         return _chunks(key, body)
 
     def delete(self, key: str) -> None:
         """Delete an object, if it is there."""
-        with told("DeleteObject", key):
+        with translated("DeleteObject", key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
         """Keys below a prefix that were written more than a day ago."""
         before = datetime.now(UTC) - UNDER_WAY
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
-        with told("ListObjects", prefix):
+        with translated("ListObjects", prefix):
             for page in pages:
                 yield from (
                     found["Key"] for found in page.get("Contents", ()) if found["LastModified"] < before
@@ -53,5 +53,5 @@ class S3Objects:
 
 def _chunks(key: str, body: StreamingBody) -> Iterator[bytes]:
     """A connection may break at any of them."""
-    with told("GetObject", key):
+    with translated("GetObject", key):
         yield from body.iter_chunks(CHUNK)

@@ -19,8 +19,8 @@ _THROTTLED: Final = frozenset({"SlowDown", "RequestTimeout", "Throttling", "TooM
 
 
 @contextmanager
-def told(action: str, key: str) -> Iterator[None]:
-    """Raise what an error of S3 means instead of it."""
+def translated(action: str, key: str) -> Iterator[None]:
+    """Raise what an error of S3 means in its place: `MissingBody`, `Refused` or `Unavailable`."""
     try:
         yield
     except ClientError as error:

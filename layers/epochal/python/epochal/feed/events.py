@@ -24,7 +24,7 @@ from epochal.model.aggregates import RecordedAggregateEvent
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.events import Recorded
 from epochal.plan.limits import BATCH_KEYS
-from epochal.store.aggregates import AggregateStore
+from epochal.store.aggregates import AggregateStore, recorded
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 
@@ -80,7 +80,7 @@ def from_aggregates(store: AggregateStore, types: Collection[str] = ()) -> Hydra
             last = min(start + BATCH_KEYS, end)
             stretch = Stretch(aggregate=aggregate, first=start + 1, last=last, total=None)
             for event in store.driver.run(events(store.site, stretch, store.via)):
-                yield of_aggregate(store.recorded(aggregate, event))
+                yield of_aggregate(recorded(aggregate, event))
 
     return hydrate
 

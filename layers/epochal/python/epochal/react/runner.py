@@ -35,8 +35,8 @@ IDLE_SECONDS: Final = 0.5
 BLOCKED_SECONDS: Final = 15.0
 """Before a partition that is blocked is tried again."""
 
-Told = Callable[[int, Ran], None]
-"""Hears what each turn came to."""
+OnTurn = Callable[[int, Ran], None]
+"""Called with a partition and what a turn over it came to."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class Runner:
 
     Attributes:
         owner: its name, different from all others'.
-        told: hears of every turn that handled, parked or was blocked.
+        on_turn: called after every turn that handled, parked or was blocked.
         stop: ends the run when set.
         now: seconds since 1970.
     """
 
     reactor: Reactor
     owner: str
-    told: Told = lambda _partition, _ran: None
+    on_turn: OnTurn = lambda _partition, _ran: None
     stop: threading.Event = field(default_factory=threading.Event)
     now: Callable[[], float] = time.time
     _signed: float = -inf
@@ -82,7 +82,7 @@ class Runner:
         if ran.blocked is not None:
             self._blocked[partition] = self.now() + BLOCKED_SECONDS
         if ran.moved or ran.blocked is not None:
-            self.told(partition, ran)
+            self.on_turn(partition, ran)
         return ran.moved or not (ran.at_tail or ran.blocked)
 
     def _sign(self) -> None:

@@ -33,7 +33,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-# No slots on generic classes: frozen and slotted, `Standing[S](...)` fails on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Standing(Generic[S]):
     """A state, and where its aggregate stood.

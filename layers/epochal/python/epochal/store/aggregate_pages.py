@@ -12,7 +12,7 @@ from typing import Final
 
 from epochal.layout.journal.reading import Stretch, onward
 from epochal.model.aggregates import AggregateId, Lock, RecordedAggregateEvent
-from epochal.store.aggregates import AggregateStore
+from epochal.store.aggregates import AggregateStore, recorded
 
 _FIELDS: Final = 200
 """Bytes reckoned for an event's fields besides its data."""
@@ -59,5 +59,5 @@ def walk(
     while at <= last:
         stretch = Stretch(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
         for event in store.driver.run(onward(store.site, stretch)):
-            yield store.recorded(aggregate, event)
+            yield recorded(aggregate, event)
             at = event.seq_nr + 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.codec.wrapped import WRAPPED, PayloadFormat
+from epochal.codec.wrapped import unwrap, wrap
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
 from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, read
 from epochal.layout.journal.items import Head, StoredEvent
@@ -93,7 +93,6 @@ class AggregateStore:
 
     Attributes:
         site: the tables, and how keys are made: both belong together.
-        payloads: how events and snapshots are written.
         retention: keep copies of snapshots under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
         number_of: the event number in a snapshot that another library wrote.
@@ -101,7 +100,6 @@ class AggregateStore:
 
     driver: Driver
     site: Site
-    payloads: PayloadFormat = WRAPPED
     retention: Retention | None = None
     via: Via = "table"
     number_of: Callable[[bytes], int | None] = number_in
@@ -132,8 +130,8 @@ class AggregateStore:
         nanoseconds = self.now()
         batch = Batch(
             aggregate=aggregate,
-            events=self._stored(new, format_ticks(from_unix_nanoseconds(nanoseconds))),
-            payload=None if snapshot is None else self._payload(aggregate.type, snapshot, "snapshot"),
+            events=_stored(new, format_ticks(from_unix_nanoseconds(nanoseconds))),
+            payload=None if snapshot is None else _payload(aggregate.type, snapshot, "snapshot"),
             append_id=self.fresh(16),
             now=nanoseconds // 1_000_000,
             keep_copy=self.retention is not None,
@@ -207,7 +205,7 @@ class AggregateStore:
         aggregate = head.aggregate
         base = yield from base_of(self.site, head, aggregate)
         lock = base.lock or Lock(version=head.version, seq_nr=0)
-        _, data = self.payloads.unwrap(head.payload)
+        _, data = unwrap(head.payload)
         seq_nr = self._folded(head, data)
         if seq_nr > lock.seq_nr:
             raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
@@ -226,7 +224,7 @@ class AggregateStore:
         last = snapshot.lock.seq_nr
         stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
         found = yield from events(self.site, stretch, self.via)
-        return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
+        return Replay(snapshot=snapshot, events=tuple(recorded(aggregate, each) for each in found))
 
     def _events_after(
         self, aggregate: AggregateId, seq_nr: int, limit: int | None
@@ -237,7 +235,7 @@ class AggregateStore:
         last = total if limit is None else min(total, seq_nr + limit)
         stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         found = yield from events(self.site, stretch, self.via)
-        return [self.recorded(aggregate, each) for each in found]
+        return [recorded(aggregate, each) for each in found]
 
     def _folded(self, head: Head, data: bytes) -> int:
         """What the snapshot has folded in; where another library wrote it, it must say so itself."""
@@ -248,34 +246,6 @@ class AggregateStore:
             )
         return number
 
-    def _stored(self, new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
-        return tuple(
-            StoredEvent(
-                seq_nr=0,
-                payload=self._payload(event.type, event.data, f"events[{position}].data"),
-                occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),
-                event_type=event.type,
-            )
-            for position, event in enumerate(new)
-        )
-
-    def _payload(self, kind: str, data: bytes, field: str) -> bytes:
-        payload = self.payloads.wrap(kind, data)
-        if len(payload) > MAX_PAYLOAD_BYTES:
-            raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
-        return payload
-
-    def recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
-        """An event as readers get it."""
-        kind, data = self.payloads.unwrap(event.payload)
-        return RecordedAggregateEvent(
-            aggregate=aggregate,
-            seq_nr=event.seq_nr,
-            type=event.event_type or kind or "",
-            data=data,
-            occurred_at=event.occurred_at,
-        )
-
     def _retire_after(self, aggregate: AggregateId, batch: Batch) -> EpochalError | None:
         """Retention after a commit: what goes wrong is reported beside it, never instead of it."""
         if self.retention is None or batch.payload is None:
@@ -285,6 +255,37 @@ class AggregateStore:
         except EpochalError as error:
             return error
         return None
+
+
+def recorded(aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+    """A stored event as readers get it."""
+    kind, data = unwrap(event.payload)
+    return RecordedAggregateEvent(
+        aggregate=aggregate,
+        seq_nr=event.seq_nr,
+        type=event.event_type or kind,
+        data=data,
+        occurred_at=event.occurred_at,
+    )
+
+
+def _stored(new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
+    return tuple(
+        StoredEvent(
+            seq_nr=0,
+            payload=_payload(event.type, event.data, f"events[{position}].data"),
+            occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),
+            event_type=event.type,
+        )
+        for position, event in enumerate(new)
+    )
+
+
+def _payload(kind: str, data: bytes, field: str) -> bytes:
+    payload = wrap(kind, data)
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
+    return payload
 
 
 def _moment(given: str | None, now: str, field: str) -> str:

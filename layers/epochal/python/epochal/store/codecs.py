@@ -36,7 +36,7 @@ class Stored:
     index: int = 0
 
 
-# No slots: a frozen, slotted, generic class cannot be called as `EventCodec[X](...)` on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class EventCodec(Generic[E]):
     """How a domain's events are stored.

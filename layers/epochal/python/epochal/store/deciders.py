@@ -37,7 +37,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-# No slots on generic classes: frozen and slotted, `Decider[C, S, E](...)` fails on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Decider(Generic[C, S, E]):
     """A domain's rules, as three pure functions. None may change a state or event that it is given.

@@ -9,8 +9,8 @@ stood in the way are folded in and the decision is made again, without a second 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.dcb.append import Written
@@ -19,10 +19,10 @@ from epochal.store.tagged import TaggedEvents
 
 S = TypeVar("S")
 
-ATTEMPTS = 10
+ATTEMPTS: Final = 10
 
 
-# No slots: a frozen, slotted, generic class cannot be called as `Projection[S](...)` on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Projection(Generic[S]):
     """One question about the past.
@@ -80,7 +80,7 @@ class Decisions:
     """
 
     store: TaggedEvents
-    attempts: int = field(default=ATTEMPTS)
+    attempts: int = ATTEMPTS
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
         """Read once, and fold every projection over its events."""

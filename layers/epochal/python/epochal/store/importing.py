@@ -87,14 +87,14 @@ class Importer:
         history: Iterable[ImportedEvent],
         *,
         after: Imported | None = None,
-        told: Callable[[Imported], None] | None = None,
+        progress: Callable[[Imported], None] | None = None,
     ) -> Imported:
         """Append what of a history is not there yet.
 
         Args:
             history: in order of time, the same at every run. Read as it is written.
             after: how far an earlier run has got, which saves asking for its events; None asks for all.
-            told: hears after every batch how far it is. What it has heard is stored, whatever happens then.
+            progress: called after every batch with how far it is: that much is stored, whatever happens then.
 
         Raises:
             InvalidInput: a malformed event, named by its place in the history, or an id that exists with other
@@ -104,8 +104,8 @@ class Importer:
         done = after or Imported()
         for batch in cut(self.store.site, self._dated(islice(history, done.read, None), done.read)):
             done = self._import(batch, done)
-            if told is not None:
-                told(done)
+            if progress is not None:
+                progress(done)
         return done
 
     def _import(self, batch: Sequence[Dated], done: Imported) -> Imported:

@@ -20,7 +20,7 @@ from epochal.plan.limits import BATCH_KEYS
 S = TypeVar("S")
 
 
-# No slots on generic classes: frozen and slotted, `StateCodec[S](...)` fails on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class StateCodec(Generic[S]):
     """How a state is stored: as UTF-8 JSON, and back. What it restores must be the state it was given."""

@@ -26,7 +26,7 @@ Transmuted = tuple[Sequence[E], Sequence[E] | None]
 """Events to append, and unfolds to replace those stored (None keeps them)."""
 
 
-# No slots: a frozen, slotted, generic class cannot be called as `Access[S, E](...)` on Python 3.11.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Access(Generic[S, E]):
     """A strategy. The functions of this module make them.

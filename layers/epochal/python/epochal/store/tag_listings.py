@@ -42,8 +42,8 @@ from epochal.store.tagged import TaggedEvents
 PAGE: Final = 500
 """Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
 
-Told = Callable[[int], None]
-"""Hears how much has been read so far, page by page."""
+Progress = Callable[[int], None]
+"""Called with how much has been read so far, page by page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,27 +65,27 @@ class TagListings:
         *,
         since: SortableId | None = None,
         max_count: int | None = None,
-        told: Told | None = None,
+        progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[RecordedTaggedEvent]:
         """Every event after `since` in order of sortable ids, at most `max_count`; through an index that lags."""
         if max_count is not None and max_count < 1:
             raise InvalidInput("max_count", "must be at least 1")
         size = min(PAGE, page, max_count or page)
-        progress = _Progress(told)
+        tally = _Tally(progress)
         found = merge(
-            *(self._events(name, since, size, progress) for name in self.store.site.keys.every_partition()),
+            *(self._events(name, since, size, tally) for name in self.store.site.keys.every_partition()),
             key=lambda event: (event.sortable_id, event.id),
         )
         return islice(found, max_count)
 
     def tagged(
-        self, tag: str, *, since: SortableId | None = None, told: Told | None = None, page: int = PAGE
+        self, tag: str, *, since: SortableId | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[RecordedTaggedEvent]:
         """A tag's events after `since`, in order; those that have expired are missing."""
-        progress = _Progress(told)
+        tally = _Tally(progress)
         for events in ahead(self._hydrated, self._batches(tag, since, page), self.store.reads_at_once):
-            progress.add(len(events))
+            tally.add(len(events))
             yield from events
 
     def entries(self, tag: str, *, since: SortableId | None = None, page: int = PAGE) -> Iterator[TagEntry]:
@@ -129,13 +129,13 @@ class TagListings:
         """Whether a tag has any event."""
         return self.latest(tag) is not None
 
-    def count(self, *, since: SortableId | None = None, told: Told | None = None) -> int:
+    def count(self, *, since: SortableId | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
-        progress = _Progress(told)
+        tally = _Tally(progress)
         for name in self.store.site.keys.every_partition():
             for page in self.store.driver.pages(events_page(self.store.site, name, since, PAGE)):
-                progress.add(len(page.items))
-        return progress.total
+                tally.add(len(page.items))
+        return tally.total
 
     def tags(self, group: str) -> list[TagCount]:
         """Every tag of a group, in order, with its number of events."""
@@ -157,15 +157,15 @@ class TagListings:
         heads = self.store.driver.run(read_heads(self.store.site, tags))
         return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
 
-    def all_tags(self, *, told: Told | None = None) -> list[TagCount]:
+    def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
         """Every tag, in order, with its number of events. Reads through the whole tags table."""
         counts: Counter[str] = Counter()
-        progress = _Progress(told)
+        tally = _Tally(progress)
         for page in self.store.driver.pages(tags_page(self.store.site)):
             found = [count for item in page.items if (count := read_tag(self.store.site, item)) is not None]
             for each in found:
                 counts[each.tag] += each.events
-            progress.add(len(found))
+            tally.add(len(found))
         return [TagCount(tag=tag, events=counts[tag]) for tag in sorted(counts)]
 
     def groups(self) -> list[GroupCount]:
@@ -184,24 +184,24 @@ class TagListings:
         return [found[event_id] for event_id in ids if event_id in found]
 
     def _events(
-        self, name: str, since: SortableId | None, size: int, progress: _Progress
+        self, name: str, since: SortableId | None, size: int, tally: _Tally
     ) -> Iterator[RecordedTaggedEvent]:
         for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
-            progress.add(len(page.items))
+            tally.add(len(page.items))
             yield from map(read_event, page.items)
 
 
-class _Progress:
-    """Adds up, and tells."""
+class _Tally:
+    """Adds up, and reports."""
 
-    def __init__(self, told: Told | None) -> None:
+    def __init__(self, progress: Progress | None) -> None:
         self.total = 0
-        self._told = told
+        self._progress = progress
 
     def add(self, count: int) -> None:
         self.total += count
-        if self._told is not None:
-            self._told(self.total)
+        if self._progress is not None:
+            self._progress(self.total)
 
 
 def _has_hole(before: int | None, page: Items) -> bool:

@@ -35,7 +35,7 @@ _SORT_KEY: Final = 1_024
 """Bytes that DynamoDB takes for a key's value, of which there must be one at least."""
 
 
-# No slots: see `store.decisions.Projection`.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DatedPage(Generic[T]):
     """Events or entries in order of their sortable ids. `next` is the `since` of the next page; None at the end."""

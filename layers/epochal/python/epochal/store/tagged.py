@@ -132,6 +132,19 @@ class TaggedEvents:
         missing = [event_id for event_id in ids if event_id not in found]
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)
 
+    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+        """The event with an id; raises `InvalidInput` naming what is malformed below `field`."""
+        check_type(event.type, f"{field}.type")
+        for tag in event.tags:
+            check_tag(tag, f"{field}.tags")
+        try:
+            json.loads(event.data)
+        except ValueError as error:
+            raise InvalidInput(f"{field}.data", "must be JSON") from error
+        if event.id is None:
+            return replace(event, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
+        return replace(event, id=parse_event_id(event.id, f"{field}.id"))
+
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         op = events_by_id(self.site, ids, consistent=consistent)
         return {event.id: event for event in map(read_event, self.driver.ask(op).items)}
@@ -147,16 +160,3 @@ class TaggedEvents:
             Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in checked
         )
         return Batch(events=checked, stamps=tuple(stamps))
-
-    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
-        """The event with an id; raises `InvalidInput` naming what is malformed below `field`."""
-        check_type(event.type, f"{field}.type")
-        for tag in event.tags:
-            check_tag(tag, f"{field}.tags")
-        try:
-            json.loads(event.data)
-        except ValueError as error:
-            raise InvalidInput(f"{field}.data", "must be JSON") from error
-        if event.id is None:
-            return replace(event, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
-        return replace(event, id=parse_event_id(event.id, f"{field}.id"))

@@ -32,7 +32,7 @@ def given(decider: Decider[C, S, E], *events: E, codec: EventCodec[E] | None = N
     return Given(decider=decider, codec=codec, state=decider.initial()).and_then(*events)
 
 
-# No slots on generic classes: see `epochal.store.deciders`.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Given(Generic[C, S, E]):
     """A stream's state, to be commanded."""
