@@ -21,7 +21,7 @@ from constructs import Construct
 
 from epochal.http.routes import ROUTES, Route
 from epochal.settings import REQUEST_SECONDS
-from stacks import allowed, told
+from stacks import allowed, environments
 from stacks.parts.functions import Code, Function, Layers, log_group
 from stacks.stages import Stage
 from stacks.store import StoreStack
@@ -69,8 +69,8 @@ class ApiStack(Stack):
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
-        events = {**told.events(stage, store.stores), **told.bucket(store.stores)}
-        states = {**told.tagged_writes(stage), **told.projection_states(store.stores)}
+        events = {**environments.events(stage, store.stores), **environments.bucket(store.stores)}
+        states = {**environments.tagged_writes(stage), **environments.projection_states(store.stores)}
         settings = {
             "append": (
                 "appends, prunes and deletes",
@@ -80,7 +80,7 @@ class ApiStack(Stack):
             "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store.stores)),
             "feed": (
                 "reads the feed",
-                {**events, **told.feed(stage, store.stores)},
+                {**events, **environments.feed(stage, store.stores)},
                 allowed.feed(store.stores),
             ),
         }

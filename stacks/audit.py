@@ -13,7 +13,7 @@ from aws_cdk import aws_events as events
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from stacks import allowed, told
+from stacks import allowed, environments
 from stacks.parts.alarms import ONCE, Alarms, metric, watch_function
 from stacks.parts.functions import Code, Function, Layers
 from stacks.parts.stores import Stores
@@ -42,7 +42,7 @@ class Audit(Construct):
             code=code,
             layers=layers,
             timeout=TIMEOUT,
-            environment={**told.events(stage, stores), **told.feed(stage, stores)},
+            environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
             allowed=allowed.auditor(stores),
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))

@@ -25,7 +25,7 @@ from constructs import Construct
 
 from epochal.layout.tables import SNAPSHOT, TAGS, TIPS
 from epochal.plan.tables import TableSpec
-from stacks import allowed, told
+from stacks import allowed, environments
 from stacks.audit import Audit
 from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
 from stacks.notices import Notices
@@ -108,7 +108,7 @@ class FeedStack(Stack):
             code=code,
             layers=layers,
             timeout=TIMEOUT,
-            environment={**told.events(stage, stores), **told.feed(stage, stores)},
+            environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
             allowed=[*following, *self._failures.reporting(), *allowed.indexer(stores)],
         ).function
 

@@ -32,7 +32,7 @@ from constructs import Construct
 
 from epochal.settings import QUEUE, REACTION
 from stacks import allowed as permissions
-from stacks import told
+from stacks import environments
 from stacks.parts import grants
 from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from stacks.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
@@ -147,10 +147,10 @@ class Reaction(Construct):
             timeout=timeout,
             environment={
                 **(environment or {}),
-                **told.events(stage, stores),
-                **told.bucket(stores),
-                **told.feed(stage, stores),
-                **(told.read_models(stores) if read_models else {}),
+                **environments.events(stage, stores),
+                **environments.bucket(stores),
+                **environments.feed(stage, stores),
+                **(environments.read_models(stores) if read_models else {}),
                 REACTION: name,
                 QUEUE: self.queue.queue_url,
             },

@@ -1,4 +1,4 @@
-"""What functions are told through their environment: where things are, and how keys are made there.
+"""Environments of functions: where things are, and how keys are made there.
 
 A function gets the pieces that it has business with.
 """
