@@ -32,7 +32,8 @@ STALE = AllowStale()
 
 
 def entry(state: object, version: int = 1, as_of: float = 0.0) -> Entry:
-    return Entry(state=state, token=Token(version=version, etag="0" * 32), low_water=0, as_of=as_of)
+    token = Token(version=version, etag="0" * 32)
+    return Entry(state=state, token=token, low_water=0, as_of=as_of, begun=as_of)
 
 
 # -------------------------------------------------------------------------------------------- bounds
@@ -202,6 +203,52 @@ def test_an_own_append_leaves_the_cache_ready_for_the_next() -> None:
     assert tallies.query(S, total) == 1
     assert tallies.query(S, total, load=STALE) == 1
     assert store.requests() == ["Get"]
+
+
+# --------------------------------------------------------------------------------------------- age
+
+
+def test_a_state_is_used_for_so_long_after_its_first_event_was_read_however_often_it_was_moved_on() -> None:
+    """Or what was forgotten since would stay in it for as long as there is always something new."""
+    store = Store()
+    tallies = store.tallies(cache=Cache(max_seconds=300.0))
+    tallies.transact(S, add(1))
+    for now in (100.0, 200.0, 299.0):
+        store.now = now
+        tallies.transact(S, add(1), load=STALE)
+    store.requests()
+    tallies.query(S, total, load=STALE)
+    assert store.requests() == []
+    store.now = 300.0
+    assert tallies.query(S, total, load=STALE) == 4
+    assert store.requests() == ["Get"]
+    store.now = 599.0
+    assert tallies.query(S, total, load=STALE) == 4
+    assert store.requests() == []
+
+
+def test_a_state_in_use_while_its_time_ends_takes_its_age_along() -> None:
+    store, cache = Store(), Cache(max_seconds=300.0)
+    tallies = store.tallies(cache=cache)
+    tallies.transact(S, add(1))
+
+    def slowly(state: Tally) -> Sequence[TallyEvent]:
+        store.now = 301.0
+        assert tallies.query(S, total) == 1
+        return add(1)(state)
+
+    store.now = 299.0
+    tallies.transact(S, slowly, load=STALE)
+    store.requests()
+    store.now = 302.0
+    assert tallies.query(S, total, load=STALE) == 2
+    assert store.requests() == ["Get"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+def test_a_cache_that_keeps_nothing_for_any_time_is_none(seconds: float) -> None:
+    with pytest.raises(InvalidInput, match="more than 0 seconds"):
+        Cache(max_seconds=seconds)
 
 
 # ------------------------------------------------------------------------ what a cache must not hide

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from moto import mock_aws
 
 from epochal import AggregateEvent, Decider, Deciders, Event, TaggedEvent, Unfold, aggregate_id
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.dynamo.kms import KmsWrapping
-from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
+from epochal.errors import CorruptData, InvalidInput, Refused, SubjectForgotten, Unavailable
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
+from epochal.store.cache import Cache
 from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter
+from epochal.store.strategies import snapshot
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.keys import MemoryWrapping
@@ -121,6 +125,53 @@ def test_a_process_keeps_a_key_for_so_long_and_no_longer() -> None:
     assert subjects.unseal(sealed) == Shredded("ada")
 
 
+def test_a_key_is_kept_from_when_it_was_looked_up_however_long_it_took_to_unwrap() -> None:
+    """Who is forgotten while KMS is slow is forgotten no later for it."""
+    tables, clock = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}), Clock()
+
+    wrapping = MemoryWrapping()
+
+    class Slow:
+        fresh = wrapping.fresh
+
+        def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+            clock.now += 100.0
+            memory_subjects(tables).forget(subject)
+            return wrapping.unwrap(subject, wrapped)
+
+    driver = Driver(execute=tables.execute, meter=Meter(), clock=clock, sleep=clock.sleep)
+    subjects = replace(memory_subjects(tables), driver=driver, wrapping=Slow(), keep=300.0)
+    sealed = subjects.seal("ada", SECRET)
+    clock.now = 299.0
+    assert subjects.unseal(sealed) == SECRET
+    clock.now = 300.0
+    assert subjects.unseal(sealed) == Shredded("ada")
+
+
+def test_a_process_that_was_frozen_does_not_wake_up_with_its_keys() -> None:
+    """Its own clock may have stood still meanwhile; the one on the wall has not, and to set that back is no help."""
+    tables, clock, wall = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}), Clock(), [10**18]
+    driver = Driver(execute=tables.execute, meter=Meter(), clock=clock, sleep=clock.sleep)
+    subjects = replace(memory_subjects(tables), driver=driver, now=lambda: wall[0], keep=300.0)
+    sealed = subjects.seal("ada", SECRET)
+    memory_subjects(tables).forget("ada")
+    wall[0] -= 3600 * 10**9
+    assert subjects.unseal(sealed) == SECRET
+    wall[0] = 10**18 + 299 * 10**9
+    assert subjects.unseal(sealed) == SECRET
+    wall[0] += 10**9
+    assert subjects.unseal(sealed) == Shredded("ada")
+
+
+def test_what_a_process_seals_with_a_key_that_it_kept_is_forgotten_with_the_rest() -> None:
+    tables = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS})
+    subjects = memory_subjects(tables, keep=300.0)
+    subjects.seal("ada", SECRET)
+    other = replace(memory_subjects(tables), wrapping=subjects.wrapping)
+    other.forget("ada")
+    assert other.unseal(subjects.seal("ada", SECRET)) == Shredded("ada")
+
+
 def test_who_forgets_holds_the_key_no_longer() -> None:
     subjects = memory_subjects(keep=300.0)
     sealed = subjects.seal("ada", SECRET)
@@ -128,10 +179,16 @@ def test_who_forgets_holds_the_key_no_longer() -> None:
     assert subjects.unseal(sealed) == Shredded("ada")
 
 
-@pytest.mark.parametrize("subject", ["", "x" * 1_025])
+@pytest.mark.parametrize("subject", ["", "x" * 1_025, "é" * 513, "\ud800"])
 def test_a_subject_without_a_usable_name_is_refused(subject: str) -> None:
+    tables = MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS})
+    subjects = memory_subjects(tables)
+    for refuse in (lambda: subjects.seal(subject, SECRET), lambda: subjects.forget(subject)):
+        with pytest.raises(InvalidInput, match="subject"):
+            refuse()
     with pytest.raises(InvalidInput, match="subject"):
-        memory_subjects().seal(subject, SECRET)
+        subjects.is_forgotten(subject)
+    assert not [*tables.items(SUBJECT_KEYS.kind)]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +201,10 @@ def test_a_subject_without_a_usable_name_is_refused(subject: str) -> None:
         {"body": "AAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
         {"body": "no base64"},
         {"subject": None},
+        {"subject": ""},
+        {"subject": "x" * 1_025},
+        {"subject": "\ud800"},
+        {"nonce": "é"},
     ],
 )
 def test_a_body_that_was_tampered_with_is_corrupt_and_never_another(change: dict[str, Any]) -> None:
@@ -152,6 +213,20 @@ def test_a_body_that_was_tampered_with_is_corrupt_and_never_another(change: dict
     sealed = {**json.loads(subjects.seal("ada", SECRET)), **change}
     with pytest.raises(CorruptData):
         subjects.unseal(json.dumps(sealed, separators=(",", ":")).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"$sealed":', b'{"$sealed":1}', b'{"$sealed":' + b"[" * 100_000, b'{"$sealed":1,"subject":"ada"}',
+        b'{"$sealed":' + b"9" * 5_000 + b"}", b'{"$sealed":\xff}', b'{"$sealed":1}{}', b'{"$sealed":1,"body":[]}',
+    ],
+    ids=lambda body: body[:20].decode("latin-1"),
+)  # fmt: skip
+def test_a_body_that_only_begins_as_if_it_were_sealed_is_corrupt(body: bytes) -> None:
+    """Authors of events choose bodies: whoever reads one finds it broken, and no other error."""
+    with pytest.raises(CorruptData):
+        memory_subjects().unseal(body)
 
 
 def test_a_body_cut_off_is_corrupt() -> None:
@@ -270,6 +345,68 @@ def test_a_deciders_state_is_made_without_what_is_shredded() -> None:
     )
 
 
+GONE: Final = "(forgotten)"
+
+
+def test_with_snapshots_a_stream_goes_on_where_what_stands_in_for_the_forgotten_has_no_subject() -> None:
+    """Whoever kept her in the state's own subject could decide nothing more: nothing is sealed for her any more."""
+    subjects, streams = memory_subjects(), memory_streams()
+
+    def users(
+        subject_of: Callable[[UserEvent], str | None],
+    ) -> Deciders[UserEvent, UserEvent | None, UserEvent]:
+        return Deciders(
+            streams=streams,
+            decider=Decider(
+                initial=lambda: None,
+                evolve=lambda _, event: event,
+                decide=lambda command, _state: [command],
+            ),
+            codec=sealed_codec(
+                json_codec(Named, Left),
+                subjects,
+                subject_of=subject_of,
+                shredded=lambda _, gone: Named(gone.subject, GONE),
+            ),
+            access=snapshot(lambda _: True, lambda state: state or Named("", GONE)),
+        )
+
+    heedless = users(lambda event: event.user)
+    careful = users(lambda event: event.user if isinstance(event, Named) and event.name != GONE else None)
+    careful.handle("User-7", Named("ada", "Ada Lovelace"))
+    subjects.forget("ada")
+    assert careful.query("User-7", lambda state: state) == Named("ada", GONE)
+    with pytest.raises(SubjectForgotten):
+        heedless.handle("User-7", Left("ada"))
+    assert careful.handle("User-7", Left("ada")).state == Left("ada")
+
+
+def test_states_kept_for_so_long_hold_nobody_who_was_forgotten_longer_ago() -> None:
+    clock, subjects, streams = Clock(), memory_subjects(), memory_streams()
+    streams = replace(streams, driver=replace(streams.driver, clock=clock))
+    users: Deciders[UserEvent, str, UserEvent] = Deciders(
+        streams=streams,
+        decider=Decider(
+            initial=str,
+            evolve=lambda state, event: event.name if isinstance(event, Named) else state,
+            decide=lambda command, _state: [command],
+        ),
+        codec=sealed_codec(
+            json_codec(Named, Left),
+            subjects,
+            subject_of=lambda event: event.user,
+            shredded=lambda _, gone: Named(gone.subject, "(forgotten)"),
+        ),
+        cache=Cache(max_seconds=300.0),
+    )
+    users.handle("User-7", Named("ada", "Ada"))
+    subjects.forget("ada")
+    clock.now = 299.0
+    assert users.query("User-7", str) == "Ada"
+    clock.now = 300.0
+    assert users.query("User-7", str) == "(forgotten)"
+
+
 @mock_aws
 def test_kms_wraps_keys_and_unwraps_them_for_their_subject_alone() -> None:
     client = boto3.client("kms", region_name="us-east-1")
@@ -285,3 +422,51 @@ def test_kms_wraps_keys_and_unwraps_them_for_their_subject_alone() -> None:
         keep=0.0,
     )
     assert subjects.unseal(subjects.seal("ada", SECRET)) == SECRET
+
+
+class KmsThatFails:
+    """A client every call of which raises."""
+
+    class exceptions:  # noqa: N801  boto's own name
+        class InvalidCiphertextException(ClientError):
+            """As boto makes one for each error that a service names."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def generate_data_key(self, **_: object) -> object:
+        raise self._error
+
+    decrypt = generate_data_key
+
+
+def refusal(code: str, status: int = 400) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
+        "Decrypt",
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (refusal("AccessDeniedException"), Refused),
+        (refusal("DisabledException"), Refused),
+        (refusal("KMSInvalidStateException"), Refused),
+        (refusal("NotFoundException"), Refused),
+        (refusal("ThrottlingException"), Unavailable),
+        (refusal("KMSInternalException", 500), Unavailable),
+        (ReadTimeoutError(endpoint_url="https://kms"), Unavailable),
+        (EndpointConnectionError(endpoint_url="https://kms"), Unavailable),
+        (refusal("ValidationException"), ClientError),
+    ],
+    ids=str,
+)
+def test_what_kms_refuses_or_cannot_answer_is_told_and_never_taken_for_forgotten(
+    error: Exception, meaning: type[Exception]
+) -> None:
+    wrapping = KmsWrapping(KmsThatFails(error), "key")  # type: ignore[arg-type]
+    with pytest.raises(meaning):
+        wrapping.fresh("ada")
+    with pytest.raises(meaning):
+        wrapping.unwrap("ada", b"wrapped")

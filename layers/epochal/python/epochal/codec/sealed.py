@@ -74,10 +74,10 @@ def read_sealed(body: bytes) -> Sealed | None:
             b64decode(fields["body"], validate=True),
         )
         subject, version = fields["subject"], fields["$sealed"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptData("a sealed body that cannot be read") from error
     if version != VERSION or not isinstance(subject, str) or len(nonce) != NONCE_BYTES:
-        raise CorruptData(f"a sealed body of version {version!r}, or without subject or nonce")
+        raise CorruptData("a sealed body of an unknown version, or without subject or nonce")
     return Sealed(subject=subject, nonce=nonce, ciphertext=ciphertext)
 
 

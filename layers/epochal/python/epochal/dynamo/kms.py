@@ -1,18 +1,41 @@
-"""Data keys by KMS, each bound to its subject: what wraps one subject's key unwraps no other's."""
+"""Data keys by KMS, each bound to its subject: what wraps one subject's key unwraps no other's.
+
+no permission, no such key, a key that is disabled     Refused
+throttled, time-out, cut off, internal error           Unavailable
+anything else                                          raised as it is: a defect of ours
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004  botocore's own name
 
 from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.clients import kms_client
 from epochal.dynamo.stores import HERE, Place
-from epochal.errors import CorruptData
+from epochal.errors import CorruptData, EpochalError, Refused, Unavailable
 from epochal.store.subjects import Subjects
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
+
+_CLOSED: Final = frozenset(
+    {
+        "AccessDeniedException",
+        "NotFoundException",
+        "DisabledException",
+        "KMSInvalidStateException",
+        "UnrecognizedClientException",
+        "ExpiredTokenException",
+        "InvalidSignatureException",
+    }
+)
+_BUSY: Final = frozenset({"ThrottlingException", "LimitExceededException", "DependencyTimeoutException"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +50,16 @@ class KmsWrapping:
     key_id: str
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """A new data key, plain and wrapped."""
-        made = self.client.generate_data_key(
-            KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
-        )
+        """A new data key, plain and wrapped.
+
+        Raises:
+            Refused: the KMS key is not there, or not for us to use.
+            Unavailable: KMS does not answer.
+        """
+        with _told("kms:GenerateDataKey"):
+            made = self.client.generate_data_key(
+                KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
+            )
         return made["Plaintext"], made["CiphertextBlob"]
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
@@ -38,13 +67,38 @@ class KmsWrapping:
 
         Raises:
             CorruptData: it was wrapped for another subject, or is damaged.
+            Refused, Unavailable: as above.
         """
         try:
-            return self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})[
-                "Plaintext"
-            ]
+            with _told("kms:Decrypt"):
+                opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
         except self.client.exceptions.InvalidCiphertextException as error:
             raise CorruptData(f"{subject}: its wrapped key is not its own") from error
+        return opened["Plaintext"]
+
+
+@contextmanager
+def _told(action: str) -> Iterator[None]:
+    """Raise what an error of KMS means instead of it."""
+    try:
+        yield
+    except ClientError as error:
+        meaning = _meaning(action, error)
+        if meaning is None:
+            raise
+        raise meaning from error
+    except (ConnectionError, HTTPClientError) as error:
+        raise Unavailable(type(error).__name__) from error
+
+
+def _meaning(action: str, error: ClientError) -> EpochalError | None:
+    code = error.response["Error"]["Code"]
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code in _CLOSED:
+        return Refused(action, error.response["Error"].get("Message", code))
+    if code in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Unavailable(code)
+    return None
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:

@@ -1,8 +1,8 @@
 """A bounded cache of states, in this process.
 
-Entries are states with the token of the Tip they were made from. The cache decides nothing: who uses an entry has it
-confirmed by the store, be it by reading the Tip or by writing on the entry's etag. So an old entry costs a request and
-is never wrong, and any number of processes may each have a cache. What is used least recently goes first.
+Entries are states with the token of the Tip they were made from. The cache decides nothing: the store confirms each
+entry that is used, by a read of the Tip or by a write on the entry's etag. So an old entry costs a request and is never
+wrong, and any number of processes may each have a cache. What is used least recently goes first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from math import inf
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
@@ -29,15 +30,17 @@ class Entry:
 
     Attributes:
         token: of the Tip it was made from.
-        low_water: what was pruned then. A state made before more was pruned is not gone on from, so that a cache
-            never changes what a load finds.
+        low_water: what was pruned then. Where more has been pruned since, the state is not used, so that a cache never
+            changes what a load finds.
         as_of: clock reading at which the state was the latest, or later.
+        begun: clock reading before the first of its events was read; states that are moved on keep it.
     """
 
     state: Any
     token: Token
     low_water: int
     as_of: float
+    begun: float
 
 
 class Cache:
@@ -48,6 +51,8 @@ class Cache:
     Args:
         entries: at most so many states.
         max_bytes: at most so much by `size_of`; None for no such bound. A state that alone exceeds it is not kept.
+        max_seconds: what was read longer ago is read again; None for never. For states that hold what was unsealed: so
+            long after a subject was forgotten its data may still be in one (docs/guide/forgetting.md).
         size_of: bytes of a state, about; None reckons all that a state refers to, in time proportional to it.
     """
 
@@ -56,13 +61,17 @@ class Cache:
         *,
         entries: int = 10_000,
         max_bytes: int | None = None,
+        max_seconds: float | None = None,
         size_of: Callable[[Any], int] | None = None,
     ) -> None:
         if entries < 1 or (max_bytes is not None and max_bytes < 1):
             raise InvalidInput("cache", "must have room for at least 1 entry and 1 byte")
+        if max_seconds is not None and not max_seconds > 0:
+            raise InvalidInput("cache", "must keep states for more than 0 seconds")
         self._entries: OrderedDict[Hashable, tuple[Entry, int]] = OrderedDict()
         self._most = entries
         self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
         self._size_of = size_of or approximate_size
         self._bytes = 0
         self._lock = threading.Lock()
@@ -75,13 +84,17 @@ class Cache:
         """Bytes of all states, about; 0 where they are not bounded, and so not reckoned."""
         return self._bytes
 
-    def get(self, key: Hashable) -> Entry | None:
-        """The entry under `key`, which is thereby used."""
+    def get(self, key: Hashable, now: float = -inf) -> Entry | None:
+        """The entry under `key`, which is thereby used, unless it is too old by the clock reading `now`."""
         with self._lock:
             if key not in self._entries:
                 return None
+            entry, _ = self._entries[key]
+            if self._max_seconds is not None and now - entry.begun >= self._max_seconds:
+                self._drop(key)
+                return None
             self._entries.move_to_end(key)
-            return self._entries[key][0]
+            return entry
 
     def put(self, key: Hashable, entry: Entry) -> None:
         """Keep an entry, unless there is a later one."""

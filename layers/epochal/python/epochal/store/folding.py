@@ -4,8 +4,8 @@
     goes on with       the events since, from the Tip in hand where it carries them, else from calves
     cut short by       an event that is an origin, looked for backward from the newest
 
-A Tip is never read here: whoever loads or was refused has it. Events are counted as they are folded, so that a state is
-never made over a hole: what was pruned and is in no archive raises `EventsPruned`.
+No Tip is read here: the caller has one, from a load or a refusal. Events are counted as they are folded, so that no
+state is made over a hole: what was pruned and is in no archive raises `EventsPruned`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
+from math import inf
 from typing import Generic, TypeVar
 
 from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
@@ -37,12 +38,14 @@ class Loaded(Generic[S]):
         known: the Tip, its token, or None where the stream does not exist.
         low_water: what was pruned then.
         confirmed: the store has shown it during this call. Otherwise the state may be an old one.
+        begun: clock reading before the first of its events was read; of interest to who keeps it (`loading`).
     """
 
     state: S
     known: Known
     low_water: int = 0
     confirmed: bool = True
+    begun: float = -inf
 
     @property
     def version(self) -> int:

@@ -4,13 +4,13 @@
     AllowStale     what is cached, if it is young enough: no request; else as above
     ASSUME_EMPTY   the initial state: no request
 
-A state that was not read is unconfirmed. Whoever decides on one has it confirmed, by an append on its token or a read.
+A state that was not read is unconfirmed. A decision on one is confirmed by an append on its token, or by a read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
@@ -60,12 +60,16 @@ class Loader(Generic[S, E]):
     def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
         """A state, got at as asked."""
         if how is ASSUME_EMPTY:
-            return Loaded(state=self.folder.initial(), known=None, confirmed=False)
-        entry = None if self.cache is None else self.cache.get(self._key(stream))
+            return Loaded(state=self.folder.initial(), known=None, confirmed=False, begun=self.now())
+        entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
         if entry is None:
             return self.read(stream)
         cached: Loaded[S] = Loaded(
-            state=entry.state, known=entry.token, low_water=entry.low_water, confirmed=False
+            state=entry.state,
+            known=entry.token,
+            low_water=entry.low_water,
+            confirmed=False,
+            begun=entry.begun,
         )
         if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
             return cached
@@ -78,7 +82,8 @@ class Loader(Generic[S, E]):
 
     def made(self, stream: str, tip: Tip | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
         """The state at a Tip in hand, which was there at `as_of` or later."""
-        loaded = self.folder.load(stream, tip, before)
+        begun = as_of if before is None else before.begun
+        loaded = replace(self.folder.load(stream, tip, before), begun=begun)
         self.keep(stream, loaded, as_of)
         return loaded
 
@@ -86,7 +91,9 @@ class Loader(Generic[S, E]):
         """Cache a state, if there is a stream to hold it to."""
         token = token_of(loaded.known)
         if self.cache is not None and token is not None:
-            entry = Entry(state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of)
+            entry = Entry(
+                state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of, begun=loaded.begun
+            )
             self.cache.put(self._key(stream), entry)
 
     def now(self) -> float:

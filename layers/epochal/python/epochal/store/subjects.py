@@ -6,8 +6,7 @@
 
 Events stay where they are, so indices, versions and counts stay true; only what was sealed is gone. Processes keep keys
 for a while (`keep`), so that reading a thousand events asks for one key: that long after `forget`, a process that had
-the key can still unseal. What was unsealed before, and written elsewhere in the clear, is nobody's to take back but who
-wrote it.
+the key can still unseal. What was unsealed earlier and written elsewhere in the clear cannot be taken back from here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
-from epochal.errors import InvalidInput, SubjectForgotten
+from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
 from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
@@ -55,25 +54,41 @@ class Shredded:
     subject: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A time by two clocks. Either may stand still or go back: the process's own while it is frozen, as functions are
+    between requests, and the one on the wall when somebody sets it.
+    """
+
+    process: float
+    wall: int
+
+    def is_within(self, seconds: float, since: _Moment) -> bool:
+        """Whether less has passed `since`, by whichever clock has gone further."""
+        return max(self.process - since.process, (self.wall - since.wall) / 1e9) < seconds
+
+
 class _Held:
-    """Unwrapped keys, each until its time is over; the one unused longest goes first."""
+    """Unwrapped keys, each since when it was looked up; the one unused longest goes first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._keys: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        self._keys: OrderedDict[str, tuple[bytes, _Moment]] = OrderedDict()
 
-    def get(self, subject: str, now: float) -> bytes | None:
+    def get(self, subject: str, now: _Moment, seconds: float) -> bytes | None:
         with self._lock:
-            key, until = self._keys.get(subject, (None, 0.0))
-            if key is None or now >= until:
-                self._keys.pop(subject, None)
+            if subject not in self._keys:
+                return None
+            key, since = self._keys[subject]
+            if not now.is_within(seconds, since):
+                del self._keys[subject]
                 return None
             self._keys.move_to_end(subject)
             return key
 
-    def put(self, subject: str, key: bytes, until: float) -> None:
+    def put(self, subject: str, key: bytes, since: _Moment) -> None:
         with self._lock:
-            self._keys[subject] = key, until
+            self._keys[subject] = key, since
             if len(self._keys) > KEPT:
                 self._keys.popitem(last=False)
 
@@ -88,7 +103,7 @@ class Subjects:
 
     Attributes:
         log: table of the forget log; empty for none. With it, a key that comes back in a restored table opens nothing.
-        keep: seconds for which an unwrapped key is kept in memory; 0 for none.
+        keep: seconds for which an unwrapped key is used once it was looked up; 0 for none.
     """
 
     driver: Driver
@@ -104,11 +119,10 @@ class Subjects:
         """Encrypt a body under its subject's key, made where there is none. The answer is JSON, a third larger.
 
         Raises:
-            InvalidInput: the subject is empty or over 1,024 bytes.
+            InvalidInput: the subject is empty, over 1,024 bytes, or no Unicode text.
             SubjectForgotten: its key was destroyed, and it gets no other.
         """
-        if not subject or len(subject.encode()) > MAX_SUBJECT_BYTES:
-            raise InvalidInput("subject", f"must be 1 to {MAX_SUBJECT_BYTES:,} bytes")
+        _check(subject)
         key = self._key(subject, make=True)
         if key is None:
             raise SubjectForgotten(subject)
@@ -123,11 +137,18 @@ class Subjects:
         sealed = read_sealed(body)
         if sealed is None:
             return body
+        if not _is_subject(sealed.subject):
+            raise CorruptData("a sealed body of nobody who could have a key")
         key = self._key(sealed.subject, make=False)
         return Shredded(sealed.subject) if key is None else decrypt(key, sealed)
 
     def forget(self, subject: str) -> None:
-        """Destroy a subject's key, for ever. Again is no harm; a subject that never had a key gets none either."""
+        """Destroy a subject's key, for ever. Again is no harm; a subject that never had a key gets none either.
+
+        Raises:
+            InvalidInput: the subject is none that `seal` takes.
+        """
+        _check(subject)
         timestamp = self._timestamp()
         # The log first: who dies in between has not answered, but what is in the log is forgotten already.
         for table in filter(None, (self.log, self.table)):
@@ -135,7 +156,8 @@ class Subjects:
         self._held.drop(subject)
 
     def is_forgotten(self, subject: str) -> bool:
-        """Whether a subject's key was destroyed."""
+        """Whether a subject's key was destroyed; raises as `forget` does."""
+        _check(subject)
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
@@ -160,7 +182,9 @@ class Subjects:
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
         """A subject's key; None where it is forgotten, or has none and none is to be made."""
-        held = self._held.get(subject, self.driver.clock())
+        # Before the look-up: were it after, who is forgotten meanwhile would be read for longer than `keep`.
+        since = _Moment(self.driver.clock(), self.now())
+        held = self._held.get(subject, since, self.keep)
         if held is not None:
             return held
         if self._logged(subject):
@@ -172,7 +196,7 @@ class Subjects:
         if not isinstance(standing, Wrapped):
             return None
         key = self.wrapping.unwrap(subject, standing.key)
-        self._held.put(subject, key, self.driver.clock() + self.keep)
+        self._held.put(subject, key, since)
         return key
 
     def _logged(self, subject: str) -> bool:
@@ -181,6 +205,18 @@ class Subjects:
 
     def _timestamp(self) -> str:
         return format_ticks(from_unix_nanoseconds(self.now()))
+
+
+def _check(subject: str) -> None:
+    if not _is_subject(subject):
+        raise InvalidInput("subject", f"must be Unicode text of 1 to {MAX_SUBJECT_BYTES:,} bytes")
+
+
+def _is_subject(subject: str) -> bool:
+    try:
+        return 0 < len(subject.encode()) <= MAX_SUBJECT_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def sealed_codec(
