@@ -13,7 +13,7 @@ from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.journal.heads import appended as appended_to_aggregate
-from epochal.layout.journal.heads import stirred
+from epochal.layout.journal.heads import touched
 from epochal.layout.journal.items import StoredEvent, write_copy
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.layout.journal.writes import Base, Batch, Site, transaction
@@ -107,7 +107,7 @@ def test_an_append_to_an_aggregate_gets_through(head: Item, name: str) -> None:
 
 
 def test_so_does_a_head_that_another_library_wrote() -> None:
-    assert stirred(foreign_head()) == "order-1"
+    assert touched(foreign_head()) == "order-1"
     assert passes(change(foreign_head()), heads.heads_of_aggregates())
 
 

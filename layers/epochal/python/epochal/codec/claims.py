@@ -21,8 +21,8 @@ CLAIM_BYTES: Final = 240
 def overflowing(sizes: Sequence[int], budget: int) -> tuple[int, ...]:
     """Positions of the bodies to move out so that the rest, with the claim checks, fit `budget` bytes.
 
-    Bodies that are no larger than a claim check stay. Where even moving all others does not suffice the
-    answer is the same as if it did: the plan's own limit check then refuses with the sizes.
+    Bodies that are no larger than a claim check stay. Where even moving all others is not enough, they are returned all
+    the same: the plan's own limit check then refuses, with the sizes.
     """
     total = sum(sizes)
     moved: list[int] = []

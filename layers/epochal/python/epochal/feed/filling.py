@@ -3,10 +3,10 @@
 Events, where they are asked for, are read in windows: few at first, then as many as would have room if each were as
 large as the largest so far. So little more is read than is shown, however large events are.
 
-A checkpoint stands between entries of the index. So a page ends before the entry that has no room, and the next page
-begins with it: what is read in vain is part of an entry, and of a window. Only where that entry is the page's first,
-those of its events that have no room come `omitted`, as does everywhere an event that no page has room for. What an
-entry is without events always has room (`index.entries`).
+A checkpoint stands between entries of the index, so a page ends before the entry that has no room, and the next page
+begins with it: part of an entry, and of a window, is read in vain. A page's first entry is taken even if it has no room
+for all of its events: the others come `omitted`. So does, in any entry, an event that no page has room for. An entry
+without its events always has room (`index.entries`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.feed.aside import Poison, set_aside
-from epochal.index.epochs import STANDARD, Change, EpochLimits, Stirred
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Touched
 from epochal.index.ingesting import Indexing, Ingested, Partition
 from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import Ids, register
@@ -174,7 +174,7 @@ class Indexer:
         outcome.by_partition[number] = ingested
         for record, change in batch.changes:
             unhealed = ingested.unhealed.get(change.stream)
-            if unhealed is not None and (isinstance(change, Stirred) or change.next > unhealed.index):
+            if unhealed is not None and (isinstance(change, Touched) or change.next > unhealed.index):
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
     def _ingest(self, number: int, batch: _Batch) -> Ingested:

@@ -1,8 +1,8 @@
 """A passage through a partition: spans page by page, and between pages what a request has brought beyond the last.
 
-A request brings whole items of the index, each with many entries. Who goes on takes them from here; who asks for one
-page and leaves has read little in vain, because requests begin small and grow. Who reads to the tail may have the next
-request made while he works on the last.
+A request brings whole items of the index, each with many entries. A reader that goes on takes them from here; one that
+leaves after a page has read little in vain, because requests begin small and grow. On the way to the tail the next
+request can be made while the reader works on the last one.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
 from typing import Final
 
 from epochal.errors import CorruptData
@@ -29,9 +30,10 @@ from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
+from epochal.store.ahead import ahead
 
 AT_ONCE: Final = 64
-"""Streams that are read ahead, and indexed together: of each at most a piece of its events, types alone."""
+"""Streams that are indexed together: of each at most a piece of its events is held, types alone."""
 
 SPANS: Final = 1_000
 """Items of an export that are indexed together."""
@@ -71,19 +73,15 @@ class Rebuilder:
     def from_tables(self, source: Source) -> Rebuilt:
         """Index all that the heads of a source tell, but for what is there."""
         done = Rebuilt()
-        with ThreadPoolExecutor(self.readers) as pool:
-            for page in heads(self.mender.driver, source, self.segments):
-                found = list(_readable(source, page, done))
-                done.streams += len(found)
-                for number, mine in by_partition(source, found).items():
-                    behind = [each.head for each in self.mender.behind(source, number, mine)]
-                    for first in range(0, len(behind), AT_ONCE):
-                        some = behind[first : first + AT_ONCE]
-                        read = map if self.readers == 1 else pool.map
-                        ahead = list(read(lambda head: self._ahead(source, head), some))
-                        changes = [change for told in ahead for change in told]
-                        self._ingest(source, number, changes, done)
-                self._say(source, done)
+        for page in heads(self.mender.driver, source, self.segments):
+            found = list(_readable(source, page, done))
+            done.streams += len(found)
+            for number, mine in by_partition(source, found).items():
+                behind = [each.head for each in self.mender.behind(source, number, mine)]
+                read = ahead(partial(self._changes, source), behind, self.readers)
+                while some := list(islice(read, AT_ONCE)):
+                    self._ingest(source, number, chain.from_iterable(some), done)
+            self._say(source, done)
         return done
 
     def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
@@ -103,14 +101,14 @@ class Rebuilder:
             for span in _joined(stream, below, spans, done):
                 mine.append(span)
                 if len(mine) >= SPANS:
-                    self._ingest(source, source.partition_of(stream), mine, done, heal=_pruned)
+                    self._ingest(source, source.partition_of(stream), mine, done, _pruned)
                     mine.clear()
             self._say(source, done)
         for number, mine in waiting.items():
-            self._ingest(source, number, mine, done, heal=_pruned)
+            self._ingest(source, number, mine, done, _pruned)
         return done
 
-    def _ahead(self, source: Source, head: Head) -> list[Change]:
+    def _changes(self, source: Source, head: Head) -> list[Change]:
         """What a head tells, and before that the first piece of what it does not."""
         told = source.told(head.image)
         if told is None:
@@ -128,13 +126,7 @@ class Rebuilder:
         return [*piece.spans] if end is None and piece.whole else [*piece.spans, told]
 
     def _ingest(
-        self,
-        source: Source,
-        number: int,
-        changes: Iterable[Change],
-        done: Rebuilt,
-        *,
-        heal: Heal | None = None,
+        self, source: Source, number: int, changes: Iterable[Change], done: Rebuilt, heal: Heal | None = None
     ) -> None:
         ingested = self.mender.ingest(heal or source.heal, number, list(changes))
         done.events += ingested.events

@@ -137,6 +137,8 @@ class Run:
                 if progress.failure is not None and self._parks(progress.failure, begun, len(parked)):
                     parked[task.stream] = progress.failure.index
             yield Done(reached=reached, parked=parked)
+        if not turn.tasks:
+            yield Done()
 
     def _side_by_side(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
         pool = self.executor(self.member.reaction.parallel)
@@ -150,8 +152,6 @@ class Run:
         finally:
             # Whoever stops asking has been overtaken, or failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
-        if not turn.tasks:
-            yield []
 
     def _carefully(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
         for task in turn.tasks:
@@ -165,8 +165,6 @@ class Run:
                 yield [(one, progress)]
                 if progress.next == index:
                     break
-        if not turn.tasks:
-            yield []
 
     def _announced(self, work: Work, task: Task) -> Progress | None:
         """Say which stream comes next, then handle it. None: another process was here."""

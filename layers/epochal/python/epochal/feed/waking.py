@@ -2,7 +2,7 @@
 
     the checkpoint has reached the position     done
     there was no time for more, or for any      done, and the partition wakes itself up: a long catch-up is no failure
-    blocked, or not a step further              failed: it comes again later, and ends where someone is told
+    blocked, or not a step further              failed: it comes again later, and at last goes to a queue with an alarm
 
 A wake-up that has come several times is handled carefully: a process may have died over it.
 """

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, Entry, read_entry
+from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.findings import Kind
 from epochal.index.names import epoch_stream
 from epochal.layout.tips.append import read
@@ -114,20 +114,19 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[Fault] = []
     closed = place.closed
-    for span in spans:
-        for offset, (kind, event) in enumerate(span.pairs, span.base):
-            if closed:
-                faults.append(_fault("epoch continued", place, offset))
-            if kind == CLOSED:
-                closed = True
-                continue
-            try:
-                entry = read_entry(read_event(kind, event))
-            except (CorruptData, KeyError, TypeError, ValueError) as cause:
-                faults.append(_fault("entry unreadable", place, offset, str(cause)))
-            else:
-                if entry is not None:
-                    entries.append((entry, Checkpoint.of(place.epoch, offset)))
+    events = ((offset, *pair) for span in spans for offset, pair in enumerate(span.pairs, span.base))
+    for offset, kind, event in events:
+        if closed:
+            faults.append(_fault("epoch continued", place, offset))
+        if kind == CLOSED:
+            closed = True
+            continue
+        try:
+            entry = Entry(read_spans(kind, read_event(kind, event).data))
+        except (CorruptData, KeyError, TypeError, ValueError) as cause:
+            faults.append(_fault("entry unreadable", place, offset, str(cause)))
+        else:
+            entries.append((entry, Checkpoint.of(place.epoch, offset)))
     following = replace(place, cursor=cursor, closed=closed)
     return Page(entries=tuple(entries), faults=tuple(faults), place=following)
 

@@ -92,13 +92,13 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stirred:
+class Touched:
     """Something was appended to a stream, and its head does not tell what: the store must be asked."""
 
     stream: str
 
 
-Change = Span | Stirred
+Change = Span | Touched
 """What a stream record tells."""
 
 
@@ -133,7 +133,7 @@ def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Span 
         if span.stream in asked:
             continue
         following = reached[span.stream] if span.stream in reached else next_of(span.stream)
-        if isinstance(span, Stirred):
+        if isinstance(span, Touched):
             decided.append(Gap(stream=span.stream, index=following, end=None))
             asked.add(span.stream)
             continue

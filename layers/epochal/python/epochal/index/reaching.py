@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from epochal.index.epochs import Stirred, unknown_streams
+from epochal.index.epochs import Touched, unknown_streams
 from epochal.index.ingesting import Partition, next_of
 from epochal.index.loading import load_newest, refresh
 from epochal.index.marks import read_marks
@@ -22,7 +22,7 @@ def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[d
     else:
         partition.hold((yield from refresh(table, partition.number, partition.loaded)))
     loaded = partition.state
-    changes = [Stirred(stream=stream) for stream in streams]
+    changes = [Touched(stream=stream) for stream in streams]
     marks = yield from read_marks(
         table, partition.number, unknown_streams(changes, loaded.active, loaded.previous)
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from epochal.index.epochs import Change, Stirred
+from epochal.index.epochs import Change, Touched
 from epochal.index.healing import Heal, heal_dcb, heal_journal, heal_tips
 from epochal.index.names import BASES, partition_of
 from epochal.layout.dcb import heads as dcb_heads
@@ -39,9 +39,9 @@ class Source:
             an item of another shape.
         heal: reads events that stream records have not told.
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
-        told: what brings the index up to a head, whatever its latest write was; None for what is none of the feed.
-        where: what leaves the heads of a scan of the table.
-        stored: the events that an item holds: of the table that a rebuild from an export reads.
+        told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
+        where: a scan's condition that only heads meet.
+        stored: the events that an item of an exported table holds (`feed.rebuilding`).
     """
 
     name: str
@@ -110,8 +110,8 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
 
 
 def _appended_to_aggregate(item: Item) -> Change | None:
-    aggregate = journal_heads.stirred(item)
-    return journal_heads.appended(item) if aggregate is None else Stirred(stream=aggregate)
+    aggregate = journal_heads.touched(item)
+    return journal_heads.appended(item) if aggregate is None else Touched(stream=aggregate)
 
 
 def _told_by_tip(item: Item) -> Change | None:
@@ -120,4 +120,4 @@ def _told_by_tip(item: Item) -> Change | None:
     if end is None:
         return None
     carried = tips_heads.stored(item)
-    return Stirred(stream=end.stream) if carried is None else carried
+    return Touched(stream=end.stream) if carried is None else carried

@@ -1,8 +1,8 @@
 """Walking a chain of epochs from a checkpoint on, one request at a time.
 
-A checkpoint that comes from outside may be of an index that has been rebuilt since, where it would wait for ever or
-skip what comes. What can be seen of that is refused: an offset beyond its epoch's entries, an epoch that has not
-begun. The last cannot be told from an epoch that nothing has come to yet, but by its predecessor.
+A checkpoint from outside may be of an index that has been rebuilt since: a walk from there would wait for ever, or skip
+what comes. What gives it away is refused: an offset beyond its epoch's entries, and an epoch that has not begun.
+Whether an epoch without entries has begun, its predecessor tells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Aggregates of the `journal` layout: ids, events, snapshots.
 
-An id is `<type>-<value>`. Types may hold `-` themselves (`user-account`), so an id is told apart only where
-no registered type, followed by `-`, begins another: `AggregateTypes` sees to that.
+An id is `<type>-<value>`. Types may hold `-` themselves (`user-account`), so ids are unambiguous only if no registered
+type followed by `-` begins another: `AggregateTypes` sees to that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
 from epochal.model.names import MAX_NAME_BYTES
 
 _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)
@@ -36,6 +37,7 @@ def aggregate_id(kind: str, value: str) -> AggregateId:
             together exceed 512 bytes.
     """
     for field, text in (("type", kind), ("value", value)):
+        must_be(str, text, field, "text")
         if not text:
             raise InvalidInput(field, "must not be empty")
         if not _PART.fullmatch(text):
@@ -49,6 +51,8 @@ class AggregateTypes:
     """The types a store serves; ids of different types can never be equal."""
 
     def __init__(self, types: Iterable[str]) -> None:
+        if isinstance(types, str):  # also a collection of texts: its letters
+            raise InvalidInput("types", "must be a list of names, not one")
         self._types = frozenset(types)
         for kind in self._types:
             aggregate_id(kind, "x")
@@ -77,6 +81,12 @@ class AggregateEvent:
     type: str
     data: bytes
     occurred_at: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is of another kind, above all bodies that nobody has encoded yet."""
+        must_be(str, self.type, "type", "text")
+        must_be(bytes, self.data, "data", "bytes")
+        must_be((str, type(None)), self.occurred_at, "occurred_at", "ISO 8601 text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be, must_be_list
 from epochal.model.times import Ticks
 
 SortableId = NewType("SortableId", str)
@@ -111,6 +112,13 @@ class TaggedEvent:
     executed_user: str | None = None
     expires: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is of another kind: one tag by itself would be a tag for each of its letters."""
+        must_be(str, self.type, "type", "text")
+        must_be(str, self.data, "data", "JSON text")
+        must_be_list(str, self.tags, "tags")
+        must_be((str, type(None)), self.id, "id", "text")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTaggedEvent:
@@ -134,6 +142,11 @@ class QueryItem:
     types: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        """As of events."""
+        must_be(frozenset, self.types, "types", "a frozenset of texts")
+        must_be(frozenset, self.tags, "tags", "a frozenset of texts")
+
     def matches(self, kind: str, tags: Collection[str]) -> bool:
         """Whether an event of this type with these tags is asked for."""
         return (not self.types or kind in self.types) and self.tags.issubset(tags)
@@ -146,6 +159,7 @@ class Query:
     items: tuple[QueryItem, ...]
 
     def __post_init__(self) -> None:
+        must_be_list(QueryItem, self.items, "items")
         if not self.items:
             raise InvalidInput("query", "must have at least one item")
 
@@ -170,7 +184,7 @@ class Position:
 
     Attributes:
         seen: how far the events of each fencing tag have been read.
-        heads: where other tags' heads stood: saves an append the reading of them, and promises nothing.
+        heads: where other tags' heads stood: a hint, which saves an append from reading them.
     """
 
     seen: Mapping[str, Reached] = field(default_factory=dict)

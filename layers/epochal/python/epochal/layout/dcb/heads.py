@@ -20,7 +20,7 @@ from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, read_list, read_number, text
 
 WHERE: Condition = equals("sk", text(HEAD))
-"""What leaves the heads of a scan."""
+"""A scan's condition that only heads meet."""
 
 
 def appended(item: Item, service: str = "") -> Span | None:

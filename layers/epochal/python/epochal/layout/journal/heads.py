@@ -15,7 +15,7 @@ from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, number, read_number
 
 WHERE: Condition = equals("seq_nr", number(HEAD))
-"""What leaves the heads of a scan."""
+"""A scan's condition that only heads meet."""
 
 
 def appended(item: Item) -> Span | None:
@@ -32,7 +32,7 @@ def appended(item: Item) -> Span | None:
     return Span(item["aid"]["S"], last - len(types), types)
 
 
-def stirred(item: Item) -> str | None:
+def touched(item: Item) -> str | None:
     """The id of an aggregate whose head another library wrote last; None for kept copies and heads of ours."""
     aggregate: str = item["aid"]["S"]
     return aggregate if is_head(item) and _is_foreign(item) else None

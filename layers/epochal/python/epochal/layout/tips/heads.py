@@ -14,7 +14,7 @@ from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, number, read_list, read_number
 
 WHERE: Condition = equals("i", number(TIP))
-"""What leaves the Tips of a scan."""
+"""A scan's condition that only Tips meet."""
 
 
 def appended(item: Item) -> Span | None:
