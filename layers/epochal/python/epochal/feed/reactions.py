@@ -100,6 +100,8 @@ class Reaction:
                 raise InvalidInput(field_, f"must be at least {least}")
         if strangers := self.sources.difference(BASES):
             raise InvalidInput("sources", f"must be among {', '.join(BASES)}, not {min(strangers)!r}")
+        if self.on_failure not in ("park", "block"):
+            raise InvalidInput("on_failure", "must be park or block")
         if isinstance(self.start, str) and self.start not in ("beginning", "tail"):
             raise InvalidInput("start", "must be beginning, tail, or checkpoints by partition")
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.model.kinds import must_be
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -49,6 +51,12 @@ class Event:
     correlation_id: str | None = None
     causation_id: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is of another kind, above all bodies that nobody has encoded yet."""
+        _check_fields(self.type, self.data, self.meta, self.timestamp)
+        _check_text(self.correlation_id, "correlation_id")
+        _check_text(self.causation_id, "causation_id")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
@@ -78,6 +86,10 @@ class Unfold:
     meta: Body = b""
     timestamp: str | None = None
 
+    def __post_init__(self) -> None:
+        """As of events."""
+        _check_fields(self.type, self.data, self.meta, self.timestamp)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUnfold:
@@ -88,3 +100,14 @@ class RecordedUnfold:
     data: Body
     meta: Body
     timestamp: str
+
+
+def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> None:
+    must_be(str, kind, "type", "text")
+    must_be((bytes, Claim), data, "data", "bytes")
+    must_be((bytes, Claim), meta, "meta", "bytes")
+    must_be((str, type(None)), timestamp, "timestamp", "ISO 8601 text")
+
+
+def _check_text(text: str | None, field: str) -> None:
+    must_be((str, type(None)), text, field, "text")

@@ -9,6 +9,7 @@ import re
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
 
 StreamName = NewType("StreamName", str)
 
@@ -24,6 +25,7 @@ def stream_name(text: str) -> StreamName:
         InvalidInput: `stream` is empty, over 512 bytes, reserved (`$...`), or has other characters than
             ASCII letters, digits and ``- _ . : ~ @ + =``.
     """
+    must_be(str, text, "stream", "text")
     if _USER.fullmatch(text):
         return StreamName(text)
     if not text:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
 
 MAX_VERSION: Final = 2_147_483_646
 """Sort key 2147483647 is the Tip's, so indices end below it (FORMATS §1)."""
@@ -41,6 +42,7 @@ class AtVersion:
     version: int
 
     def __post_init__(self) -> None:
+        must_be(int, self.version, "version", "a number")
         if not 0 <= self.version <= MAX_VERSION:
             raise InvalidInput("expected", f"a version is from 0 to {MAX_VERSION:,}")
 
@@ -76,6 +78,16 @@ class Token:
 
 
 ExpectedVersion = Expected | AtVersion | Token
+
+
+def check_expected(expected: object) -> None:
+    """Raise `InvalidInput` for what is no expectation: compared with a stream it would be a conflict, always."""
+    must_be(
+        (Expected, AtVersion, Token),
+        expected,
+        "expected",
+        "ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=…) or a token",
+    )
 
 
 def parse_token(text: str, field: str = "If-Match") -> Token:

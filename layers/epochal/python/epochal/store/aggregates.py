@@ -28,8 +28,9 @@ from epochal.model.aggregates import (
     Lock,
     RecordedAggregateEvent,
 )
+from epochal.model.kinds import must_be, must_be_list
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
-from epochal.model.versions import ANY, NO_STREAM
+from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -125,6 +126,15 @@ class AggregateStore:
             InvalidInput: no events, a first append without snapshot, a lock whose number does not join.
             TooLarge: a payload or the transaction.
         """
+        _check_id(aggregate)
+        must_be_list(AggregateEvent, new, "events")
+        must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
+        must_be(
+            (Expected, AtVersion, Lock),
+            expected,
+            "expected",
+            "ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=…) or a Lock",
+        )
         if not new:
             raise InvalidInput("events", "must not be empty")
         nanoseconds = self.now()
@@ -158,14 +168,17 @@ class AggregateStore:
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
         """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
+        _check_id(aggregate)
         return self.driver.run(self._lock(aggregate))
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
         """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
+        _check_id(aggregate)
         return self.driver.run(self._snapshot(aggregate))
 
     def replay(self, aggregate: AggregateId) -> Replay | None:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
+        _check_id(aggregate)
         return self.driver.run(self._replay(aggregate))
 
     def since(self, head: Head, seq_nr: int) -> Replay:
@@ -179,6 +192,7 @@ class AggregateStore:
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
     ) -> list[RecordedAggregateEvent]:
         """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
+        _check_id(aggregate)
         if seq_nr < 0:
             raise InvalidInput("from", "must not be negative")
         if limit is not None and limit < 1:
@@ -255,6 +269,10 @@ class AggregateStore:
         except EpochalError as error:
             return error
         return None
+
+
+def _check_id(aggregate: AggregateId) -> None:
+    must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
 
 
 def recorded(aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:

@@ -20,10 +20,11 @@ from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
 from epochal.layout.tips.once import KeyRecord, append_once
 from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.kinds import must_be, must_be_list
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion
+from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -83,6 +84,7 @@ class Streams:
             TooLarge: the events do not fit an item.
             Unavailable: see `maybe_applied`.
         """
+        check_expected(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is not None and expected in (ANY, STREAM_EXISTS):
@@ -112,7 +114,7 @@ class Streams:
         The Tip is read first: what is appended later is not part of the read. A stream that was deleted has no
         events, nor has one that never was; `page` and `load` tell.
         """
-        _check_range(start, limit)
+        _check_range(start, limit, direction)
         return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
 
     def page(
@@ -131,11 +133,12 @@ class Streams:
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        _check_range(start, limit)
+        _check_range(start, limit, direction)
         return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Make the events below index `before` gone, for good. None where there is no such stream."""
+        must_be(int, before, "before", "the index of an event")
         if before < 0:
             raise InvalidInput("before", "must not be negative")
         found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
@@ -149,6 +152,7 @@ class Streams:
         Args:
             leave_open: no tombstone; the stream goes on at its next index.
         """
+        check_expected(expected)
         steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         found = self.driver.run(steps)
         return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
@@ -194,6 +198,10 @@ class Streams:
         key: str | None,
     ) -> Batch:
         stream_name(stream)
+        must_be_list(Event, events, "events")
+        if unfolds is not None:
+            must_be_list(Unfold, unfolds, "unfolds")
+        must_be((str, type(None)), key, "idempotency_key", "text")
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)
@@ -225,7 +233,11 @@ class Streams:
         )
 
 
-def _check_range(start: int | None, limit: int | None) -> None:
+def _check_range(start: int | None, limit: int | None, direction: Direction) -> None:
+    for name, number in (("from", start), ("limit", limit)):
+        must_be((int, type(None)), number, name, "a number")
+    if direction not in ("forward", "backward"):
+        raise InvalidInput("direction", "must be forward or backward")
     if limit is not None and limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     if start is not None and start < 0:

@@ -16,7 +16,7 @@ from typing import Final
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import Condition, Rejected, Written, append
-from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.items import Keys, read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import Page, Rest, Takes, read_page
@@ -32,6 +32,7 @@ from epochal.model.dcb import (
     parse_event_id,
     sortable_id,
 )
+from epochal.model.kinds import must_be, must_be_list
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -93,17 +94,18 @@ class TaggedEvents:
                 alone while type heads are off, a position of another query.
             TooLarge: an event, or the transaction.
         """
+        must_be_list(TaggedEvent, events, "events")
         if fail_if is None and after is not None:
             raise InvalidInput("after", "needs a query to go with")
         condition = None
         if fail_if is not None:
-            fenced = fence(fail_if, type_heads=self.site.type_heads)
+            fenced = self._fence(fail_if, "fail_if", after)
             condition = Condition(fence=fenced, after=after, takes=takes)
         return self.driver.run(append(self.site, self._batch(events), condition))
 
     def read(self, query: Query, *, after: Position | None = None) -> Seen:
         """The events that match, in order, with the position to append after; or those new since `after`."""
-        fenced = fence(query, type_heads=self.site.type_heads)
+        fenced = self._fence(query, "query", after)
         return self.driver.run(read(self.site, fenced, after))
 
     def page(
@@ -115,7 +117,7 @@ class TaggedEvents:
             rest: of the page before, which had the same query and `after`.
             takes: whether there is room for one more event; the first must be taken.
         """
-        fenced = fence(query, type_heads=self.site.type_heads)
+        fenced = self._fence(query, "query", after)
         return self.driver.run(read_page(self.site, fenced, after, rest, takes))
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
@@ -144,6 +146,11 @@ class TaggedEvents:
         if event.id is None:
             return replace(event, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return replace(event, id=parse_event_id(event.id, f"{field}.id"))
+
+    def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
+        must_be(Query, query, field, "a Query")
+        must_be((Position, type(None)), after, "after", "a position that a read returned")
+        return fence(query, type_heads=self.site.type_heads)
 
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         op = events_by_id(self.site, ids, consistent=consistent)
