@@ -4,8 +4,7 @@
                     entries and makes a tuple of each event; and beside the bytes alone, which nobody can use
     with data       the library's pages beside boto3 that makes the very same requests (`bench.hydrating`)
 
-The ways take turns in one run, because DynamoDB Local and the machine are slow at one time and fast at another: what
-counts is the middle of the ratios of neighbours. Entries of ten appends are what a batching window of a second makes of
+The ways take turns in one run (`bench.rounds`). Entries of ten appends are what a batching window of a second makes of
 ten appends a second; a trickle makes entries of one, a load entries of hundreds.
 
 Bounds: 0.8 of bare boto3 without data, 0.7 with data; memory does not grow with the index.
@@ -19,12 +18,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from bench.flight_feed import bare_index, put
 from bench.hydrating import Took, feed_at
 from bench.local import Local, dynamodb, local_at
 from bench.report import Report
+from bench.rounds import ROUNDS, Compared, by_turns
 from epochal.layout.tables import INDEX
 from epochal.local.endpoint import Endpoint
 
@@ -32,8 +31,6 @@ WITHOUT_DATA, WITH_DATA = 0.8, 0.7
 
 MORE_MEMORY = 8 * 1024 * 1024
 """How much more a long index may take than a short one: what the interpreter does not give back at once."""
-
-ROUNDS = 3
 
 WAYS = ("bytes", "bare", "spans", "items")
 
@@ -53,29 +50,7 @@ TRICKLE, LOADED = Load(events=100_000, appends=1), Load(events=1_000_000, append
 HYDRATED = Load(events=10_000, appends=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Rounds of what each way took."""
-
-    rounds: tuple[Mapping[str, Took], ...]
-
-    def took(self, way: str) -> Took:
-        """The round of a way that took the middle of its times."""
-        return sorted((each[way] for each in self.rounds), key=lambda took: took.seconds)[
-            len(self.rounds) // 2
-        ]
-
-    def ratio(self, way: str, beside: str) -> float:
-        """How fast a way is beside another: the middle of the rounds."""
-        return median(each[beside].seconds / each[way].seconds for each in self.rounds)
-
-
-def by_turns(ways: Mapping[str, Callable[[], Took]], rounds: int = ROUNDS) -> Compared:
-    """Every way once a round."""
-    return Compared(rounds=tuple({name: way() for name, way in ways.items()} for _ in range(rounds)))
-
-
-def without_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared:
+def without_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared[Took]:
     """Read an index in every way."""
     tables = bare_index(load.events, load.appends)
     with local_at(endpoint) as local:
@@ -84,7 +59,7 @@ def without_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compar
         return by_turns({way: _reading(endpoint, local, way) for way in WAYS}, rounds)
 
 
-def with_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared:
+def with_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared[Took]:
     """Read a feed with its events, beside the requests alone."""
     with feed_at(endpoint, load.events, load.appends) as feed:
         requests = feed.recorded()
@@ -119,7 +94,7 @@ def main() -> None:
         raise SystemExit("; ".join(missed))
 
 
-def _print(title: str, found: Mapping[Load, Compared], ways: tuple[str, ...], beside: str) -> None:
+def _print(title: str, found: Mapping[Load, Compared[Took]], ways: tuple[str, ...], beside: str) -> None:
     Report(
         title=title,
         columns=[

@@ -5,8 +5,8 @@
                the condition that nobody else did
 
 Both read the index in pages, and the Tip of each stream that has something new in a stretch of a thousand events; a
-long stream's calves besides. The handler only counts, so that all of the time is theirs. The ways take turns, and what
-counts is the middle of the ratios of neighbours; requests and units are DynamoDB Local's own.
+long stream's calves besides. The handler only counts, so that all of the time is theirs. The ways take turns
+(`bench.rounds`); requests and units are DynamoDB Local's own.
 
 Bounds: 0.7 of bare boto3, as catching up with data has; every event handled once, in order.
 """
@@ -14,16 +14,16 @@ Bounds: 0.7 of bare boto3, as catching up with data has; every event handled onc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from statistics import median
 
 from bench.flight_feed import PARTITION
 from bench.hydrating import Feed, feed_at
 from bench.local import dynamodb
 from bench.reacting_bare import Bare, Event
 from bench.report import Report
+from bench.rounds import ROUNDS, Compared, by_turns
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.membership import Member
 from epochal.feed.reactions import Delivery, Reaction
@@ -31,7 +31,6 @@ from epochal.feed.reactor import Reactor
 from epochal.local.endpoint import Endpoint
 
 OF_BARE = 0.7
-ROUNDS = 3
 EVENTS, APPENDS = 10_000, 10
 """Of the feed, and in an entry of its index."""
 
@@ -67,32 +66,12 @@ class Took:
         return sum(self.seen.next.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Rounds of both ways over one feed."""
-
-    rounds: tuple[Mapping[str, Took], ...]
-
-    def took(self, way: str) -> Took:
-        """The round of a way that took the middle of its times."""
-        return sorted((each[way] for each in self.rounds), key=lambda took: took.seconds)[
-            len(self.rounds) // 2
-        ]
-
-    @property
-    def ratio(self) -> float:
-        """How fast the library is beside boto3 alone."""
-        return median(each["bare"].seconds / each["reaction"].seconds for each in self.rounds)
-
-
-def compare(endpoint: Endpoint, events: int, appends: int, rounds: int = ROUNDS) -> Compared:
+def compare(endpoint: Endpoint, events: int, appends: int, rounds: int = ROUNDS) -> Compared[Took]:
     """Both ways by turns over a feed of so many events, so many appends in an entry."""
+    groups = (f"round-{number}" for number in range(rounds))
     with feed_at(endpoint, events, appends) as feed:
-        return Compared(
-            rounds=tuple(
-                {"bare": _bare(feed), "reaction": _reaction(feed, f"round-{number}")}
-                for number in range(rounds)
-            )
+        return by_turns(
+            {"bare": lambda: _bare(feed), "reaction": lambda: _reaction(feed, next(groups))}, rounds
         )
 
 
@@ -147,18 +126,19 @@ def main() -> None:
     """Measure, print, fail below a bound."""
     with dynamodb() as endpoint:
         compared = compare(endpoint, EVENTS, APPENDS)
+    ratio = compared.ratio("reaction", "bare")
     Report(
         title=f"A new group handles {EVENTS:,} events, DynamoDB Local",
         columns=["way", "requests", "read units", "write units", "events/s", "CPU µs/event", "of bare"],
         rows=[
             _row("bare", compared.took("bare"), ""),
-            _row("reaction", compared.took("reaction"), f"{compared.ratio:.2f}"),
+            _row("reaction", compared.took("reaction"), f"{ratio:.2f}"),
         ],
     ).print()
     if compared.took("bare").seen != compared.took("reaction").seen:
         raise SystemExit("the two ways have not handled the same events")
-    if compared.ratio < OF_BARE:
-        raise SystemExit(f"only {compared.ratio:.2f} of bare boto3")
+    if ratio < OF_BARE:
+        raise SystemExit(f"only {ratio:.2f} of bare boto3")
 
 
 def _row(way: str, took: Took, ratio: str) -> tuple[str, ...]:

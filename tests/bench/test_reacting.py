@@ -11,4 +11,4 @@ def test_a_reaction_handles_what_bare_boto3_does_for_hardly_more_requests_and_un
     assert bare.requests <= reaction.requests <= bare.requests + 6
     assert bare.read_units <= reaction.read_units <= bare.read_units + 4
     assert reaction.write_units == bare.write_units + 1
-    assert found.ratio > 0.2
+    assert found.ratio("reaction", "bare") > 0.2

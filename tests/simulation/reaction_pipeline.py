@@ -33,7 +33,6 @@ from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.react.function import ReactionFunction
 from epochal.settings import Settings
@@ -43,7 +42,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
 from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier
 from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
-from tests.simulation.scheduler import Killed
+from tests.simulation.scheduler import Killed, failing
 from tests.simulation.world import Calm
 from tests.support.tables import Tables
 
@@ -232,19 +231,7 @@ class Pipeline:
         return shard[before:]
 
     def _indexer(self, number: int) -> Indexer:
-        rng = random.Random(f"{self.seed} {number}")
-
-        def execute(op: Op) -> Reply:
-            fate = rng.random()
-            if fate < self.faults:
-                raise NotApplied("throttled")
-            reply = self.perform(op)
-            if fate < 2 * self.faults:
-                raise Lost("cut off")
-            if fate < 2.3 * self.faults:
-                raise Killed
-            return reply
-
+        execute = failing(self.perform, random.Random(f"{self.seed} {number}"), self.faults)
         return Indexer(
             driver=Driver(execute=execute, meter=Meter(), patience=Patience(first=0.001, longest=0.005)),
             index_table=self.settings.index_table,

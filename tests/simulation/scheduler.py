@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
+from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Done, Execute, Op, Reply
 from tests.simulation.stories import told
 
@@ -37,6 +39,23 @@ PAUSE: Any = Pause()
 
 class Killed(BaseException):
     """The process has died. Not an `Exception`, so that nothing it runs handles it."""
+
+
+def failing(perform: Execute, rng: Random, faults: float) -> Execute:
+    """An interpreter of which this share of requests is throttled, as many are cut off, and a third as many kill."""
+
+    def execute(op: Op) -> Reply:
+        fate = rng.random()
+        if fate < faults:
+            raise NotApplied("throttled")
+        reply = perform(op)
+        if fate < 2 * faults:
+            raise Lost("cut off")
+        if fate < 2.3 * faults:
+            raise Killed
+        return reply
+
+    return execute
 
 
 class Process:

@@ -20,12 +20,11 @@ from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
-from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import Op, Put, Reply
+from epochal.plan.ops import Put
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from tests.simulation.index_event_source import EventSource, IndexerFunction, records_of, split
-from tests.simulation.scheduler import Killed
+from tests.simulation.scheduler import Killed, failing
 from tests.support.tables import Tables
 
 PARTITIONS = 3
@@ -60,19 +59,7 @@ class Source:
 
     def indexer(self, number: int) -> Indexer:
         """A process of the function; its requests fail as the seed has it."""
-        rng = random.Random(f"{self.seed} {number}")
-
-        def execute(op: Op) -> Reply:
-            fate = rng.random()
-            if fate < self.faults:
-                raise NotApplied("throttled")
-            reply = self.perform(op)
-            if fate < 2 * self.faults:
-                raise Lost("cut off")
-            if fate < 2.3 * self.faults:
-                raise Killed
-            return reply
-
+        execute = failing(self.perform, random.Random(f"{self.seed} {number}"), self.faults)
         return Indexer(
             driver=Driver(execute=execute, meter=Meter(), patience=Patience(first=0.001, longest=0.005)),
             index_table=self.index,

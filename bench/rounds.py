@@ -1,0 +1,47 @@
+"""Ways of doing the same, taken by turns.
+
+DynamoDB Local and the machine are slow at one time and fast at another, so what counts is the middle of the ratios of
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Generic, Protocol, TypeVar
+
+ROUNDS = 3
+
+
+class Timed(Protocol):
+    """What a way took, of which the time is compared."""
+
+    @property
+    def seconds(self) -> float:
+        """By the clock on the wall."""
+
+
+T = TypeVar("T", bound=Timed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(Generic[T]):
+    """Rounds of what each way took."""
+
+    rounds: tuple[Mapping[str, T], ...]
+
+    def took(self, way: str) -> T:
+        """The round of a way that took the middle of its times."""
+        return sorted((each[way] for each in self.rounds), key=lambda took: took.seconds)[
+            len(self.rounds) // 2
+        ]
+
+    def ratio(self, way: str, beside: str) -> float:
+        """How fast a way is beside another: the middle of the rounds."""
+        return median(each[beside].seconds / each[way].seconds for each in self.rounds)
+
+
+def by_turns(ways: Mapping[str, Callable[[], T]], rounds: int = ROUNDS) -> Compared[T]:
+    """Every way once a round."""
+    return Compared(rounds=tuple({name: way() for name, way in ways.items()} for _ in range(rounds)))
