@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from epochal.plan.ops import Done, Execute, Get, Items, Put, Query
 from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.values import AttributeValue, Item, Key, binary, number, sequence, text
+from epochal.store.driver import Patience
+
+PATIENT = Patience(seconds=120.0)
+"""For races: on a busy machine 64 writers take DynamoDB Local longer than an HTTP request may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
+from tests.contract.places import PATIENT
 
 Opens = Callable[..., TaggedEvents]
 """Makes a store; all that one of these makes have the same tables. Takes what `store_on` does by name."""
@@ -25,7 +26,7 @@ def store_on(
     **keys: object,
 ) -> TaggedEvents:
     site = Site(events=events, tags=tags, keys=Keys(**keys), type_heads=type_heads)
-    return TaggedEvents(driver=Driver(execute=wrap(execute), meter=Meter()), site=site)
+    return TaggedEvents(driver=Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT), site=site)
 
 
 def asks(types: str, tags: str) -> QueryItem:

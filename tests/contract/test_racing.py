@@ -15,7 +15,7 @@ from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from tests.contract.places import Place
+from tests.contract.places import PATIENT, Place
 
 pytestmark = pytest.mark.ddbl
 
@@ -24,7 +24,7 @@ AT_ONCE = Fixed(max_events=2, mode="transactional")
 
 
 def store(place: Place, calving: Fixed, execute: Execute | None = None) -> Streams:
-    driver = Driver(execute=execute or place.execute, meter=Meter())
+    driver = Driver(execute=execute or place.execute, meter=Meter(), patience=PATIENT)
     return Streams(driver=driver, table=place.table, calving=calving)
 
 
