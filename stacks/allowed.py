@@ -132,5 +132,5 @@ def _states_of(stage: Stage) -> str:
 
 
 def _telling_what_is_missing(stores: Stores) -> iam.PolicyStatement:
-    """Who may not list a bucket is told `access denied` for an object that is not there."""
+    """Without this, S3 answers `access denied` for an object that is not there."""
     return grants.on_bucket(stores.bucket, "ListBucket")

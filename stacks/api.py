@@ -1,7 +1,7 @@
 """The HTTP API: one gateway route for each of the library's routes, three functions behind them.
 
 Routes are explicit, not one `$default` for a function to take apart: so permissions, JWT scopes, throttling
-and metrics are per operation, and a path that is none is refused before anything runs.
+and metrics are per operation, and an unknown path is refused before anything runs.
 
 Callers sign with SigV4 (an IAM policy names the routes they may call) or, where the stage has an issuer,
 bring its tokens. There is no third way: no route is open.

@@ -94,7 +94,7 @@ def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
-    """The table, without its stream: whoever follows that is in the stack that made it."""
+    """The table, without its stream, which only the stack that made it follows."""
     id_, existing = f"Table-{kind}", stage.existing(kind)
     if existing:
         return dynamodb.TableV2.from_table_arn(scope, id_, existing.partition("/stream/")[0])

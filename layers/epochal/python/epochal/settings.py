@@ -50,7 +50,7 @@ MAX_SHARDS = 10_000
 """A shard is one value of a partition key: far more than this spread nothing any further."""
 
 MAX_WRITE_SHARDS = 1_000
-"""Whoever reads all events asks every shard."""
+"""A read of all events asks every shard."""
 
 PROJECTIONS = "projections"
 """Prefix of projection states in the bucket."""

@@ -63,7 +63,7 @@ def read_sealed(body: bytes) -> Sealed | None:
     """What a stored body seals; None where it is no sealed body.
 
     Raises:
-        CorruptData: it begins like one and is none, or is of a version that this code does not know.
+        CorruptData: it begins like one but cannot be read, or its version is unknown to this code.
     """
     if not body.startswith(_MARK):
         return None

@@ -45,6 +45,6 @@ class S3Bodies:
             with translated("HeadObject", claim.key):
                 head = self._client.head_object(Bucket=self._bucket, Key=claim.key)
         except (MissingBody, Refused):
-            # Who may not list a bucket is not told what it lacks: S3 denies an object that is not there.
+            # Without permission to list the bucket, S3 denies an object that is not there.
             return False
         return head["ContentLength"] == claim.size

@@ -54,7 +54,7 @@ def events_of(
 
 
 def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
-    """An item with its event, or with why there is none any more."""
+    """An item with its event, or with the reason why it is gone."""
     if event.gone:
         return FeedItem(stream=item.stream, index=item.index, type=item.type, gone=event.gone)
     return FeedItem(stream=item.stream, index=item.index, type=item.type, event=event)

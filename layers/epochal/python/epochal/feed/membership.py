@@ -76,8 +76,8 @@ class Member:
     def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
         """Wait until everything before a position of the feed is handled or parked; whether it is.
 
-        For whoever has seen the position, as a tail or a page's `next`. Who has just appended knows a stream and a
-        version instead: `ReadModel.wait_for`.
+        For callers that have seen the position, as a tail or a page's `next`. One that has just appended knows a stream
+        and a version instead: `ReadModel.wait_for`.
         """
         ends = self.driver.clock() + seconds
         while (state := self.load(partition).state) is None or state.checkpoint < position:

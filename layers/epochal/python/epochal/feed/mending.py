@@ -64,7 +64,7 @@ class Behind:
 
 
 def read_head(source: Source, image: Item) -> Head | Unreadable | None:
-    """A head of the feed; None for what is none."""
+    """A head of the feed; None for any other item."""
     try:
         end = source.end(image)
     except (CorruptData, KeyError, TypeError, ValueError) as cause:

@@ -62,7 +62,7 @@ class Rebuilder:
         mender: of the new index.
         readers: requests to the store that are under way at once.
         segments: of a scan, which are read at the same time.
-        tell: told how far it is.
+        tell: called with how far it is, in words.
     """
 
     mender: Mender

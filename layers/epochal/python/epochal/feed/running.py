@@ -91,7 +91,7 @@ class Run:
         return self.blocked is not None or self.member.driver.clock() >= self.ends
 
     def begin(self) -> None:
-        """Read the group's state; where there is none, where it begins is put on record before anything else."""
+        """Read the group's state. A new group first puts on record where it begins."""
         self._held = self.member.load(self.partition)
         if self._held.state is None:
             self._save(GroupState(checkpoint=self.member.start(self.partition)))

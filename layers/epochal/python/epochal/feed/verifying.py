@@ -48,7 +48,7 @@ SUSPECTS: Final = 10_000
 T = TypeVar("T")
 
 Tell = Callable[[str], object]
-"""Told what is being done, for whoever waits."""
+"""Called with what is being done, in words."""
 
 
 def has_heads(driver: Driver, source: Source) -> bool:

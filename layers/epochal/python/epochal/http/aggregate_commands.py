@@ -4,8 +4,8 @@
     {"events": [{"type": "Renamed", "data": {"to": "Ann"}, "occurredAt": "2013-01-01T10:00:00Z"}],
      "snapshot": {"name": "Ann"}, "expected": 3}
 
-`data` and `snapshot` are any JSON, null included, their numbers exact; other forms of bodies there are none, since the
-libraries that share the tables could not read them.
+`data` and `snapshot` are any JSON, null included, their numbers exact. Bodies have no other form: the libraries that
+share the tables could not read it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Operations that are imported when the first request asks for them.
 
-Those on tagged events and on states of projections come with two dozen modules of their own. Whoever has only streams
-and aggregates would pay for them in every cold start, some 6 % of it; here it is paid once, by the first request that
-needs them.
+Those on tagged events and on states of projections come with two dozen modules of their own. A deployment with only
+streams and aggregates would pay for them in every cold start, some 6 % of it; here the first request that needs them
+pays, once.
 """
 
 from __future__ import annotations

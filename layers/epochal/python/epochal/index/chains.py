@@ -5,7 +5,7 @@ behind that. Epochs are the truth; the series only tells which of them there sho
 
     no Tip              the end of the chain; lost, where the series or the next epoch tells that there was more
     not closed          the end of the chain; left open, where the next epoch has begun
-    unreadable          told once for the epoch, or for each entry that is none
+    unreadable          told once for the epoch, or for each entry that cannot be read
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
     try:
         return _spans(json.loads(body))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptData("an epoch holds an Ingested entry that is none") from error
+        raise CorruptData("an epoch holds an Ingested entry that cannot be read") from error
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:

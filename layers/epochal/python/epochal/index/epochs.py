@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from epochal.errors import InvalidInput
 from epochal.index.entries import Entry
 from epochal.layout.tips.batch import Known
 from epochal.model.spans import Span
@@ -38,9 +39,11 @@ class EpochLimits:
     def __post_init__(self) -> None:
         for name in ("bytes", "entries", "streams"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}: an epoch holds at least one")
+                raise InvalidInput(name, "must be at least 1")
         if self.entries > MAX_ENTRIES:
-            raise ValueError(f"entries: a checkpoint counts at most {MAX_ENTRIES:,} in an epoch")
+            raise InvalidInput(
+                "entries", f"must be at most {MAX_ENTRIES:,}: a checkpoint counts no more in an epoch"
+            )
 
 
 STANDARD: Final = EpochLimits()

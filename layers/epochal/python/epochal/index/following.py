@@ -51,7 +51,7 @@ class Followed:
         next: the index after the last event that it holds.
         epoch: where it was met last.
         partition: where it was met first.
-        broken: where it first breaks; kept here, so that who is let go and followed later is not told of twice.
+        broken: where it first breaks; kept here, so that a stream that is let go and followed later is told of once.
         seen: its head is there.
     """
 

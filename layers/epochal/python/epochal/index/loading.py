@@ -58,7 +58,7 @@ def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) 
 
 
 def load_next(table: str, partition: int, closed: Epoch) -> Steps[Loaded]:
-    """The state after an epoch that has closed. Whoever has slept long asks how far the others have got."""
+    """The state after an epoch that has closed. If the next one has closed too, the series tells how many have."""
     previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
     if active.closed:
         reached = (yield from read_series(table)).active.get(partition, 0)

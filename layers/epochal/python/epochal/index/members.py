@@ -47,7 +47,7 @@ def read_signs(table: str, group: str) -> Steps[list[Sign]]:
 
 
 def share(owner: str, owners: Collection[str], partitions: Iterable[int]) -> list[int]:
-    """The partitions that fall to one of several owners. Who comes or goes moves only what he takes or leaves."""
+    """The partitions that fall to one of several owners. An owner that comes or goes moves only its own."""
     return [each for each in partitions if owner == max(owners, key=lambda name: _weight(name, each))]
 
 

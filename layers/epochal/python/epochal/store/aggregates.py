@@ -97,6 +97,11 @@ class AggregateStore:
         retention: keep copies of snapshots under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
         number_of: the event number in a snapshot that another library wrote.
+        now: nanoseconds since 1970.
+        fresh: random bytes, for append ids.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused` and `CorruptData`.
     """
 
     driver: Driver

@@ -204,7 +204,7 @@ class ProjectionStates:
         folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):
-            # What lies deeper is of a tenant who is named as this projector is.
+            # What lies deeper belongs to a tenant with the name of this projector.
             if key not in named and "/" not in key.removeprefix(folder):
                 yield key
 

@@ -51,6 +51,9 @@ class Streams:
         archive: streams of the same names to read from where this table's events have been pruned.
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused`, `CorruptData`, and `MissingBody` where a body is gone from the bucket.
     """
 
     driver: Driver

@@ -59,7 +59,10 @@ class TaggedEvents:
             may miss what was written a moment ago. Queries, and positions, always are (decision 72).
         reads_at_once: requests for events that a listing by tag has under way.
         now: nanoseconds since 1970.
-        fresh: random bytes.
+        fresh: random bytes, for ids.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused` and `CorruptData`.
     """
 
     driver: Driver

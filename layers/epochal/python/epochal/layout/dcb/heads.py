@@ -44,7 +44,7 @@ def appended(item: Item, service: str = "") -> Span | None:
 
 
 def end(item: Item, service: str = "") -> End | None:
-    """Where the tag ends; None for whatever `appended` is none for. Raises `CorruptData` as it does."""
+    """Where the tag ends; None where `appended` is. Raises `CorruptData` as it does."""
     span = appended(item, service)
     return None if span is None else End(span.stream, span.next)
 

@@ -81,7 +81,7 @@ def append(
 def append_on(
     table: str, batch: Batch, known: Known, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Result]:
-    """Append on exactly the Tip that is known, or where there is none: any other is a rejection, and comes back.
+    """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
 
     Args:
         repeatable: unfolds alone may be written again where nobody can tell whether they were.

@@ -91,7 +91,7 @@ def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | 
 
 
 def _follows(tip: Tip, wanted: Tip) -> bool:
-    """Whether a Tip that others have written is as bare as the wanted one, whoever made it so."""
+    """Whether a Tip that others have written lacks at least what the wanted one lacks."""
     unfolds_gone = bool(wanted.unfolds) or not tip.unfolds
     return tip.low_water >= wanted.low_water and tip.deleted >= wanted.deleted and unfolds_gone
 

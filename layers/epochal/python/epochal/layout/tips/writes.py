@@ -25,7 +25,7 @@ from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.values import AttributeValue, number, sequence, text
 
 _OPEN = AnyOf((Absent("z"), equals("z", number(0))))
-"""No tombstone. That has an etag too, which whoever loads a deleted stream is given."""
+"""No tombstone: those have an etag too, which a load of a deleted stream returns."""
 
 _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
 
