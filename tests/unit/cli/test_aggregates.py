@@ -104,6 +104,7 @@ def test_an_expectation_that_fails_is_an_error_and_nothing_is_written(
         (("append", *CART, "Placed", "{"), "DATA"),
         (("append", *CART, "Placed", "1"), "snapshot"),
         (("append", *CART, "Placed", "1", "--snapshot", "{"), "--snapshot"),
+        (("append", *CART, "Placed", "1", "--snapshot", "{}", "--at", "noon"), "--at"),
         (("append", *CART, "Placed", "1", "--snapshot", "{}", "--expected", "x"), "--expected"),
         (("append", *CART, "--events", '[{"type": "A"}]', "--snapshot", "{}"), "events[0].data"),
         (("append", *CART, "--events", "[]", "--snapshot", "{}"), "events"),
@@ -137,4 +138,4 @@ def test_where_no_tables_of_aggregates_are_named_the_option_is(terminal: Termina
     store: Store = replace(terminal.store, aggregates=bare)
     result = CliRunner().invoke(epochal, ["aggregate", "show", *CART], obj=lambda: store)
     assert isinstance(result.exception, EpochalError)
-    assert "EPOCHAL_JOURNAL_TABLE: is needed for aggregates" in str(result.exception)
+    assert "--journal-table: is needed for aggregates" in str(result.exception)

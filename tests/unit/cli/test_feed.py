@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.cli.errors import PartitionMissing
 from epochal.errors import EpochalError
 from epochal.index.names import partition_of
 from tests.support.terminal import Terminal
@@ -126,6 +127,17 @@ def test_following_a_stream_begins_at_its_end_or_at_an_index(
 def test_a_pruned_stream_is_followed_from_what_is_left(filled: Terminal) -> None:
     filled.streams.prune("Cart-1", 1)
     assert [each["index"] for each in filled.documents("tail", "Cart-1", "--from", "0", "--for", "0")] == [1]
+
+
+@pytest.mark.parametrize(
+    "command", [("feed", "1"), ("tail", "--partition", "0", "--partition", "1", "--for", "0")]
+)
+def test_a_partition_that_is_not_there_is_told_with_those_that_are(
+    filled: Terminal, command: tuple[str, ...]
+) -> None:
+    error = filled.run(*command).exception
+    assert str(error) == "the feed has no partition 1; it has 0"
+    assert isinstance(error, PartitionMissing)
 
 
 def test_stats_show_partitions_epochs_checkpoints_and_table_sizes(filled: Terminal) -> None:

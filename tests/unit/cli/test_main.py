@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
 
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
@@ -38,7 +38,7 @@ def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
     [
         StreamDeleted("Cart-1", 3),
         Unavailable("throttled\nfor long"),
-        NoCredentialsError(),
+        ProfileNotFound(profile="work"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(
@@ -48,6 +48,18 @@ def test_an_error_is_one_line_and_status_1(
     status, out, err = exits("state", "Cart-1")
     assert (status, out) == (1, "")
     assert err == f"epochal: {' '.join(str(error).split())}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "how"), [(NoRegionError(), "set AWS_REGION"), (NoCredentialsError(), "set AWS_PROFILE")]
+)
+def test_what_boto_misses_is_said_with_how_to_give_it(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, error: Exception, how: str
+) -> None:
+    _fails(monkeypatch, error)
+    _, _, err = exits("state", "Cart-1")
+    assert str(error) in err
+    assert how in err
 
 
 def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +72,13 @@ def test_a_command_that_makes_no_sense_says_so_and_ends_with_2(exits: Exits) -> 
     status, _, err = exits("read")
     assert status == 2
     assert "Missing argument 'STREAM'" in err
+
+
+def test_an_option_of_the_store_after_the_command_is_told_its_place(exits: Exits) -> None:
+    status, _, err = exits("stats", "--stack", "epochal-prod-store")
+    assert status == 2
+    assert "--stack says which store is meant, and stands before the command." in err
+    assert "stands before" not in exits("stats", "--stak", "epochal-prod-store")[2]
 
 
 def test_an_interrupt_ends_with_130_and_without_a_trace(
@@ -84,8 +103,30 @@ def test_without_a_store_the_error_says_how_to_get_one(
 
 
 def test_one_table_without_the_other_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="EPOCHAL_INDEX_TABLE: is needed too"):
+    with pytest.raises(InvalidInput, match="--index-table: is needed too"):
         open_store(Choice(settings=Settings(tips_table="tips")))
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:4566", "localhost", "http://"])
+def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidInput, match="--endpoint: must be a URL"):
+        open_store(Choice(settings=Settings(tips_table="t", index_table="i"), endpoint=endpoint, region="x"))
+
+
+def test_the_region_is_found_where_aws_tools_look_for_it(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Choice] = []
+
+    def remember(choice: Choice) -> None:
+        seen.append(choice)
+        raise StreamDeleted("enough", 0)
+
+    monkeypatch.setattr(command_line, "open_store", remember)
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+    exits("stats")
+    exits("--region", "eu-west-1", "stats")
+    assert [choice.region for choice in seen] == ["eu-west-3", "eu-west-1"]
 
 
 def test_tables_are_named_by_options_or_by_the_functions_own_environment(
@@ -126,3 +167,22 @@ def test_every_command_has_json_output_and_every_option_is_documented(
     assert section is not None, f"docs/guide/cli.md has no section on {' '.join(path)}"
     missing = {option for option in options - {"--json"} if option not in section[0]}
     assert not missing
+
+
+def _groups(group: click.Group) -> list[click.Group]:
+    inner = [command for command in group.commands.values() if isinstance(command, click.Group)]
+    return [group, *(each for one in inner for each in _groups(one))]
+
+
+@pytest.mark.parametrize("group", _groups(epochal), ids=lambda group: group.name)
+def test_help_lists_commands_in_whole_sentences_at_80_columns(group: click.Group) -> None:
+    help_ = group.get_help(click.Context(group, info_name="epochal", terminal_width=80))
+    listed = help_.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(group.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
+@pytest.mark.parametrize(("path", "command"), _leaves(epochal), ids=lambda value: str(value)[:40])
+def test_every_option_has_help(path: tuple[str, ...], command: click.Command) -> None:
+    unsaid = [each.name for each in command.params if isinstance(each, click.Option) and not each.help]
+    assert not unsaid, f"{' '.join(path)} says nothing of {unsaid}"

@@ -145,4 +145,4 @@ def test_a_state_of_events_needs_the_last_of_them(terminal: Terminal) -> None:
 def test_without_its_table_it_says_which_option_is_missing(terminal: Terminal) -> None:
     bare = replace(terminal.store, states=replace(terminal.store.states, table=""))
     result = CliRunner().invoke(epochal, ("projections", "list", "Totals"), obj=lambda: bare)
-    assert "EPOCHAL_PROJECTION_STATES_TABLE: is needed" in str(result.exception)
+    assert "--projection-states-table: is needed" in str(result.exception)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from epochal.cli.errors import GroupMissing
 from epochal.errors import InvalidInput
 from epochal.feed.reactions import Delivery, reaction
 from tests.support.terminal import Terminal
@@ -85,7 +86,25 @@ def test_what_a_stream_waits_for_can_be_given_up_once_that_is_confirmed(filled: 
     assert filled.lines("parked", "list", "board") == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("parked", "list", "bord"),
+        ("parked", "discard", "bord", "Cart-1", "--yes"),
+        ("index", "status", "--group", "bord"),
+    ],
+)
+def test_a_group_that_never_began_is_an_error_and_not_one_without_troubles(
+    filled: Terminal, command: tuple[str, ...]
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    result = filled.run(*command)
+    assert isinstance(result.exception, GroupMissing)
+    assert result.exception.group == "bord"
+
+
 def test_a_stream_that_is_not_parked_is_said_to_be_none(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
     result = filled.run("parked", "discard", "board", "Cart-9", "--yes")
     assert isinstance(result.exception, InvalidInput)
     assert "'Cart-9' is not parked by board" in str(result.exception)

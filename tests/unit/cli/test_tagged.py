@@ -183,4 +183,4 @@ def test_without_its_tables_it_says_which_option_is_missing(terminal: Terminal, 
     store = terminal.store
     bare: Store = replace(store, tagged=replace(store.tagged, site=replace(store.tagged.site, **{table: ""})))
     result = CliRunner().invoke(epochal, ("tagged", "count"), obj=lambda: bare)
-    assert f"EPOCHAL_{table.upper()}_TABLE: is needed for tagged events" in str(result.exception)
+    assert f"--{table}-table: is needed for tagged events" in str(result.exception)

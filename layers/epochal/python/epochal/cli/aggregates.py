@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import AggregateMissing
+from epochal.cli.errors import AggregateMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
-from epochal.errors import InvalidInput, WrongExpectedVersion
+from epochal.errors import WrongExpectedVersion
 from epochal.http import aggregate_commands as parse
 from epochal.http import aggregate_views as views
 from epochal.http.locks import lock_text, parse_lock
@@ -27,6 +27,7 @@ from epochal.model.aggregates import (
     RecordedAggregateEvent,
     aggregate_id,
 )
+from epochal.model.times import parse_time
 from epochal.model.versions import Expected
 from epochal.settings import JOURNAL_TABLE, SNAPSHOT_TABLE
 from epochal.store.aggregate_pages import walk
@@ -36,7 +37,10 @@ from epochal.store.driver import Meter
 
 @click.group()
 def aggregate() -> None:
-    """Aggregates: events with a snapshot, in tables that event-store-adapter's libraries share."""
+    """Aggregates: events with a snapshot.
+
+    Their tables are those of event-store-adapter's libraries.
+    """
 
 
 def _about_one(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +54,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
         site = store.aggregates.site
         for table, option in ((site.journal, JOURNAL_TABLE), (site.snapshot, SNAPSHOT_TABLE)):
             if not table:
-                raise InvalidInput(option, "is needed for aggregates")
+                raise TableUnnamed(option, "is needed for aggregates")
         command(store.aggregates, aggregate_id(kind, value), **options)
 
     return found
@@ -77,9 +81,9 @@ def append(
     expected: str,
     as_json: bool,
 ) -> None:
-    """Append to the aggregate of TYPE and ID: an EVENT with DATA, or --events, in one transaction.
+    """Append to an aggregate: an EVENT with DATA, or --events.
 
-    DATA, --snapshot and --events are JSON text, @file, or - for standard input.
+    It is one transaction. DATA, --snapshot and --events are JSON text, @file, or - for standard input.
     """
     if (event is None) == (source is None):
         raise click.UsageError("Give either EVENT (and DATA) or --events.")
@@ -100,7 +104,7 @@ def append(
 @_about_one
 @output.json_option
 def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
-    """Print where the aggregate of TYPE and ID stands: its snapshot, and the events after it."""
+    """Print an aggregate's snapshot, and the events after it."""
     found = store.replay(which)
     if found is None:
         raise AggregateMissing(str(which))
@@ -131,7 +135,7 @@ def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
 def events(
     store: AggregateStore, which: AggregateId, *, start: int, limit: int | None, as_json: bool
 ) -> None:
-    """Print the events of the aggregate of TYPE and ID."""
+    """Print the events of an aggregate."""
     lock = store.lock(which)
     if lock is None:
         raise AggregateMissing(str(which))
@@ -141,6 +145,8 @@ def events(
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
     content = inputs.body_of("null" if data is None else data, "DATA")
+    if occurred_at is not None:
+        parse_time(occurred_at, "--at")
     return AggregateEvent(type=kind, data=content, occurred_at=occurred_at)
 
 

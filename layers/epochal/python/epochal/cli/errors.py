@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from epochal.errors import EpochalError
+from epochal.errors import EpochalError, InvalidInput
 
 
 class NoStore(EpochalError):
@@ -14,6 +14,34 @@ class NoStore(EpochalError):
         super().__init__(
             f"no store is named, and {why}; to name one: --stack epochal-prod-store, or --tips-table and --index-table"
         )
+
+
+class TableUnnamed(InvalidInput):
+    """A command is about a table that nothing names; `variable` is its name in the environment."""
+
+    def __init__(self, variable: str, why: str) -> None:
+        option = variable.removeprefix("EPOCHAL_").lower().replace("_", "-")
+        super().__init__(f"--{option}", f"{why}; {variable} names it as well")
+
+
+class GroupMissing(EpochalError, LookupError):
+    """No reaction of that name has a checkpoint in this index."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(
+            f"{group}: no reaction of this name has begun here; `epochal index status --all-groups` tells which have"
+        )
+        self.group = group
+
+
+class PartitionMissing(EpochalError, LookupError):
+    """The feed has no such partition."""
+
+    def __init__(self, partition: int, known: Sequence[int]) -> None:
+        super().__init__(
+            f"the feed has no partition {partition}; it has {', '.join(map(str, known)) or 'none yet'}"
+        )
+        self.partition = partition
 
 
 class StackMissing(EpochalError, LookupError):

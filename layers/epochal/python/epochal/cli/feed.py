@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from epochal.cli import output, views
+from epochal.cli.errors import PartitionMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput, StreamDeleted
 from epochal.feed.results import FeedItem
@@ -23,11 +24,18 @@ POLL_SECONDS = 0.5
 
 @click.command()
 @click.argument("partition", type=click.IntRange(min=0), required=False)
-@click.option("--from", "start", default="0", help="A checkpoint: epoch@offset, or its integer.")
+@click.option(
+    "--from",
+    "start",
+    default="0",
+    help="A checkpoint: epoch@offset, or its integer; else the beginning.",
+)
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many items."
 )
-@click.option("--category", "categories", multiple=True, help="Only streams of this one; may be repeated.")
+@click.option(
+    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
+)
 @click.option("--data", is_flag=True, help="Read the events too.")
 @output.json_option
 @pass_store
@@ -41,15 +49,20 @@ def feed(
     data: bool,
     as_json: bool,
 ) -> None:
-    """Print part of a PARTITION of the feed and where to go on; without one, list the partitions."""
+    """Print part of a PARTITION of the feed, or list the partitions.
+
+    Below the part stands the checkpoint to go on from.
+    """
     if partition is None:
         tails = store.feed.partitions()
         listed = {"partitions": [{"partition": each.partition, "tail": str(each.tail)} for each in tails]}
         output.document(listed, (f"{each.partition}  {each.tail}" for each in tails), as_json=as_json)
         return
+    begin = parse_checkpoint(start, "--from")
+    _check_there(store, [partition])
     page = store.feed.page(
         partition,
-        start=parse_checkpoint(start, "--from"),
+        start=begin,
         limit=limit,
         categories=categories or None,
         data=data,
@@ -68,9 +81,15 @@ def feed(
 @click.argument("stream", required=False)
 @click.option("--from", "start", help="An index of STREAM, or a checkpoint of the feed; else its end.")
 @click.option(
-    "--partition", "chosen", type=click.IntRange(min=0), multiple=True, help="Only this one; may be repeated."
+    "--partition",
+    "chosen",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only this partition; may be repeated.",
 )
-@click.option("--category", "categories", multiple=True, help="Only streams of this one; may be repeated.")
+@click.option(
+    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
+)
 @click.option("--data", is_flag=True, help="Read the feed's events too.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after so many seconds.")
 @output.json_option
@@ -94,8 +113,17 @@ def tail(
         events = _waiting(_follow_stream(store, stream, start), end)
         output.stream(events, views.event, views.event_line, as_json=as_json)
         return
+    _check_there(store, chosen)
     items = _waiting(_follow_feed(store, start, chosen, categories, data=data), end)
     output.stream(items, views.item, views.item_line, as_json=as_json)
+
+
+def _check_there(store: Store, chosen: Sequence[int]) -> None:
+    """Whoever mistypes a partition would wait for ever."""
+    known = [each.partition for each in store.feed.partitions()] if chosen else []
+    for number in chosen:
+        if number not in known:
+            raise PartitionMissing(number, known)
 
 
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:

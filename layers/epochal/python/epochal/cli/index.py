@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from epochal.cli import index_views, output
-from epochal.cli.errors import IndexUnsound
+from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer
@@ -27,7 +27,7 @@ from epochal.settings import MAX_PARTITIONS
 
 @click.group()
 def index() -> None:
-    """Look after the index of the feed: status, verify, repair, rebuild, and records that were set aside."""
+    """Look after the index of the feed."""
 
 
 def care_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,10 +52,13 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @output.json_option
 @pass_store
 def status(store: Store, *, groups: Sequence[str], all_groups: bool, as_json: bool) -> None:
-    """Print how far each partition is indexed, and how far behind that consumer groups are."""
+    """Print how far each partition is, and groups are behind."""
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
     found = list(standings(driver, table, named))
+    for group in groups:
+        if all(group != standing.group for each in found for standing in each.groups):
+            raise GroupMissing(group)
     records = PoisonRecords(indexer=indexer_of(store, ()))
     waiting = Counter(record.source for record in records.waiting())
     view = {
@@ -70,9 +73,9 @@ def status(store: Store, *, groups: Sequence[str], all_groups: bool, as_json: bo
 @output.json_option
 @pass_store
 def verify(store: Store, *, as_json: bool, **care: Any) -> None:
-    """Compare the index with itself and with the heads of all streams; safe beside a running indexer.
+    """Compare the index with itself and with all heads.
 
-    Prints what is wrong, and fails where anything is.
+    Safe beside a running indexer. Prints what is wrong, and fails where anything is.
     """
     found: Counter[str] = Counter()
 
@@ -96,9 +99,9 @@ def verify(store: Store, *, as_json: bool, **care: Any) -> None:
 @output.json_option
 @pass_store
 def repair(store: Store, *, as_json: bool, **care: Any) -> None:
-    """Verify the index, and mend what can be mended in place; safe beside a running indexer.
+    """Verify the index, and mend what can be mended in place.
 
-    Prints what was wrong and what became of it, and fails where something is left.
+    Safe beside a running indexer. Prints what was wrong and what became of it, and fails where something is left.
     """
     left: Counter[str] = Counter()
     mended = 0

@@ -50,10 +50,11 @@ def rebuild(
     readers: int,
     as_json: bool,
 ) -> None:
-    """Build the index anew in another TABLE, from the heads of all streams or from exports of tables.
+    """Build the index anew in another TABLE.
 
-    It can be interrupted and run again. The guide to the index says how a deployment is switched to it. Where there
-    is no old index, as after a restore, TABLE is the one in use.
+    It is built from the heads of all streams, or from exports of tables. It can be interrupted and run again. The
+    guide to the index says how a deployment is switched to it. Where there is no old index, as after a restore, TABLE
+    is the one in use.
     """
     store: Store = context.obj()
     if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:

@@ -69,7 +69,12 @@ def expected_of(text: str) -> ExpectedVersion:
     """A version, a token that a command printed, or one of any, no_stream, stream_exists."""
     if text in {member.value for member in Expected}:
         return Expected(text)
-    token = parse_token(text, "--expected")
+    try:
+        token = parse_token(text, "--expected")
+    except InvalidInput as error:
+        raise InvalidInput(
+            "--expected", "must be a version, a token, or any, no_stream or stream_exists"
+        ) from error
     return AtVersion(version=token.version) if token.etag is None else token
 
 

@@ -9,6 +9,7 @@ import click
 from epochal.cli import output
 from epochal.local import deploy, ministack
 from epochal.local.deploy import Deployment
+from epochal.local.endpoint import KEY, REGION, SECRET
 from epochal.local.errors import NotRunning
 from epochal.local.places import here
 from epochal.local.processes import Server
@@ -20,11 +21,20 @@ def local() -> None:
 
 
 @local.command()
-@click.option("--port", type=click.IntRange(1, 65535), default=ministack.DEFAULT_PORT, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=ministack.DEFAULT_PORT,
+    show_default=True,
+    help="Where it listens.",
+)
 @click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
 @output.json_option
 def up(port: int, authorise: bool, as_json: bool) -> None:
-    """Start the embedded AWS and deploy this checkout to it; again, bring what is deployed up to date."""
+    """Start the embedded AWS and deploy this checkout to it.
+
+    Run it again to deploy what has changed.
+    """
     places = here()
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
@@ -56,7 +66,7 @@ def status(as_json: bool) -> None:
 def _print(server: Server | None, deployment: Deployment | None, *, as_json: bool) -> None:
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
-        view |= {"endpoint": server.url, "pid": server.pid}
+        view |= {"endpoint": server.url, "region": REGION, "key": KEY, "secret": SECRET, "pid": server.pid}
     if deployment is not None:
         view |= {
             "api": deployment.api_url,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
 from epochal.cli import index_rebuild, poison, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
@@ -30,6 +30,12 @@ from epochal.settings import Settings
 
 FAILED = 1
 INTERRUPTED = 130
+
+_HOW: Mapping[type[BaseException], str] = {
+    NoRegionError: " Say --region, or set AWS_REGION.",
+    NoCredentialsError: ": set AWS_PROFILE, or log in.",
+}
+"""What boto's errors leave out: what to do about them."""
 
 
 @click.group()
@@ -83,6 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         epochal.main(arguments, prog_name="epochal", standalone_mode=False)
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.NoSuchOption) and any(
+            error.option_name in each.opts for each in epochal.params
+        ):
+            click.echo(
+                f"{error.option_name} says which store is meant, and stands before the command.", err=True
+            )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
@@ -91,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (EpochalError, BotoCoreError, ClientError) as error:
-        click.echo(f"epochal: {' '.join(str(error).split())}", err=True)
+        click.echo(f"epochal: {' '.join(str(error).split())}{_HOW.get(type(error), '')}", err=True)
         sys.exit(FAILED)
 
 

@@ -13,7 +13,7 @@ from epochal.index.names import BASES
 
 @click.group()
 def poison() -> None:
-    """Records that could not be indexed and were set aside: list them, retry them, give them up."""
+    """Records that could not be indexed and were set aside."""
 
 
 @poison.command("list")
@@ -33,7 +33,10 @@ def list_(store: Store, *, all_: bool, as_json: bool) -> None:
 @output.json_option
 @pass_store
 def retry(store: Store, *, source: str, index: int, as_json: bool) -> None:
-    """Index what record INDEX of SOURCE told, now that its cause is mended."""
+    """Index what record INDEX of SOURCE told, after all.
+
+    Mend its cause first.
+    """
     done = _records(store).retry(source, index)
     view = {"source": source, "index": index, "events": done.events}
     output.document(view, [f"{source} {index}: {done.events:,} events indexed"], as_json=as_json)

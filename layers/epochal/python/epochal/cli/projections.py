@@ -15,7 +15,7 @@ from typing import IO, Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ProjectionBehind, ProjectionMissing
+from epochal.cli.errors import ProjectionBehind, ProjectionMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
@@ -30,7 +30,7 @@ Tell = Callable[[str], None]
 
 @click.group()
 def projections() -> None:
-    """States of projections: one for each version of a projector's code."""
+    """States of projections, by version of their code."""
 
 
 def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
@@ -38,7 +38,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
         if not store.states.table:
-            raise InvalidInput(PROJECTION_STATES_TABLE, "is needed for states of projections")
+            raise TableUnnamed(PROJECTION_STATES_TABLE, "is needed for states of projections")
         command(store.states, **options)
 
     return found
@@ -60,7 +60,10 @@ def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
 @output.json_option
 @_pass_states
 def get(states: ProjectionStates, *, name: str, version: str, target: str, as_json: bool) -> None:
-    """Write the state of a VERSION of NAME to a file, or to standard output; with --json what is known of it, too."""
+    """Write the state of a VERSION of NAME to a file.
+
+    To standard output, unless told; with --json what is known of it, too.
+    """
     found = states.find(name, version)
     if found is None:
         raise ProjectionMissing(name, version)
@@ -92,9 +95,9 @@ def put(
     last: str,
     as_json: bool,
 ) -> None:
-    """Store FILE, or - for standard input, as the state of a VERSION of NAME, of whatever size.
+    """Store FILE as the state of a VERSION of NAME.
 
-    Refused where the stored state has processed more events.
+    It may be of whatever size, or - for standard input. Refused where the stored state has processed more events.
     """
     if processed and not last:
         raise click.UsageError("--last is needed where there is a last event.")
@@ -129,7 +132,10 @@ def delete(states: ProjectionStates, *, name: str, version: str, as_json: bool) 
 @output.json_option
 @_pass_states
 def orphans(states: ProjectionStates, *, name: str, remove: bool, as_json: bool) -> None:
-    """Print the objects of NAME that no state refers to any more, once they are a day old."""
+    """Print the objects of NAME that no state refers to.
+
+    Those younger than a day are left alone: a write that is under way may be about to name them.
+    """
     if not remove:
         output.stream(states.orphans(name), lambda key: {"key": key}, str, as_json=as_json)
         return

@@ -16,12 +16,14 @@ from typing import Any
 import click
 
 from epochal.cli import output
+from epochal.cli.errors import GroupMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
 from epochal.feed.membership import Member
 from epochal.feed.parking import ParkedStream, Parking
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Ran, Reactor
+from epochal.index.groups import group_stream, load
 from epochal.react.operating import parked_view
 from epochal.react.runner import Runner
 
@@ -32,9 +34,10 @@ from epochal.react.runner import Runner
 @output.json_option
 @pass_store
 def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None:
-    """Run the reaction of a module: every event that it wants, from its group's checkpoint on, until interrupted.
+    """Run the reaction of a module, until interrupted.
 
-    Other processes and functions of the same name are the same group: they share the partitions.
+    It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
+    name are the same group: they share the partitions.
     """
     reactor = _reactor(store, _load(target))
     runner = Runner(
@@ -46,7 +49,10 @@ def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None
 
 @click.group()
 def parked() -> None:
-    """Streams that a reaction failed on: list them, handle them after all, or give them up."""
+    """Streams that a reaction failed on.
+
+    List them, handle them after all, or give them up.
+    """
 
 
 @parked.command("list")
@@ -54,7 +60,11 @@ def parked() -> None:
 @output.json_option
 @pass_store
 def list_(store: Store, *, group: str, as_json: bool) -> None:
-    """List the streams that GROUP has parked, with the first event of each that is not handled."""
+    """List the streams that GROUP has parked.
+
+    With each stands the first event that is not handled, and why.
+    """
+    _check_there(store, group)
     output.stream(_parked(store, group), parked_view, _line, as_json=as_json)
 
 
@@ -64,7 +74,9 @@ def list_(store: Store, *, group: str, as_json: bool) -> None:
 @output.json_option
 @pass_store
 def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool) -> None:
-    """Handle what the STREAMS have been waiting for, here, and let them go on; without any, all that are parked.
+    """Handle here what STREAMS have been waiting for.
+
+    Then they go on. Without any, all that are parked are handled.
 
     A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 0,
     "stream": "..."}.
@@ -95,7 +107,11 @@ def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool
 @output.json_option
 @pass_store
 def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_json: bool) -> None:
-    """Give up what STREAM has been waiting for: GROUP will never handle it."""
+    """Give up what STREAM has been waiting for.
+
+    GROUP will never handle it.
+    """
+    _check_there(store, group)
     (each,) = _chosen(store, group, (stream,))
     what = f"event {each.index}" if one else f"every event from {each.index} on"
     if not yes:
@@ -137,6 +153,15 @@ def _parking(store: Store, group: str) -> Parking:
 
 def _never(_: Delivery) -> None:
     raise RuntimeError("listing and discarding handle nothing")
+
+
+def _check_there(store: Store, group: str) -> None:
+    """Of a name that is mistyped nothing is parked, which is no comfort."""
+    driver, table = store.feed.driver, store.feed.table
+    for each in store.feed.partitions():
+        if driver.run(load(table, group_stream(each.partition, group))).state is not None:
+            return
+    raise GroupMissing(group)
 
 
 def _parked(store: Store, group: str) -> Iterator[ParkedStream]:

@@ -22,9 +22,10 @@ from epochal.store.results import StreamState
 @output.json_option
 @pass_store
 def stats(store: Store, *, stream: str | None, count: bool, as_json: bool) -> None:
-    """Print figures of the store: partitions, epochs, checkpoints, table sizes; or those of one STREAM.
+    """Print figures of the store, or of one STREAM.
 
-    Table sizes are DynamoDB's own figures, which AWS brings up to date every six hours.
+    Of the store: partitions, epochs, checkpoints, table sizes. These are DynamoDB's own figures, which AWS brings
+    up to date every six hours.
     """
     if stream is not None:
         if count:

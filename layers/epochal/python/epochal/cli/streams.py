@@ -15,6 +15,7 @@ from epochal.errors import OutcomeUndetermined, StreamDeleted, WrongExpectedVers
 from epochal.http import events as parse
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.times import parse_time
 from epochal.model.versions import AtVersion, ExpectedVersion, Token
 from epochal.store.driver import Meter
 from epochal.store.streams import Streams
@@ -58,6 +59,8 @@ def append(
     """
     if (type is not None and source is not None) or (type is source is None and not unfolds):
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
+    if batch is not None and source is None:
+        raise click.UsageError("--batch cuts up what --events gives.")
     if source is None:
         events = [] if type is None else [_event(type, data, meta, timestamp)]
     elif meta or timestamp:
@@ -100,7 +103,10 @@ def read(
 @output.json_option
 @pass_store
 def state(store: Store, *, stream: str, as_json: bool) -> None:
-    """Print where STREAM stands: its version, its token and the state stored beside it. One request."""
+    """Print where STREAM stands.
+
+    That is its version, its token and the state stored beside its events. One request.
+    """
     found = store.streams.load(stream)
     if found is None:
         raise StreamMissing(stream)
@@ -128,6 +134,8 @@ def _check_there(streams: Streams, stream: str) -> None:
 def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None) -> Event:
     if "-" == data == meta:
         raise click.UsageError("Only one of DATA and --meta can be standard input.")
+    if timestamp is not None:
+        parse_time(timestamp, "--at")
     return Event(
         type=kind, data=inputs.body_of(data, "DATA"), meta=inputs.body_of(meta, "--meta"), timestamp=timestamp
     )

@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ConditionFailed, EventMissing
+from epochal.cli.errors import ConditionFailed, EventMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
-from epochal.errors import InvalidInput
 from epochal.http import tagged_commands as parse
 from epochal.http import tagged_views as views
 from epochal.http.fields import Node
@@ -36,7 +35,10 @@ NAMED = 3
 
 @click.group()
 def tagged() -> None:
-    """Tagged events: found by what they concern, appended on the condition that nothing has changed."""
+    """Tagged events: found by what they concern.
+
+    They are appended on the condition that nothing has changed.
+    """
 
 
 def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,7 +50,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
         site = store.tagged.site
         for table, option in ((site.events, EVENTS_TABLE), (site.tags, TAGS_TABLE)):
             if not table:
-                raise InvalidInput(option, "is needed for tagged events")
+                raise TableUnnamed(option, "is needed for tagged events")
         command(store.tagged, **options)
 
     return found
@@ -80,9 +82,9 @@ def append(
     after: str | None,
     as_json: bool,
 ) -> None:
-    """Append an event of TYPE with DATA, or --events, in one transaction.
+    """Append an event of TYPE with DATA, or --events.
 
-    DATA, --events and --fail-if are JSON text, @file, or - for standard input.
+    It is one transaction. DATA, --events and --fail-if are JSON text, @file, or - for standard input.
     """
     if (type is None) == (source is None):
         raise click.UsageError("Give either TYPE (and DATA) or --events.")

@@ -30,7 +30,9 @@ FIELDS: Final = (*EVENT_FIELDS, "timestamp", "sortableId")
 @output.json_option
 @pass_tagged
 def import_(store: TaggedEvents, *, source: str, skip: int, as_json: bool) -> None:
-    """Append a history: FILE has an event a line, in order of time, as `read --json` prints them; - is standard input.
+    """Append a history from FILE, an event a line.
+
+    The events are in order of time, as `read --json` prints them; FILE may be - for standard input.
 
     It is not atomic as a whole. Run it again after whatever ended it: events that are there already are passed over.
     """

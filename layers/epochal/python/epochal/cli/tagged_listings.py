@@ -29,7 +29,10 @@ SINCE = click.option("--since", help="Only events after this sortable id.")
 def read(
     store: TaggedEvents, *, tag: str | None, since: str | None, limit: int | None, as_json: bool
 ) -> None:
-    """Print the events of TAG in order, or without one all events, as far as their index knows."""
+    """Print the events of TAG, or all events, in order.
+
+    All events are those that their index knows; it lags by moments.
+    """
     listings, first = TagListings(store=store), _sortable(since)
     found: Iterable[RecordedTaggedEvent] = (
         listings.all_events(since=first, max_count=limit)
@@ -45,7 +48,10 @@ def read(
 @output.json_option
 @pass_tagged
 def tags(store: TaggedEvents, *, group: str | None, groups: bool, as_json: bool) -> None:
-    """Print the tags of GROUP with their numbers of events; without one all tags, by reading through their table."""
+    """Print the tags of GROUP, or all tags, with their numbers of events.
+
+    All tags are found by reading through their table.
+    """
     if groups and group is not None:
         raise click.UsageError("--groups lists all groups.")
     listings = TagListings(store=store)

@@ -6,6 +6,7 @@ checkout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -15,7 +16,7 @@ import boto3
 import click
 from botocore.exceptions import ClientError
 
-from epochal.cli.errors import NoStore, StackMissing
+from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
@@ -53,6 +54,8 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
+
+_URL = re.compile(r"https?://[^/\s]+")
 
 OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
 """Outputs of the store's stack, and the settings they are."""
@@ -120,12 +123,14 @@ def open_store(choice: Choice) -> Store:
         StackMissing: there is no such stack, or it is not the one that holds a store's tables.
         InvalidInput: one table is named and the other is not.
     """
+    if choice.endpoint and not _URL.match(choice.endpoint):
+        raise InvalidInput("--endpoint", "must be a URL, as http://127.0.0.1:4566")
     settings = _outputs(choice) if choice.stack else choice.settings
     if not settings.tips_table and not settings.index_table:
         return _local()
     for table, option in ((settings.tips_table, TIPS_TABLE), (settings.index_table, INDEX_TABLE)):
         if not table:
-            raise InvalidInput(option, "is needed too, where the other table is named")
+            raise TableUnnamed(option, "is needed too, where the other table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
     return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)))
 
@@ -197,7 +202,8 @@ def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that say which store; those of tables and bucket are named as the functions' settings are."""
     for option in (
-        click.option("--region", default="", help="AWS region; the usual AWS settings apply."),
+        # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line, CDK and Lambda go by this name.
+        click.option("--region", default="", envvar="AWS_REGION", help="AWS region of the store."),
         click.option("--endpoint", default="", envvar="EPOCHAL_ENDPOINT", help="Another AWS, by its URL."),
         click.option(
             "--journal-shards",
@@ -227,7 +233,10 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
             help="States of projections.",
         ),
         click.option(
-            "--states-prefix", default=PROJECTIONS, envvar=STATES_PREFIX, help="Of large ones in the bucket."
+            "--states-prefix",
+            default=PROJECTIONS,
+            envvar=STATES_PREFIX,
+            help="Where large states lie in the bucket.",
         ),
         click.option("--tags-table", default="", envvar=TAGS_TABLE, help="Tags of tagged events."),
         click.option("--events-table", default="", envvar=EVENTS_TABLE, help="Tagged events."),
