@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
@@ -50,28 +52,30 @@ def prepared(layer: Path, python: str, cache: Path) -> Path:
     kind = f"{layer.name}-py{python.replace('.', '')}-{'bytecode' if interpreter else 'sources'}-"
     folder = cache / (kind + _digest(layer))
     if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
         old = list(cache.glob(f"{kind}*"))
-        _fill(folder, layer, interpreter)
+        with filling(folder) as content:
+            shutil.copytree(layer, content, ignore=shutil.ignore_patterns(*LITTER))
+            if interpreter is not None:
+                compile_modules(content / "python", interpreter)
         for each in old:
             shutil.rmtree(each, ignore_errors=True)
     return folder
 
 
+@contextmanager
+def filling(folder: Path) -> Iterator[Path]:
+    """A folder to be made and filled, which then becomes `folder`, unless another process was faster."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        content = Path(scratch) / "layer"
+        yield content
+        if not folder.exists():
+            content.rename(folder)
+
+
 def has_bytecode(layer: Path) -> bool:
     """Whether a folder as `prepared` has bytecode."""
     return next(layer.rglob("*.pyc"), None) is not None
-
-
-def _fill(folder: Path, layer: Path, interpreter: str | None) -> None:
-    """Fill a folder beside `folder`, then rename it: another process may be doing the same."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        content = Path(scratch) / "layer"
-        shutil.copytree(layer, content, ignore=shutil.ignore_patterns(*LITTER))
-        if interpreter is not None:
-            compile_modules(content / "python", interpreter)
-        if not folder.exists():
-            content.rename(folder)
 
 
 def _digest(layer: Path) -> str:

@@ -12,16 +12,15 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from stacks.parts.bytecode import compile_modules, interpreter_of
+from stacks.parts.bytecode import compile_modules, filling, interpreter_of
 
 RECIPE: Final = 2
-"""Raise this when `_arguments` or `_trimmed` change what ends up in the folder."""
+"""Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -61,24 +60,20 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
     identity = f"{RECIPE}\n{kind}\n{platform.name}\n{requirements.read_text()}"
     folder = cache / hashlib.sha256(identity.encode()).hexdigest()[:24]
     if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        _fetch(requirements, platform, folder, run, interpreter)
+        with filling(folder) as content:
+            _fetch(requirements, platform, content / "python", run)
+            if interpreter is not None:
+                compile_modules(content / "python", interpreter)
     return folder
 
 
-def _fetch(requirements: Path, platform: Platform, folder: Path, run: Run, interpreter: str | None) -> None:
-    """Fill a folder beside `folder`, then rename it: another process may be doing the same."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        content = Path(scratch) / "layer"
-        answer = run(_arguments(requirements, platform, content / "python"))
-        if answer.returncode:
-            said = (answer.stderr or answer.stdout).strip()
-            raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
-        _trimmed(content / "python")
-        if interpreter is not None:
-            compile_modules(content / "python", interpreter)
-        if not folder.exists():
-            content.rename(folder)
+def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run) -> None:
+    answer = run(_arguments(requirements, platform, packages))
+    if answer.returncode:
+        said = (answer.stderr or answer.stdout).strip()
+        raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
+    # Command-line scripts name this machine's interpreter in their first line.
+    shutil.rmtree(packages / "bin", ignore_errors=True)
 
 
 def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
@@ -90,8 +85,3 @@ def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
         "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
         "--only-binary=:all:", *foreign, "--target", str(into), "--requirement", str(requirements),
     ]  # fmt: skip
-
-
-def _trimmed(packages: Path) -> None:
-    """Without command-line scripts: their first line names this machine's interpreter."""
-    shutil.rmtree(packages / "bin", ignore_errors=True)

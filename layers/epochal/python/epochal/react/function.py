@@ -23,6 +23,7 @@ from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput
+from epochal.feed.handling import Failure
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Reaction
 from epochal.feed.reactor import Ran, Reactor
@@ -73,7 +74,7 @@ class ReactionFunction:
     """A reaction's function.
 
     Attributes:
-        logger: and `metrics`: made once, not for each batch.
+        logger, metrics: made once, not for each batch.
     """
 
     reactor: Reactor
@@ -126,28 +127,19 @@ class ReactionFunction:
     def _tell(self, woken: Woken) -> None:
         for partition, ran in woken.runs.items():
             for failure in ran.parked:
-                self.logger.error(
-                    "parked a stream",
-                    partition=partition,
-                    index=failure.index,
-                    attempts=failure.attempts,
-                    kind=failure.cause.partition(":")[0],
-                )
+                self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
             if ran.blocked is not None:
-                self.logger.error(
-                    "blocked",
-                    partition=partition,
-                    index=ran.blocked.index,
-                    kind=ran.blocked.cause.partition(":")[0],
-                )
+                self.logger.error("blocked", **_place(partition, ran.blocked))
         runs = woken.runs.values()
-        self.metrics.add_metric(
-            name="Reaction.handled", unit=MetricUnit.Count, value=sum(ran.events for ran in runs)
-        )
-        self.metrics.add_metric(
-            name="Reaction.parked", unit=MetricUnit.Count, value=sum(len(ran.parked) for ran in runs)
-        )
-        self.metrics.add_metric(
-            name="Reaction.blocked", unit=MetricUnit.Count, value=sum(ran.blocked is not None for ran in runs)
-        )
+        self._count("handled", sum(ran.events for ran in runs))
+        self._count("parked", sum(len(ran.parked) for ran in runs))
+        self._count("blocked", sum(ran.blocked is not None for ran in runs))
         self.metrics.flush_metrics()
+
+    def _count(self, what: str, value: int) -> None:
+        self.metrics.add_metric(name=f"Reaction.{what}", unit=MetricUnit.Count, value=value)
+
+
+def _place(partition: int, failure: Failure) -> dict[str, Any]:
+    """Where a failure was, and of what kind. Names of streams and texts of errors may identify people."""
+    return {"partition": partition, "index": failure.index, "kind": failure.cause.partition(":")[0]}
