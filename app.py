@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "layers" / "epochal" / "python"))
 # CDK still runs on Node 20, past its end of life; the banner would fill the screen at every command.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
+# Ctrl-C ends it without a trace of wherever it was. What it talks to in Node ends with its standard input.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from aws_cdk import App  # noqa: E402  the environment has to be set first
 

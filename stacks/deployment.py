@@ -15,7 +15,7 @@ from stacks.parts.bytecode import prepared
 from stacks.parts.functions import Code
 from stacks.parts.vendor import Platform, vendored
 from stacks.reactions import ReactionsStack
-from stacks.stages import Stage, stage_from
+from stacks.stages import Stage, check_context, stage_from
 from stacks.store import StoreStack
 from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
 from stacks.watch import WatchStack
@@ -55,9 +55,10 @@ def deployment(app: App, sources: Sources) -> None:
     """Add the stacks that the context asks for to `app`.
 
     Raises:
-        BadSetting: the stage, the target or a setting is not one.
+        BadSetting: the stage, the target, a setting or a context value is not one.
         InstallerFailed: the second layer's wheels could not be fetched.
     """
+    check_context(app.node.get_all_context())
     target = target_from(app.node.try_get_context("target"))
     stage = fitted(stage_from(app.node.try_get_context("stage"), app.node.try_get_context("stages")), target)
     _stacks(app, stage, target, code_of(sources, target), sources.root)

@@ -12,8 +12,10 @@ name and the rule.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -152,6 +154,30 @@ class BadSetting(ValueError):
         self.rule = rule
 
 
+CONTEXT: Final = ("stage", "stages", "target")
+"""Context values that are ours."""
+
+_OURS: Final = re.compile(r"\w+", re.ASCII)
+"""What those look like: names of CDK's own hold a hyphen, a colon, a slash or an at sign."""
+
+
+def check_context(names: Iterable[str]) -> None:
+    """Refuse context values that nobody reads: `-c stag=prod` would deploy `dev`, and end well."""
+    for name in names:
+        if name in RULES:
+            raise BadSetting(
+                name, f"is a setting of a stage: it stands in cdk.json, as stages.<stage>.{name}"
+            )
+        if _OURS.fullmatch(name) and name not in CONTEXT:
+            raise BadSetting(name, f"is no context value; {_known_are(name, CONTEXT)}")
+
+
+def _known_are(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    nearest = get_close_matches(name, names, n=1)
+    return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
+
+
 def stage_from(name: object, overrides: object) -> Stage:
     """The stage that context `stage` names, with what context `stages` changes in it.
 
@@ -196,7 +222,7 @@ def _changed(stage: Stage, changes: object) -> Stage:
 
 def _parsed(where: str, key: str, value: object) -> Any:
     if key not in RULES:
-        raise BadSetting(f"{where}.{key}", f"is no setting; there are {', '.join(RULES)}")
+        raise BadSetting(f"{where}.{key}", f"is no setting; {_known_are(key, RULES)}")
     try:
         return RULES[key](value)
     except ValueError as error:

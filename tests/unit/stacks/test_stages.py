@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from stacks.fields import RULES
-from stacks.stages import STAGES, BadSetting, Stage, stage_from
+from stacks.stages import STAGES, BadSetting, Stage, check_context, stage_from
 from stacks.targets import Target, fitted, target_from
-from tests.unit.stacks.templates import Synthesise
+from tests.unit.stacks.templates import ROOT, Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
@@ -58,6 +59,33 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
     with pytest.raises(BadSetting, match="dev, staging, prod") as refused:
         stage_from(name, {})
     assert refused.value.name == "stage"
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("stag", "did you mean stage? there are stage, stages, target"),
+        ("Stage", "did you mean stage? there are stage, stages, target"),
+        ("account", "is no context value; there are stage, stages, target"),
+        ("partitions", "is a setting of a stage: it stands in cdk.json, as stages.<stage>.partitions"),
+    ],
+)
+def test_a_context_value_that_nobody_reads_is_refused(name: str, rule: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        check_context(["stage", name])
+    assert refused.value.name == name
+    assert rule in refused.value.rule
+
+
+def test_context_values_of_cdks_own_are_left_alone() -> None:
+    names = json.loads((ROOT / "cdk.json").read_text())["context"]
+    assert any("-" in name for name in names)
+    check_context([*names, "aws:cdk:enable-asset-metadata", "availability-zones:account=1:region=eu-west-1"])
+
+
+def test_a_misspelt_setting_is_told_what_it_resembles() -> None:
+    with pytest.raises(BadSetting, match=r"stages\.prod\.partition is no setting; did you mean partitions\?"):
+        stage_from("prod", {"prod": {"partition": 4}})
 
 
 @pytest.mark.parametrize("name", ["azure", None, "AWS"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,20 @@ def test_the_app_says_in_one_line_what_is_wrong_with_a_setting(isolated: dict[st
     assert ran.stderr.strip().splitlines() == [
         "epochal: stages.prod.partitions must be a whole number from 1 to 10,000, not 0"
     ]
+
+
+def test_the_app_refuses_a_misspelt_context_value_instead_of_deploying_another_stage(
+    isolated: dict[str, str],
+) -> None:
+    context = json.dumps({**context_of_repository(), "stag": "prod"})
+    ran = run(sys.executable, "app.py", env={**isolated, "CDK_CONTEXT_JSON": context})
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("epochal: stag is no context value; did you mean stage?")
+
+
+def test_an_interrupted_app_leaves_no_trace(isolated: dict[str, str], tmp_path: Path) -> None:
+    # In place of CDK, whose import takes seconds: a Ctrl-C just then.
+    (tmp_path / "aws_cdk.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    env = {**isolated, "PYTHONPATH": f"{tmp_path}:{isolated['PYTHONPATH']}"}
+    interrupted = run(sys.executable, "app.py", env=env)
+    assert (interrupted.returncode, interrupted.stderr) == (-signal.SIGINT, "")
