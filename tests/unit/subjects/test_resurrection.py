@@ -6,6 +6,7 @@ Without a forget log it can, which is why the guide says that the table must hav
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -161,3 +162,53 @@ def test_the_log_holds_no_keys(world: World) -> None:
 def test_there_is_nothing_to_apply_where_there_is_no_log(world: World) -> None:
     with pytest.raises(InvalidInput, match="log"):
         list(world.without_log.reapply())
+
+
+Act = Callable[[Subjects, list[bytes]], None]
+
+
+def seal(subjects: Subjects, bodies: list[bytes]) -> None:
+    with suppress(SubjectForgotten):
+        bodies.append(subjects.seal("ada", SECRET))
+
+
+def forget(subjects: Subjects, _: list[bytes]) -> None:
+    subjects.forget("ada")
+
+
+def meet(world: World, outer: Act, inner: Act, *, log: str, at: int, bodies: list[bytes]) -> bool:
+    """Let `inner` happen before the request number `at` of `outer`; whether there is such a request."""
+    asked = 0
+
+    def execute(op: Op) -> Reply:
+        nonlocal asked
+        asked += 1
+        if asked == at:
+            inner(replace(world.subjects, log=log), bodies)
+        return world.tables.execute(op)
+
+    outer(replace(world.on(execute), log=log), bodies)
+    return asked >= at
+
+
+@pytest.mark.parametrize("log", ["", LOG], ids=["", "log"])
+@pytest.mark.parametrize("sealed_before", [False, True])
+@pytest.mark.parametrize(("outer", "inner"), [(seal, forget), (forget, seal)])
+def test_wherever_forgetting_meets_sealing_nothing_that_was_sealed_can_be_read(
+    outer: Act, inner: Act, sealed_before: bool, log: str
+) -> None:
+    """One of them as a whole before each request of the other, by two processes: no key is left, none comes back."""
+    met = 0
+    while True:
+        world, bodies = World(), list[bytes]()
+        subjects = replace(world.subjects, log=log)
+        if sealed_before:
+            seal(subjects, bodies)
+        if not meet(world, outer, inner, log=log, at=met + 1, bodies=bodies):
+            break
+        met += 1
+        assert [subjects.unseal(body) for body in bodies] == [Shredded("ada")] * len(bodies)
+        assert [set(item) for item in world.tables.items(KEYS)] == [{"pk", "z", "t"}]
+        with pytest.raises(SubjectForgotten):
+            subjects.seal("ada", SECRET)
+    assert met >= 1 + bool(log)
