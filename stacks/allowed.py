@@ -8,7 +8,8 @@
     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 
 Tagged events need `ConditionCheckItem` for conditions on heads that an append does not move, and listing the
-tags of all groups scans them: no index has a place where all of them stand.
+tags of all groups scans them: no index has a place where all of them stand. Who reads events needs `GetItem` for
+transactions that read those a plain read does not find.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def append(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
         grants.on_table(stores.snapshot, "GetItem", "PutItem", "UpdateItem"),
-        grants.on_table(stores.events, "BatchGetItem", "PutItem"),
+        grants.on_table(stores.events, "GetItem", "BatchGetItem", "PutItem"),
         grants.on_table(stores.tags, "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
         grants.on_table(stores.projection_states, "PutItem", "DeleteItem"),
         grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
@@ -45,9 +46,9 @@ def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
         grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "BatchGetItem", "Query"),
+        grants.on_table(stores.journal, "GetItem", "BatchGetItem", "Query"),
         grants.on_table(stores.snapshot, "GetItem"),
-        grants.on_table(stores.events, "BatchGetItem"),
+        grants.on_table(stores.events, "GetItem", "BatchGetItem"),
         grants.on_table(stores.tags, "BatchGetItem", "Query", "Scan"),
         grants.on_indexes(stores.tags, TAGS, "Query"),
         grants.on_table(stores.projection_states, "GetItem", "Query"),
@@ -63,7 +64,7 @@ def feed(stores: Stores) -> Statements:
     return [
         grants.on_table(stores.index, "GetItem", "Query"),
         grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
         grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.events, "BatchGetItem"),
         grants.on_table(stores.tags, "Query"),
@@ -108,7 +109,7 @@ def reaction(stores: Stores) -> Statements:
             stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"
         ),
         grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "BatchGetItem"),
+        grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
         grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.events, "BatchGetItem"),
         grants.on_table(stores.tags, "BatchGetItem", "Query"),

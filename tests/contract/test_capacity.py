@@ -25,6 +25,7 @@ from epochal.plan.ops import (
     Refusal,
     Set,
     Transact,
+    TransactGet,
     Update,
 )
 from epochal.plan.units import Units
@@ -64,6 +65,15 @@ def test_a_get_costs_its_item_by_4_kb(on_ddbl: Place, size: int, consistent: boo
 def test_a_get_of_nothing_costs_the_least(on_ddbl: Place) -> None:
     assert charged_as_predicted(on_ddbl, Get(table=on_ddbl.table, key=on_ddbl.key())) == 1
     assert charged_as_predicted(on_ddbl, Get(table=on_ddbl.table, key=on_ddbl.key(), consistent=False)) == 0.5
+
+
+@pytest.mark.ddbl
+def test_a_reading_transaction_costs_twice_what_reads_of_its_items_do(on_ddbl: Place) -> None:
+    for sort, size in enumerate((100, 4 * KB, 4 * KB + 1)):
+        on_ddbl.store_item(padded(on_ddbl.key(sort), size))
+    keys = tuple((on_ddbl.table, on_ddbl.key(sort)) for sort in range(4))
+
+    assert charged_as_predicted(on_ddbl, TransactGet(keys=keys)) == 10
 
 
 @pytest.mark.ddbl

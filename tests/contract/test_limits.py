@@ -20,6 +20,7 @@ from epochal.plan.ops import (
     Refusal,
     Set,
     Transact,
+    TransactGet,
     Update,
 )
 from epochal.plan.sizes import item_size
@@ -125,7 +126,17 @@ def test_a_batch_of_more_than_100_keys_is_refused(place: Place) -> None:
     assert (refused.value.size, refused.value.limit) == (101, 100)
 
 
-@pytest.mark.parametrize("kind", ["get", "batch", "query", "put", "update", "delete", "transact"])
+def test_a_reading_transaction_of_more_than_100_keys_is_refused(place: Place) -> None:
+    keys = tuple((place.table, place.key(sort)) for sort in range(101))
+
+    with pytest.raises(TooLarge) as refused:
+        place.execute(TransactGet(keys=keys))
+
+    assert (refused.value.size, refused.value.limit) == (101, 100)
+    assert place.execute(TransactGet(keys=keys[:100])).items == (None,) * 100
+
+
+@pytest.mark.parametrize("kind", ["get", "batch", "query", "put", "update", "delete", "transact", "together"])
 def test_every_operation_on_a_table_that_does_not_exist_names_it(place: Place, kind: str) -> None:
     table, key = "contract-missing", place.key()
     put = Put(table=table, item=key)
@@ -137,6 +148,7 @@ def test_every_operation_on_a_table_that_does_not_exist_names_it(place: Place, k
         "update": Update(table=table, key=key, sets=(Set("n", number(1)),)),
         "delete": Delete(table=table, key=key),
         "transact": Transact(writes=(put,)),
+        "together": TransactGet(keys=((table, key),)),
     }
 
     with pytest.raises(MissingTable) as missing:

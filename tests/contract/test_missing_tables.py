@@ -6,7 +6,20 @@ import pytest
 
 from epochal.errors import MissingTable
 from epochal.plan.conditions import Absent
-from epochal.plan.ops import BatchGet, Check, Delete, Get, Op, Put, Query, Scan, Set, Transact, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Delete,
+    Get,
+    Op,
+    Put,
+    Query,
+    Scan,
+    Set,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.values import number, text
 from tests.contract.places import Place
 
@@ -24,6 +37,7 @@ PUT = Put(table="nowhere", item=KEY)
         PUT,
         Update(table="nowhere", key=KEY, sets=(Set("n", number(1)),)),
         Delete(table="nowhere", key=KEY),
+        TransactGet(keys=(("nowhere", KEY),)),
         Transact(writes=(PUT,)),
         Transact(writes=(Check(table="nowhere", key=KEY, condition=Absent("p")),)),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from epochal.plan.conditions import Absent, Present, equals
-from epochal.plan.ops import Check, Delete, Done, Extend, Put, Refusal, Set, Transact, Update
+from epochal.plan.ops import Check, Delete, Done, Extend, Put, Refusal, Set, Transact, TransactGet, Update
 from epochal.plan.values import number
 from tests.contract.places import Place, texts
 
@@ -132,3 +132,10 @@ def test_a_hundred_items_fit_one_transaction(place: Place) -> None:
 
     assert isinstance(place.execute(Transact(writes=writes)), Done)
     assert len(place.all()) == 100
+
+
+def test_a_reading_transaction_answers_key_by_key_and_says_what_is_not_there(place: Place) -> None:
+    first, third = place.put(0, n=number(1)), place.put(2, e=texts("x"))
+    keys = [(place.table, place.key(sort)) for sort in (2, 1, 0)]
+
+    assert place.execute(TransactGet(keys=tuple(keys))).items == (third, None, first)

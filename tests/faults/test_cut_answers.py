@@ -14,7 +14,21 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import TIPS
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Failure
-from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Put, Query, Refusal, Reply, Scan, Transact
+from epochal.plan.ops import (
+    BatchGet,
+    Found,
+    Get,
+    Items,
+    Op,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Scan,
+    Together,
+    Transact,
+    TransactGet,
+)
 from epochal.plan.values import number, text
 from tests.faults.proxy import Proxy, message
 from tests.support.tables import Tables
@@ -45,7 +59,7 @@ def cutting(ddbl_tables: Tables) -> Iterator[Cutting]:
     proxy.close()
 
 
-@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("which", range(8))
 def test_an_answer_cut_after_any_number_of_bytes_is_the_right_one_or_none(
     ddbl_tables: Tables, cutting: Cutting, which: int
 ) -> None:
@@ -72,6 +86,7 @@ def ops(table: str) -> list[Op]:
     return [
         Get(table=table, key=KEY),
         BatchGet(table=table, keys=(KEY,)),
+        TransactGet(keys=((table, KEY),)),
         Query(table=table, partition=("p", KEY["p"])),
         Scan(table=table),
         Put(table=table, item=ITEM),
@@ -87,6 +102,8 @@ def contents(reply: Reply) -> object:
             return item
         case Items(items=items, last=last):
             return items, last
+        case Together(items=items):
+            return items
         case Refusal(items=items, failed=failed):
             return items, failed
         case _:

@@ -19,8 +19,8 @@ from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Exp
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
-from epochal.testing.memory import MemoryTables
 from tests.simulation.dcb_world import piecemeal
+from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played
 from tests.simulation.world import NOON, driver_on
 from tests.unit.feed.layouts import JOURNAL as SITE
@@ -57,14 +57,20 @@ class Aggregates(Simulation):
         event: what an append's next event is.
     """
 
-    tables: MemoryTables = field(
-        default_factory=lambda: MemoryTables({SITE.journal: JOURNAL, SITE.snapshot: SNAPSHOT})
-    )
+    tables: Gradual = field(default_factory=lambda: Gradual({SITE.journal: JOURNAL, SITE.snapshot: SNAPSHOT}))
     aggregate: AggregateId = ALICE
     event: Callable[[random.Random], AggregateEvent] = lambda _: EQUAL
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[tuple[int, Replay]] = field(default_factory=list)
     elsewhere: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seed % 3 == 1:
+            self.tables.gradually(random.Random(self.seed))
+
+    def calm(self) -> None:
+        """Transactions are carried out."""
+        self.tables.settle()
 
     def check(self) -> None:
         """The journal is whole, and every answer is the truth about it."""
@@ -114,7 +120,10 @@ class Aggregates(Simulation):
 
     def store(self, luck: random.Random, _name: str, execute: Execute) -> AggregateStore:
         return AggregateStore(
-            driver=driver_on(piecemeal(execute)), site=SITE, fresh=luck.randbytes, now=lambda: NOON
+            driver=driver_on(awaiting(piecemeal(execute), self.tables)),
+            site=SITE,
+            fresh=luck.randbytes,
+            now=lambda: NOON,
         )
 
     def act(self, luck: random.Random, store: AggregateStore) -> None:
@@ -150,6 +159,7 @@ class Aggregates(Simulation):
     def _persist_elsewhere(self) -> None:
         """A write of another library, in a turn of its own: its head tells neither numbers nor ids."""
         if any(self._is_head(item) for item in self.tables.items(SITE.snapshot)):
+            self.tables.carry_out()
             persist_elsewhere(self.tables.execute, self.aggregate, "Elsewhere")
             self.elsewhere += 1
 

@@ -21,6 +21,7 @@ from epochal.store.driver import Patience
 from epochal.store.tagged import TaggedEvents
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
+from tests.simulation.gradual import awaiting
 from tests.simulation.histories import Simulation, played
 
 TAGS = ("a:1", "a:2", "b:1")
@@ -48,7 +49,13 @@ class Tagged(Simulation):
 
     def __post_init__(self) -> None:
         self.world.type_heads = self.seed % 4 == 0
+        if self.seed % 3 == 1:
+            self.world.tables.gradually(random.Random(self.seed))
         self.history = History(self.world)
+
+    def calm(self) -> None:
+        """Transactions are carried out."""
+        self.world.tables.settle()
 
     def check(self) -> None:
         """Every promise, on what is stored and on what was answered."""
@@ -71,7 +78,8 @@ class Tagged(Simulation):
 
     def store(self, luck: random.Random, name: str, execute: Execute) -> TaggedEvents:
         skew, hurried = luck.choice((0, SKEW, -SKEW)), luck.random() < 0.3
-        store = self.world.store(name, piecemeal(execute), skew)
+        network = awaiting(piecemeal(execute), self.world.tables)
+        store = self.world.store(name, network, skew)
         return replace(store, driver=replace(store.driver, patience=HURRIED)) if hurried else store
 
     def act(self, luck: random.Random, store: TaggedEvents) -> None:

@@ -18,11 +18,11 @@ from epochal.plan.ops import Query as Pages
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.memory import MemoryTables
+from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on
 
 
-class Tables(MemoryTables):
+class Tables(Gradual):
     """Knows when each event was committed, and forgets its idempotency tokens when told."""
 
     def __init__(self, specs: Iterable[TableSpec] = (EVENTS, TAGS)) -> None:

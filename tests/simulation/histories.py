@@ -53,8 +53,13 @@ class Simulation(ABC):
             for number, each in enumerate(networks)
         }
         run(processes, luck.choice)
+        self.calm()
         for each in networks:
             each.land()
+
+    @abstractmethod
+    def calm(self) -> None:
+        """Nothing is under way any more in the tables; what is late lands afterwards."""
 
     @abstractmethod
     def execute(self, luck: random.Random, rate: float) -> Execute:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from epochal.plan.failures import Failure
-from epochal.plan.ops import BatchGet, Execute, Op, Put, Query, Refusal, Reply, Scan, Transact
+from epochal.plan.ops import BatchGet, Execute, Op, Put, Query, Refusal, Reply, Scan, Transact, TransactGet
 
 _LINES: ContextVar[list[str] | None] = ContextVar("lines", default=None)
 
@@ -54,6 +54,8 @@ def shown(op: Op) -> str:
             return f"Transact [{', '.join(map(shown, writes))}]"
         case BatchGet(keys=keys):
             return f"BatchGet {', '.join(map(_key, keys))}"
+        case TransactGet(keys=keys):
+            return f"TransactGet {', '.join(_key(key) for _, key in keys)}"
         case Query(partition=(_, value)):
             return f"Query {value['S']}"
         case Scan():

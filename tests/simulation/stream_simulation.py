@@ -73,6 +73,9 @@ class OneStream(Simulation):
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[tuple[int, list[Recorded]]] = field(default_factory=list)
 
+    def calm(self) -> None:
+        """Requests on streams touch one item, or two in one moment."""
+
     def check(self) -> None:
         self.world.audit()
         tips = list(filter(is_tip, self.world.images()))

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.journal import append, writes
+from epochal.layout.journal import append, reading, writes
 from epochal.layout.journal.items import Head
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import Base, Batch, Site
-from epochal.plan.conditions import equals
+from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
 from tests.simulation.aggregate_simulation import replay
@@ -51,7 +51,9 @@ def the_head_is_written_whatever_it_is(patch: Patch) -> None:
 @mutant
 def events_are_put_whatever_is_there(patch: Patch) -> None:
     rewriting(patch, lambda at, write: replace(write, condition=None) if at else write)
-    patch.setattr(writes, "_unchanged", lambda lock, **_: equals("seq_nr", number(0 * lock.version)))
+    patch.setattr(
+        writes, "unchanged", lambda base: equals("seq_nr", number(0)) if base.lock else Absent("pkey")
+    )
 
 
 @mutant
@@ -105,6 +107,26 @@ def several_events_are_several_transactions(patch: Patch) -> None:
         return replace(right, writes=right.writes[:2])
 
     patch.setattr(append, "transaction", first)
+
+
+@mutant
+def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
+    def none(*_: Any) -> Steps[dict[int, Any]]:
+        yield from ()
+        return {}
+
+    patch.setattr(reading, "_settled", none)
+
+
+@mutant
+def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(patch: Patch) -> None:
+    def plainly(site: Site, batch: Batch, base: Base, reply: Refusal) -> Steps[Any]:
+        if reply.failed[0]:
+            return (yield from right(site, batch, base, reply))
+        return (yield from append.read(site, batch.aggregate)), base.first
+
+    right = append._in_the_way  # noqa: SLF001  # what reads both in one moment
+    patch.setattr(append, "_in_the_way", plainly)
 
 
 @pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)

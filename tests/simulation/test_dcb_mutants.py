@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, reading, writes
+from epochal.layout.dcb import append, paging, reading, writes
 from epochal.layout.dcb.append import Condition, Rejected, Written
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.reading import Site
@@ -220,6 +220,28 @@ def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
         return answer
 
     patch.setattr(tagged, "append", now)
+
+
+def nothing_settled(*_: Any) -> Steps[dict[str, Any]]:
+    yield from ()
+    return {}
+
+
+@mutant("violated|missing|differ")
+def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
+    for module in (reading, paging):
+        patch.setattr(module, "settled_events", nothing_settled)
+
+
+@mutant("its entries do not")
+def an_entry_that_does_not_show_yet_is_lost(patch: Patch) -> None:
+    for module in (reading, paging):
+        patch.setattr(module, "LOOKS", 1)
+
+
+@mutant("some of the ids exist")
+def half_of_an_append_that_shows_is_all_of_it(patch: Patch) -> None:
+    patch.setattr(append, "settled_events", nothing_settled)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

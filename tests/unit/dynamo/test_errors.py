@@ -43,6 +43,7 @@ from epochal.plan.ops import (
     Scan,
     Set,
     Transact,
+    TransactGet,
     Update,
 )
 from epochal.plan.units import Units
@@ -54,6 +55,7 @@ UPDATE = Update(table="tips", key=KEY, sets=(Set("n", number(1)),))
 OPS: dict[str, Op] = {
     "get": Get(table="tips", key=KEY),
     "batch": BatchGet(table="tips", keys=(KEY,)),
+    "together": TransactGet(keys=(("tips", KEY),)),
     "query": Query(table="tips", partition=("p", KEY["p"])),
     "scan": Scan(table="tips"),
     "put": PUT,

@@ -7,7 +7,20 @@ import pytest
 from epochal.errors import TooLarge
 from epochal.plan.conditions import Absent
 from epochal.plan.limits import ITEM_BYTES, check
-from epochal.plan.ops import BatchGet, Check, Delete, Extend, Get, Op, Put, Query, Set, Transact, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Delete,
+    Extend,
+    Get,
+    Op,
+    Put,
+    Query,
+    Set,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.sizes import item_size
 from epochal.plan.values import binary, number, sequence, text
 
@@ -33,6 +46,7 @@ def put(size: int) -> Put:
         (Transact(writes=(put(400_000),) * 11), 4_400_000, 4_194_304, "bytes"),
         (Transact(writes=(put(100), put(ITEM_BYTES + 1))), 409_601, 409_600, "bytes"),
         (BatchGet(table="t", keys=(KEY,) * 101), 101, 100, "items"),
+        (TransactGet(keys=(("t", KEY),) * 101), 101, 100, "items"),
     ],
     ids=[
         "put",
@@ -41,6 +55,7 @@ def put(size: int) -> Put:
         "bytes of a transaction",
         "an item of it",
         "keys of a batch",
+        "keys of a reading transaction",
     ],
 )
 def test_what_is_over_a_limit_is_refused_with_size_and_limit(
@@ -60,6 +75,7 @@ def test_what_is_over_a_limit_is_refused_with_size_and_limit(
         Transact(writes=(put(100),) * 99 + (Check(table="t", key=KEY, condition=Absent("p")),)),
         Transact(writes=(put(400_000),) * 10),
         BatchGet(table="t", keys=(KEY,) * 100),
+        TransactGet(keys=(("t", KEY),) * 100),
         Get(table="t", key=KEY),
         Query(table="t", partition=("p", text("a"))),
         Delete(table="t", key=KEY),

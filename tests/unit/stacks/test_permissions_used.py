@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from epochal.codec.states import INLINE_BYTES
+from epochal.errors import CorruptData
 from epochal.feed.events import Places, from_aggregates, from_tagged
 from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
@@ -21,6 +22,7 @@ from epochal.feed.results import FeedEvent
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_dcb, heal_journal
 from epochal.index.names import BASES
+from epochal.layout.journal.reading import Stretch, events
 from epochal.layout.tables import (
     ALL,
     EVENTS,
@@ -118,6 +120,8 @@ def actions(op: ops.Op) -> Allowed:
     match op:
         case ops.Transact(writes=writes):
             return {pair for each in writes for pair in actions(each)}
+        case ops.TransactGet(keys=keys):
+            return {pair for table, _ in keys for pair in on(table, "GetItem")}
         case ops.Query(table=table, index=str(index)):
             return on(f"{index} of {table}", "Query")
         case ops.Query(table=table) | ops.Scan(table=table):
@@ -129,7 +133,9 @@ def actions(op: ops.Op) -> Allowed:
 
 
 def append(tables: Tables) -> None:
-    """What `append` does: with and without a condition, met and not, fenced by its own tags and by others."""
+    """What `append` does: with and without a condition, met and not, fenced by its own tags and by others; and where
+    events have expired.
+    """
     store, states = tables.tagged, tables.states
     store.append([paid("order:1"), paid()])
     order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
@@ -143,6 +149,8 @@ def append(tables: Tables) -> None:
         states.save("totals", "1", [bytes(size)], events_processed=size, last_sortable_id="0" * 30)
     states.save("totals", "1", [b""], events_processed=0, last_sortable_id="0" * 30)
     states.delete("totals", "1")
+    expire(tables)
+    store.append([paid("order:1")], fail_if=order, after=position)
 
     write_streams(tables)
     write_aggregates(tables)
@@ -170,7 +178,9 @@ def write_aggregates(tables: Tables) -> None:
 
 
 def replay(tables: Tables) -> None:
-    """What `replay` does: queries, single events, listings, states; streams and aggregates, whole and by pages."""
+    """What `replay` does: queries, single events, listings, states; streams and aggregates, whole and by pages; and
+    what it looks for that is not there.
+    """
     store = tables.tagged
     pages = TagPages(listings=TagListings(store=store))
     found = store.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
@@ -189,6 +199,12 @@ def replay(tables: Tables) -> None:
     for limit in (2, 1_000):
         page(tables.aggregates, ORDER, lock, start=1, limit=limit, max_bytes=10**6)
     tables.aggregates.latest_snapshot(ORDER)
+    expire(tables)
+    assert store.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),))).events == ()
+    with pytest.raises(CorruptData, match="missing"):
+        tables.driver.run(
+            events(tables.aggregates.site, Stretch(aggregate=ORDER, first=1, last=10**3, total=None), "table")
+        )
 
 
 def feed(tables: Tables) -> None:
@@ -197,6 +213,8 @@ def feed(tables: Tables) -> None:
     for types in ((), ("order",)):
         found = from_aggregates(tables.aggregates, types)(str(ORDER), 0, EVENTS_OF_ORDER)
         assert len(list(found)) == EVENTS_OF_ORDER
+    with pytest.raises(CorruptData, match="missing"):
+        list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER + 1))
 
 
 def index(tables: Tables) -> None:
@@ -209,7 +227,7 @@ def index(tables: Tables) -> None:
 
 def react(tables: Tables) -> None:
     """What a reaction's function does: begin, read events of every layout, park, list, replay, discard, look for
-    where streams end; make a read model, and make it the live one.
+    where streams end, and for an event that is not there; make a read model, and make it the live one.
     """
     feed = MemoryFeed(tables=tables.memory)
     for number in range(CALVES):
@@ -226,6 +244,8 @@ def react(tables: Tables) -> None:
         assert parked.cause is not None
         assert not parking.replay(BASES[source], stream, seconds=10).unparked
         assert parking.discard(BASES[source], stream).unparked
+    with pytest.raises(CorruptData, match="missing"):
+        list(member.reader.events(BASES["journal"], str(ORDER), 0, EVENTS_OF_ORDER + 1))
     assert len(member.reader.partitions()) == len(BASES)
     models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
     counts = models.open("counts", 1)
@@ -238,6 +258,12 @@ def put_or_delete(documents: Documents, event: FeedEvent) -> None:
         documents.delete(event.stream)
     else:
         documents.put(event.stream, event.index + 1)
+
+
+def expire(tables: Tables) -> None:
+    """All events are gone; nobody asked for it."""
+    for item in list(tables.memory.items(EVENTS.kind)):
+        tables.memory.execute(ops.Delete(table=EVENTS.kind, key={name: item[name] for name in EVENTS.keys}))
 
 
 def refusing(_: Delivery) -> None:

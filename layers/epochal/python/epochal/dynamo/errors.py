@@ -27,7 +27,18 @@ from botocore.exceptions import (
 from epochal.errors import MissingTable, Refused
 from epochal.plan.capacity import write_units
 from epochal.plan.failures import Failure, Lost, NotApplied
-from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Scan, Transact
+from epochal.plan.ops import (
+    BatchGet,
+    Get,
+    Op,
+    Overflow,
+    Query,
+    Refusal,
+    Reply,
+    Scan,
+    Transact,
+    TransactGet,
+)
 from epochal.plan.sizes import item_size
 from epochal.plan.units import Units
 from epochal.plan.values import Item
@@ -132,6 +143,8 @@ def _table(op: Op) -> str:
     match op:
         case Transact(writes=writes):
             return ", ".join(sorted({write.table for write in writes}))
+        case TransactGet(keys=keys):
+            return ", ".join(sorted({table for table, _ in keys}))
         case Get(table=table) | BatchGet(table=table) | Query(table=table) | Scan(table=table):
             return table
         case _:

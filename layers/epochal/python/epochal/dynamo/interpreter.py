@@ -26,7 +26,9 @@ from epochal.plan.ops import (
     Query,
     Reply,
     Scan,
+    Together,
     Transact,
+    TransactGet,
     TransactionWrite,
     Update,
 )
@@ -62,17 +64,6 @@ def _retries(client: Any) -> bool:
 
 def _perform(client: Any, op: Op) -> Reply:
     match op:
-        case Get():
-            answer = client.get_item(
-                TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
-            )
-            return Found(item=answer.get("Item"), units=_read(answer, "ConsumedCapacity"))
-        case Query():
-            return _page(client.query(**_query(op)))
-        case Scan():
-            return _page(client.scan(**_scan(op)))
-        case BatchGet():
-            return _batch_get(client, op)
         case Transact():
             return Done(units=_written(client.transact_write_items(**_transaction(op))))
         case Put():
@@ -83,6 +74,25 @@ def _perform(client: Any, op: Op) -> Reply:
             return Done(units=_written(client.delete_item(**_write(op), **_MEASURED)))
         case Check():
             raise TypeError("a Check stands only in a transaction")
+        case _:
+            return _answered(client, op)
+
+
+def _answered(client: Any, op: Get | BatchGet | TransactGet | Query | Scan) -> Reply:
+    match op:
+        case Get():
+            answer = client.get_item(
+                TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
+            )
+            return Found(item=answer.get("Item"), units=_read(answer, "ConsumedCapacity"))
+        case BatchGet():
+            return _batch_get(client, op)
+        case TransactGet():
+            return _together(client, op)
+        case Query():
+            return _page(client.query(**_query(op)))
+        case Scan():
+            return _page(client.scan(**_scan(op)))
 
 
 def _query(op: Query) -> dict[str, Any]:
@@ -138,6 +148,13 @@ def _batch_get(client: Any, op: BatchGet) -> Items:
             raise NotApplied("UnprocessedKeys")
         items += found
     return Items(items=tuple(items), units=cost)
+
+
+def _together(client: Any, op: TransactGet) -> Together:
+    wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
+    answer = client.transact_get_items(TransactItems=wanted, **_MEASURED)
+    units = _read(answer, "Responses")
+    return Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
 
 
 def _transaction(op: Transact) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from binascii import a2b_base64
 from http import HTTPStatus
 from typing import Any, Final
 
-READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan")
+READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
 
 
 def parse_reads(client: Any) -> None:

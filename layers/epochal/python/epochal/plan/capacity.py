@@ -16,7 +16,17 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from epochal.plan.effects import after, holds
-from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Scan, Transact, TransactionWrite
+from epochal.plan.ops import (
+    BatchGet,
+    Get,
+    Op,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    TransactGet,
+    TransactionWrite,
+)
 from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.units import Units
@@ -54,6 +64,8 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
             return Units(
                 read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys)
             )
+        case TransactGet(keys=keys):
+            return Units(read=sum(2 * read_units(_size(stored(table, key))) for table, key in keys))
         case Query(consistent=consistent) | Scan(consistent=consistent):
             return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
         case Transact(writes=writes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.errors import TooLarge
-from epochal.plan.ops import BatchGet, Op, Put, Transact, Update
+from epochal.plan.ops import BatchGet, Op, Put, Transact, TransactGet, Update
 from epochal.plan.sizes import item_size, value_size
 
 ITEM_BYTES: Final = 400 * 1024
@@ -27,6 +27,8 @@ def check(op: Op) -> None:
             _check_transaction(writes)
         case BatchGet(keys=keys) if len(keys) > BATCH_KEYS:
             raise TooLarge("keys", len(keys), BATCH_KEYS, "items")
+        case TransactGet(keys=keys) if len(keys) > TRANSACTION_ITEMS:
+            raise TooLarge("keys", len(keys), TRANSACTION_ITEMS, "items")
         case _:
             pass
 

@@ -149,7 +149,19 @@ class Transact:
     token: str | None = None
 
 
-Op = Get | BatchGet | Query | Scan | Put | Update | Delete | Check | Transact
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactGet:
+    """Up to 100 items, each by table and key, as they are at one moment. Replied to with `Together`.
+
+    A plain read answers whatever is under way: of a transaction it may find one item written and another not yet. This
+    one is refused until all that concerns its items is over; so what it does not find was never committed, or is gone.
+    It costs twice as much.
+    """
+
+    keys: tuple[tuple[str, Key], ...]
+
+
+Op = Get | BatchGet | TransactGet | Query | Scan | Put | Update | Delete | Check | Transact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +178,14 @@ class Items:
 
     items: tuple[Item, ...]
     last: Key | None = None
+    units: Units = NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Reply to TransactGet: an item for each key, in their order; None where there is none."""
+
+    items: tuple[Item | None, ...]
     units: Units = NONE
 
 
@@ -205,7 +225,7 @@ class Overflow:
     units: Units = NONE
 
 
-Reply = Found | Items | Done | Refusal | Overflow
+Reply = Found | Items | Together | Done | Refusal | Overflow
 
 Execute = Callable[[Op], Reply]
 """An interpreter: performs one operation, or raises one of `plan.failures`."""

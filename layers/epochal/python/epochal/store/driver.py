@@ -33,7 +33,9 @@ from epochal.plan.ops import (
     Reply,
     Scan,
     Steps,
+    Together,
     Transact,
+    TransactGet,
     Update,
 )
 from epochal.plan.units import Units
@@ -129,6 +131,9 @@ class Driver:
 
     @overload
     def ask(self, op: Get) -> Found: ...
+
+    @overload
+    def ask(self, op: TransactGet) -> Together: ...
 
     @overload
     def ask(self, op: BatchGet | Query | Scan) -> Items: ...

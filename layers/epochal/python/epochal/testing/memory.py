@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
@@ -33,7 +33,9 @@ from epochal.plan.ops import (
     Refusal,
     Reply,
     Scan,
+    Together,
     Transact,
+    TransactGet,
     TransactionWrite,
 )
 from epochal.plan.sizes import item_size
@@ -105,13 +107,15 @@ class MemoryTables:
             cost = units(op, self._stored)
             return replace(self._perform(op), units=cost)
 
-    def _perform(self, op: Get | BatchGet | Transact | TransactionWrite) -> Reply:
+    def _perform(self, op: Get | BatchGet | TransactGet | Transact | TransactionWrite) -> Reply:
         match op:
             case Get(table=table, key=key):
                 return Found(item=self._stored(table, key))
             case BatchGet(table=table, keys=keys):
                 found = (self._stored(table, key) for key in keys)
                 return Items(items=tuple(item for item in found if item is not None))
+            case TransactGet(keys=keys):
+                return Together(items=tuple(self._stored(table, key) for table, key in keys))
             case Transact():
                 return self._transact(op)
             case _:
@@ -177,10 +181,14 @@ class MemoryTables:
         results = [after(write, item) for write, item in zip(writes, before, strict=True)]
         if any(result is not None and item_size(result) > limits.ITEM_BYTES for result in results):
             return Overflow()
+        self._store(writes, results)
+        return Done()
+
+    def _store(self, writes: Sequence[TransactionWrite], results: Sequence[Item | None]) -> None:
+        """Put what writes leave in the place of what was there."""
         for write, result in zip(writes, results, strict=True):
             if not isinstance(write, Check):
                 self._table(write.table).put(_key(write), result)
-        return Done()
 
 
 def _refuse_empty_keys(spec: TableSpec, item: Item) -> None:

@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import Takes, first_matches
-from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, stand
+from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.plan.ops import Done, Refusal, Steps
@@ -161,7 +161,11 @@ def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
 
     Read, not taken from a refusal: of a transaction that met another one it tells only a part.
     """
-    found = yield from read_events(site, [event.id or "" for event in batch.events])
+    ids = [event.id or "" for event in batch.events]
+    found = yield from read_events(site, ids)
+    if 0 < len(found) < len(ids):
+        # All of them were written at once, but may not be seen at once.
+        found |= yield from settled_events(site, [each for each in ids if each not in found])
     for event in batch.events if found else ():
         stored = found.get(event.id or "")
         if stored is None:

@@ -16,11 +16,13 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
 from epochal.layout.dcb.reading import (
+    LOOKS,
     Site,
     hole,
     is_new,
     just_after,
     read_events,
+    settled_events,
     stand,
     types_fenced_by,
 )
@@ -164,7 +166,9 @@ def read_part(
     read = 0
     for start in range(0, len(keys), BATCH_KEYS):
         batch = keys[start : start + BATCH_KEYS]
-        found = yield from read_events(site, map(_event_id, batch))
+        ids = list(map(_event_id, batch))
+        found = yield from read_events(site, ids)
+        found |= yield from settled_events(site, [each for each in ids if each not in found])
         for key in batch:
             event = found.get(_event_id(key))
             if event is None or not is_new(event, fenced, before, until):
@@ -181,7 +185,23 @@ def read_part(
 
 
 def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[_Slice]:
-    """A tag's next entries. Those of the original library have no index, and no head counts them."""
+    """A tag's next entries, all of those that lie between."""
+    looks = 0
+    while True:
+        part = yield from _peek(site, tag, at, until)
+        end = until.count if part.whole else at.count + len(part.entries)
+        indices = [read_number(item, "tagIndex") for item in part.entries]
+        # Lengths first: where `until` came from outside, the range may be longer than any memory.
+        if len(indices) == end - at.count and indices == list(range(at.count, end)):
+            return part
+        looks += 1
+        error = yield from hole(site, tag, until, [at, until] if field == REST else [at], field)
+        if looks == LOOKS or isinstance(error, InvalidInput):
+            raise error
+
+
+def _peek(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice]:
+    """Those that are there. Entries of the original library have no index, and no head counts them."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
@@ -196,12 +216,6 @@ def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Ste
         last = reply.last
         if found or last is None:
             break
-    end = until.count if last is None else at.count + len(found)
-    indices = [read_number(item, "tagIndex") for item in found]
-    # Lengths first: where `until` came from outside, the range may be longer than any memory.
-    if len(indices) != end - at.count or indices != list(range(at.count, end)):
-        given = [at, until] if field == REST else [at]
-        raise (yield from hole(site, tag, until, given, field))
     return _Slice(tuple(found), last is None)
 
 

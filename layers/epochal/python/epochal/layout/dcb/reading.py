@@ -2,20 +2,28 @@
 
 Entries beyond a head's count were written after the head was read; they are cut off, so that what a read
 returns and the position it returns are of one moment, tag by tag (DESIGN §5.12).
+
+An append that is being carried out may show in parts: a head or an entry is there, and what belongs to it is not yet.
+So an entry that a head counts is looked for again, and an event that an entry names is asked for in a transaction,
+which waits for the append: only what that does not find has expired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.items import Keys, read_event, read_head
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, type_tag
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import BatchGet, Query, Steps
+from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
+from epochal.plan.ops import BatchGet, Query, Steps, TransactGet
 from epochal.plan.values import Item, Key, read_number, text
+
+LOOKS: Final = 10
+"""For entries that a head counts and that are not there. Milliseconds apart, as appends take to be carried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +96,7 @@ def matches(
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
         }
     found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
+    found |= yield from settled_events(site, sorted(wanted.difference(found)))
     new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before, until)]
     return tuple(sorted(new, key=lambda event: (event.sortable_id, event.id)))
 
@@ -124,16 +133,43 @@ def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
 
 
 def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    """Events by id; those that have expired, or never were, are missing."""
+    """Events by id; those that have expired, never were, or are being written are missing."""
     found: dict[str, RecordedTaggedEvent] = {}
     for keys in _batches([site.keys.event(event_id) for event_id in ids]):
         reply = yield BatchGet(table=site.events, keys=keys)
-        found |= {event.id: event for event in map(read_event, reply.items)}
+        found |= _by_id(reply.items)
     return found
+
+
+def settled_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    """Events by id, once no append of them is under way; those that have expired, or never were, are missing."""
+    found: dict[str, RecordedTaggedEvent] = {}
+    for start in range(0, len(ids), TRANSACTION_ITEMS):
+        some = ids[start : start + TRANSACTION_ITEMS]
+        reply = yield TransactGet(keys=tuple((site.events, site.keys.event(event_id)) for event_id in some))
+        found |= _by_id(item for item in reply.items if item is not None)
+    return found
+
+
+def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
+    return {event.id: event for event in map(read_event, items)}
 
 
 def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
     """A tag's entries from index `before.count` to `until.count`, exclusive."""
+    looks = 0
+    while True:
+        found = yield from _look(site, tag, before, until)
+        if len(found) == until.count - before.count:
+            return found
+        looks += 1
+        error = yield from hole(site, tag, until, [before])
+        if looks == LOOKS or isinstance(error, InvalidInput):
+            raise error
+
+
+def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
+    """Those entries that are there."""
     found: list[Item] = []
     last: Key | None = None
     # A position that was altered may end beyond what it begins.
@@ -149,8 +185,6 @@ def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[lis
         last = reply.last
         if last is None:
             break
-    if len(found) != until.count - before.count:
-        raise (yield from hole(site, tag, until, [before]))
     return found
 
 

@@ -6,23 +6,25 @@
       ├ our append id                       appended: a response was lost
       ├ our id at our first number          appended: a response was lost, and others have appended since
       ├ not what was expected               conflict
-      └ the expected version, but not ours  another library wrote last: the last number is looked up, then again
+      ├ the expected version, but not ours  another library wrote last: the last number is looked up, then again
+      └ the very head that was built on     its next event is there already: the tables contradict each other
 
-An append id stands on the head and on the first event of each append, so that a lost response can be resolved.
+An append id stands on the head and on the first event of each append, so that a lost response can be resolved. What is
+asked after a refusal is read together, or as a transaction: a plain read may find half of another's append.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.errors import InvalidInput
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.journal.items import Head, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import Base, Batch, Site, lock_after, transaction
 from epochal.model.aggregates import AggregateId, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
-from epochal.plan.ops import Done, Get, Refusal, Steps
+from epochal.plan.ops import Done, Get, Refusal, Steps, TransactGet
 
 ExpectedLock = Expected | AtVersion | Lock
 """What a writer expects of an aggregate. A lock in full makes the append one request."""
@@ -49,6 +51,7 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     Raises:
         InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not join the
             events there are.
+        CorruptData: an event stands where the head says that the next one is to be.
     """
     base = Base(lock=expected) if isinstance(expected, Lock) else Base()
     if not isinstance(expected, Lock) and expected is not NO_STREAM:
@@ -60,7 +63,7 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
         reply = yield transaction(site, batch, base)
         if isinstance(reply, Done):
             return Written(first=base.first, lock=lock_after(batch, base))
-        head = yield from _in_the_way(site, batch, reply)
+        head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
             return Written(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
@@ -68,6 +71,11 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
         again = yield from _again(site, batch, expected, head)
         if isinstance(again, Rejected):
             return again
+        if again == base and taken is not None:
+            raise CorruptData(
+                f"{batch.aggregate}: event {taken} is in the journal, yet its head stands at {base.first - 1}, as when "
+                "the two tables were restored to different moments: restore both to one"
+            )
         base = again
 
 
@@ -102,11 +110,20 @@ def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base
     return Base(lock=Lock(version=head.version, seq_nr=last), looked_up=True)
 
 
-def _in_the_way(site: Site, batch: Batch, reply: Refusal) -> Steps[Head | None]:
-    """The head as it is now: the one that came back, or where only an event stood in the way, read."""
+def _in_the_way(
+    site: Site, batch: Batch, base: Base, reply: Refusal
+) -> Steps[tuple[Head | None, int | None]]:
+    """The head as it is now: the one that came back; or, where only an event stood in the way, read in one moment with
+    that event, whose number comes too if it is there.
+    """
     if reply.failed[0]:
-        return None if reply.item is None else read_head(reply.item, batch.aggregate)
-    return (yield from read(site, batch.aggregate))
+        return None if reply.item is None else read_head(reply.item, batch.aggregate), None
+    number = base.first + reply.failed.index(True) - 1
+    keys = site.keys.key(batch.aggregate, HEAD), site.keys.key(batch.aggregate, number)
+    both = yield TransactGet(keys=((site.snapshot, keys[0]), (site.journal, keys[1])))
+    head, event = both.items
+    found = None if head is None else read_head(head, batch.aggregate)
+    return found, None if event is None else number
 
 
 def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Refusal) -> Steps[bool]:
@@ -114,8 +131,9 @@ def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Re
         return True
     if not reply.ambiguous:
         return False
-    stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
-    return stored.item is not None and read_event(stored.item).append_id == batch.append_id
+    first = yield TransactGet(keys=((site.journal, site.keys.key(batch.aggregate, base.first)),))
+    (stored,) = first.items
+    return stored is not None and read_event(stored).append_id == batch.append_id
 
 
 def _again(site: Site, batch: Batch, expected: ExpectedLock, head: Head | None) -> Steps[Base | Rejected]:

@@ -1,7 +1,8 @@
 """The number of an aggregate's last event, where no head tells: searched in the journal, by key, consistently.
 
 Events are numbered from 1 without holes, so existence is monotonic: a few batches of probes, each narrowing
-the bounds 26-fold, find the last among millions.
+the bounds 26-fold, find the last among millions. Plain reads may not find an event whose append is being carried out,
+so one that waits for it has the last word.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Final
 
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
-from epochal.plan.ops import BatchGet, Steps
+from epochal.plan.ops import BatchGet, Steps, TransactGet
 
 PROBES: Final = 25
 _POWERS: Final = tuple(1 << exponent for exponent in range(PROBES))
@@ -27,7 +28,15 @@ def last_number(site: Site, aggregate: AggregateId) -> Steps[int]:
         found = yield from _present(site, aggregate, probes)
         low = max(found, default=low)
         high = min((probe for probe in probes if probe > low), default=high)
+    while (yield from _follows(site, aggregate, low)):
+        low += 1
     return low
+
+
+def _follows(site: Site, aggregate: AggregateId, number: int) -> Steps[bool]:
+    """Whether there is an event after this one, once no append of it is under way."""
+    (found,) = (yield TransactGet(keys=((site.journal, site.keys.key(aggregate, number + 1)),))).items
+    return found is not None
 
 
 def _present(site: Site, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:

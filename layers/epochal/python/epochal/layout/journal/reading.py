@@ -6,8 +6,9 @@
     by index     `journal-aid-index`, in order, half the units again; it may lag
 
 What a range or the index does not bring is read by key: the index lags, and in a range other aggregates' items may lie,
-so that it is read only as far as it would be without them. An event that the head promises and no read finds is
-corruption.
+so that it is read only as far as it would be without them. What is not found by key either is asked for in a
+transaction: a plain read may find the head of an append that is being carried out, and not its events. An event that
+the head promises and no read finds is corruption.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from epochal.layout.journal.items import StoredEvent, read_event
 from epochal.layout.journal.ranges import Range, beginning, worthwhile
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import BatchGet, Query, Steps
+from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
+from epochal.plan.ops import BatchGet, Query, Steps, TransactGet
 from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]
@@ -57,8 +58,10 @@ def events(site: Site, stretch: Stretch, via: Via) -> Steps[list[StoredEvent]]:
         found |= yield from _in_pages(query, stretch)
     missing = [seq_nr for seq_nr in range(stretch.first, stretch.last + 1) if seq_nr not in found]
     found |= yield from _by_key(site, stretch.aggregate, missing)
+    unseen = [seq_nr for seq_nr in missing if seq_nr not in found]
+    found |= yield from _settled(site, stretch.aggregate, unseen)
     if len(found) != stretch.count:
-        lost = next(seq_nr for seq_nr in missing if seq_nr not in found)
+        lost = next(seq_nr for seq_nr in unseen if seq_nr not in found)
         raise CorruptData(f"{stretch.aggregate}: event {lost} is missing from the journal")
     return [found[seq_nr] for seq_nr in range(stretch.first, stretch.last + 1)]
 
@@ -98,6 +101,19 @@ def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps
         keys = tuple(site.keys.key(aggregate, seq_nr) for seq_nr in numbers[start : start + BATCH_KEYS])
         reply = yield BatchGet(table=site.journal, keys=keys)
         found |= _numbered(reply.items)
+    return found
+
+
+def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
+    """Events once no append of them is under way any more; up to the first that is missing for good."""
+    found: dict[int, StoredEvent] = {}
+    for start in range(0, len(numbers), TRANSACTION_ITEMS):
+        some = numbers[start : start + TRANSACTION_ITEMS]
+        keys = tuple((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in some)
+        reply = yield TransactGet(keys=keys)
+        found |= _numbered(item for item in reply.items if item is not None)
+        if None in reply.items:
+            break
     return found
 
 

@@ -53,8 +53,7 @@ class Base:
 
     Attributes:
         lock: None for an aggregate's first append.
-        looked_up: another library wrote last, and the last number was looked up in the journal, so that only
-            the
+        looked_up: another library wrote last, and the last number was looked up in the journal, so that only the
             version can be a condition, and nobody knows what the payload has folded in.
     """
 
@@ -71,6 +70,17 @@ def lock_after(batch: Batch, base: Base) -> Lock:
     """The lock that an append leaves."""
     version = 1 if base.lock is None else base.lock.version + 1
     return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
+
+
+def unchanged(base: Base) -> Condition:
+    """That the head is still the one that an append builds on."""
+    if base.lock is None:
+        return Absent("pkey")
+    version = equals("version", number(base.lock.version))
+    if base.looked_up:
+        return version
+    ours = equals("head_version", number(base.lock.version))
+    return All((version, ours, equals("last_seq_nr", number(base.lock.seq_nr))))
 
 
 def transaction(site: Site, batch: Batch, base: Base) -> Transact:
@@ -111,7 +121,7 @@ def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
         key=site.keys.key(batch.aggregate, HEAD),
         sets=tuple(Set(name, value) for name, value in ours.items()),
         removes=("payload_seq_nr",) if base.looked_up and batch.payload is None else (),
-        condition=_unchanged(base.lock, looked_up=base.looked_up),
+        condition=unchanged(base),
     )
 
 
@@ -125,12 +135,4 @@ def _first_head(site: Site, batch: Batch, ours: dict[str, AttributeValue]) -> Pu
         "ttl": number(NO_TTL),
         **ours,
     }
-    return Put(table=site.snapshot, item=item, condition=Absent("pkey"))
-
-
-def _unchanged(lock: Lock, *, looked_up: bool) -> Condition:
-    version = equals("version", number(lock.version))
-    if looked_up:
-        return version
-    ours = equals("head_version", number(lock.version))
-    return All((version, ours, equals("last_seq_nr", number(lock.seq_nr))))
+    return Put(table=site.snapshot, item=item, condition=unchanged(Base()))

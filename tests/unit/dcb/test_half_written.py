@@ -1,0 +1,125 @@
+"""An append that is being carried out may show in parts: what a read does not find of it, it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from epochal.errors import CorruptData
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.reading import LOOKS
+from epochal.layout.tables import EVENTS, TAGS
+from epochal.model.dcb import RecordedTaggedEvent
+from epochal.plan.ops import Delete, TransactGet, TransactionWrite
+from epochal.store.tagged import TaggedEvents
+from tests.simulation.gradual import Gradual
+from tests.unit.dcb.world import World, event, query
+
+COURSE = query(("", "course:1"))
+
+ONE, OTHER = (f"00000000-0000-4000-9000-00000000000{number}" for number in (1, 2))
+
+Late = Callable[[TransactionWrite], bool]
+
+
+def events(write: TransactionWrite) -> bool:
+    return write.table == "events"
+
+
+def entries(write: TransactionWrite) -> bool:
+    return write.table == "tags" and "tagIndex" in getattr(write, "item", {})
+
+
+def heads(write: TransactionWrite) -> bool:
+    return write.table == "tags" and not entries(write)
+
+
+@pytest.fixture
+def world() -> World:
+    """With an event, and from then on tables of which a test says what shows late."""
+    found = World(tables=Gradual({"events": EVENTS, "tags": TAGS}))
+    found.store().append([event("Opened", "course:1")])
+    return found
+
+
+def showing(world: World, late: Late | None) -> None:
+    assert isinstance(world.tables, Gradual)
+    world.tables.late = late
+
+
+def kinds(found: tuple[RecordedTaggedEvent, ...]) -> list[str]:
+    return [each.type for each in found]
+
+
+def at_once(store: TaggedEvents) -> list[str]:
+    return kinds(store.read(COURSE).events)
+
+
+def by_pages(store: TaggedEvents) -> list[str]:
+    page = store.page(COURSE, takes=lambda _: True)
+    assert page.rest is None
+    return kinds(page.events)
+
+
+@pytest.mark.parametrize("read", [at_once, by_pages])
+@pytest.mark.parametrize("late", [events, entries])
+def test_a_read_has_all_that_the_heads_it_found_count(
+    world: World, read: Callable[[TaggedEvents], list[str]], late: Late
+) -> None:
+    showing(world, late)
+    world.store().append([event("Renamed", "course:1")])
+    assert read(world.store()) == ["Opened", "Renamed"]
+
+
+@pytest.mark.parametrize("late", [events, entries, heads])
+def test_nobody_appends_on_what_a_read_has_not_shown_him(world: World, late: Late) -> None:
+    showing(world, late)
+    world.store().append([event("Renamed", "course:1")])
+    seen = world.store().read(COURSE)
+    outcome = world.store().append([event("Closed", "course:1")], fail_if=COURSE, after=seen.position)
+    assert isinstance(outcome, Written) is (kinds(seen.events) == ["Opened", "Renamed"])
+
+
+@pytest.mark.parametrize("takes", [None, lambda _: True])
+def test_a_match_that_shows_late_is_a_conflict(
+    world: World, takes: Callable[[RecordedTaggedEvent], bool] | None
+) -> None:
+    position = world.store().read(COURSE).position
+    showing(world, events)
+    world.store().append([event("Renamed", "course:1")])
+    outcome = world.store().append([event("Closed", "course:1")], fail_if=COURSE, after=position, takes=takes)
+    assert isinstance(outcome, Rejected)
+    assert kinds(outcome.events) == ["Renamed"]
+
+
+def test_an_append_of_which_half_is_there_was_made(world: World) -> None:
+    mine = [event("Renamed", "course:1", id_=ONE), event("Closed", "course:1", id_=OTHER)]
+    showing(world, lambda write: events(write) and write.item["eventId"]["S"] == OTHER)  # type: ignore[union-attr]
+    world.store().append(mine)
+    again = world.store().append(mine)
+    assert isinstance(again, Written)
+    assert again.replayed
+    assert kinds(again.events) == ["Renamed", "Closed"]
+
+
+def test_an_event_that_has_expired_is_asked_for_once_more_and_left_out(world: World) -> None:
+    (item,) = world.tables.items("events")
+    world.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
+    asked: list[type] = []
+    world.before = lambda op: asked.append(type(op))
+    assert at_once(world.store()) == by_pages(world.store()) == []
+    assert asked.count(TransactGet) == 2
+
+
+@pytest.mark.parametrize("read", [at_once, by_pages])
+def test_an_entry_that_is_lost_is_told_after_some_looks(
+    world: World, read: Callable[[TaggedEvents], list[str]]
+) -> None:
+    (entry,) = (item for item in world.tables.items("tags") if "tagIndex" in item)
+    world.tables.execute(Delete(table="tags", key={name: entry[name] for name in ("pk", "sk")}))
+    asked: list[object] = []
+    world.before = asked.append
+    with pytest.raises(CorruptData, match="its head counts 1 events, its entries do not"):
+        read(world.store())
+    assert len(asked) == 1 + LOOKS
