@@ -27,7 +27,7 @@ BENCHMARKS = {
     "catching-up": catching_up.main,
     "reacting": reacting.main,
     "tagging": tagging.main,
-    "tag_races": tag_races.main,
+    "tag-races": tag_races.main,
     "imports": imports.main,
 }
 

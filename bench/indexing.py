@@ -39,7 +39,6 @@ BOUND_FROM = 200
 
 TYPES = ("FlightScheduled", "FlightDeparted", "FlightArrived", "FlightCancelled")
 
-
 SITE = JournalSite(journal="journal", snapshot="snapshot", keys=KeyResolver())
 
 SOURCES = {

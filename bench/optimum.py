@@ -35,7 +35,8 @@ class Prices:
     Attributes:
         heads: of a Tip whose latest append is k, all attributes but `b` and the events.
         marks: of `b` where the oldest carried append is k.
-        calves: of a calf whose first append is k, its key; and one whose last is k, its `n`.
+        keys: of the key of a calf whose first append is k.
+        ends: of `n` of a calf whose last append is k.
         events: of the events of the appends before k, their lists not counted.
         lists: of the lists around events.
     """

@@ -78,7 +78,8 @@ class Follower:
 
     Attributes:
         at: the checkpoint to go on from.
-        ours: whether a stream of the feed is one of this run's.
+        marker: in the name of every stream of this run.
+        seen: the indexes that have come, by stream.
     """
 
     api: Api
