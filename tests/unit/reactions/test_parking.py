@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import string
+
 import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed.reactions import Delivery
-from epochal.feed.turns import Done, settled, turn_of
+from epochal.feed.turns import Done, may_park, settled, turn_of
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_PARKED, GroupState
+from epochal.index.groups import MAX_PARKED, GroupState, Held
 from epochal.model.spans import Span
 from epochal.plan.ops import Op
 from tests.unit.reactions.world import Told, World, is_save
@@ -195,6 +198,36 @@ def test_a_group_that_has_parked_as_many_as_it_may_blocks() -> None:
     assert ran.blocked is not None
     assert (ran.checkpoint, "A-1" in world.state().parked) == (0, False)
     assert len(world.state().parked) == MAX_PARKED
+
+
+def names(count: int, length: int) -> list[str]:
+    """Of which nothing repeats, so that they hardly compress."""
+    luck = random.Random(1)
+    return ["".join(luck.choices(string.ascii_letters + string.digits, k=length)) for _ in range(count)]
+
+
+def test_a_group_blocks_before_the_names_of_what_it_has_parked_fill_an_item() -> None:
+    world = World(told=bad("A-1"))
+    world.append("A-1")
+    reactor = world.reactor()
+    long = names(MAX_PARKED, 512)
+    fit = [name for number, name in enumerate(long) if may_park(GroupState(), long[: number + 1])]
+    full = GroupState(parked=dict.fromkeys(fit, 10**6), ahead=dict.fromkeys(names(3_000, 512), 10**6))
+    saved = reactor.member.save(reactor.member.load(0), full)
+    assert isinstance(saved, Held)
+    assert 290 < len(fit) < MAX_PARKED
+    ran = reactor.run(0, seconds=600)
+    assert ran.blocked is not None
+    assert (ran.checkpoint, len(world.state().parked)) == (0, len(fit))
+
+
+def test_of_what_is_ahead_the_newest_that_an_item_has_room_for_is_kept() -> None:
+    world = World()
+    member = world.reactor().member
+    ahead = dict.fromkeys(names(1_000, 512), 1)
+    member.save(member.load(0), GroupState(ahead=ahead))
+    kept = list(world.state().ahead)
+    assert kept == list(ahead)[-300:]
 
 
 def test_a_process_that_dies_over_an_event_is_found_out_and_the_stream_parked() -> None:

@@ -15,7 +15,7 @@ and a delivery: nothing that grows with the index, or with a stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -25,7 +25,7 @@ from epochal.feed.handling import Failure, Progress, Streak, Work
 from epochal.feed.membership import Member
 from epochal.feed.passage import Passage
 from epochal.feed.results import SpanPage
-from epochal.feed.turns import Done, Task, Turn, room_to_park, settled, turn_of
+from epochal.feed.turns import Done, Task, Turn, may_park, settled, turn_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 
@@ -134,7 +134,7 @@ class Run:
             for task, progress in results:
                 reached[task.stream] = progress.next
                 self.events += progress.next - task.first
-                if progress.failure is not None and self._parks(progress.failure, begun, len(parked)):
+                if progress.failure is not None and self._parks(progress.failure, begun, parked):
                     parked[task.stream] = progress.failure.index
             yield Done(reached=reached, parked=parked)
         if not turn.tasks:
@@ -176,9 +176,9 @@ class Run:
             return None
         return work.handle(task)
 
-    def _parks(self, failure: Failure, begun: GroupState, parked: int) -> bool:
-        """Whether a stream that failed is parked; otherwise it blocks."""
-        parks = self.member.reaction.on_failure == "park" and parked < room_to_park(begun)
+    def _parks(self, failure: Failure, begun: GroupState, parked: Collection[str]) -> bool:
+        """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
+        parks = self.member.reaction.on_failure == "park" and may_park(begun, {*parked, failure.stream})
         if parks:
             self.member.keep(self.partition, failure)
             self.parked.append(failure)

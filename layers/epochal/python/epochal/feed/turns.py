@@ -10,11 +10,11 @@ Whatever happens, nothing is passed that is neither handled nor parked (GUARANTE
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_PARKED, GroupState
+from epochal.index.groups import MAX_NAMES, MAX_PARKED, GroupState
 from epochal.model.spans import Span
 
 
@@ -80,9 +80,10 @@ def settled(state: GroupState, turn: Turn, done: Done) -> GroupState:
     )
 
 
-def room_to_park(state: GroupState) -> int:
-    """How many more streams may be parked."""
-    return MAX_PARKED - len(state.parked)
+def may_park(state: GroupState, streams: Collection[str]) -> bool:
+    """Whether there is room to park these streams too."""
+    parked = state.parked.keys() | streams
+    return len(parked) <= MAX_PARKED and sum(len(stream.encode()) for stream in parked) <= MAX_NAMES
 
 
 def unparked(state: GroupState, stream: str, following: int) -> GroupState:

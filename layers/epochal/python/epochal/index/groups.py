@@ -39,6 +39,10 @@ failure, not so many."""
 MAX_AHEAD: Final = 2_000
 """Streams remembered as ahead: about 100 KB before compression, written only where a page takes long."""
 
+MAX_NAMES: Final = 150 * 1024
+"""Bytes of the names of those that are parked, and of those that are ahead: an item has room for both, even where
+nothing of them repeats. By names of up to 76 bytes the other limits are reached first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
@@ -107,11 +111,21 @@ def _held(stream: StreamName, tip: Tip | None) -> Held:
 def _written(state: GroupState) -> bytes:
     """Empty maps are left out, and of what is ahead the oldest where there is too much of it."""
     fields: dict[str, Any] = {"checkpoint": int(state.checkpoint)}
-    ahead = dict(list(state.ahead.items())[-MAX_AHEAD:])
-    for name, value in (("parked", state.parked), ("ahead", ahead), ("trying", state.trying)):
+    for name, value in (("parked", state.parked), ("ahead", _newest(state.ahead)), ("trying", state.trying)):
         if value:
             fields[name] = dict(value)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
+    """Those that there is room for."""
+    newest = list(ahead.items())[-MAX_AHEAD:]
+    room = MAX_NAMES - sum(len(stream.encode()) for stream, _ in newest)
+    first = 0
+    while room < 0:
+        room += len(newest[first][0].encode())
+        first += 1
+    return dict(newest[first:])
 
 
 def _read(stream: str, stored: StoredUnfold) -> GroupState:
