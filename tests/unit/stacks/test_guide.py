@@ -69,6 +69,25 @@ def test_the_stages_have_the_numbers_of_their_table() -> None:
     assert row("requests a second") == [f"{s.requests_per_second:,} / {s.burst:,}" for s in stages]
 
 
+def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None:
+    deployment = synthesise("prod", reactions={"board": {"entry": "board"}})
+    alarms = {
+        kind: [each["Properties"] for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()]
+        for kind in deployment.templates
+    }
+    # An alarm on an expression is paid for by each metric in it.
+    metrics = sum(
+        sum("MetricStat" in each for each in alarm.get("Metrics", ())) or 1
+        for kind, listed in alarms.items()
+        for alarm in listed
+        if kind != "reactions"
+    )
+    assert f"The alarms of a stage look at {metrics} metrics" in GUIDE
+    left = sum(len(listed) for kind, listed in alarms.items() if kind not in ("reactions", "watch"))
+    assert f"of `--all`, and {left} alarms remain" in GUIDE.replace("\n", " ")
+    assert f"Each declared reaction has {len(alarms['reactions'])} alarms" in GUIDE
+
+
 def test_the_examples_are_settings() -> None:
     starts = [match.end() for match in re.finditer('"prod": ', GUIDE)]
     for start in starts:

@@ -16,6 +16,7 @@ from epochal import AggregateEvent, Decider, Deciders, Event, TaggedEvent, Unfol
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, Refused, SubjectForgotten, Unavailable
+from epochal.feed.reactions import Delivery, reaction
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
@@ -470,3 +471,24 @@ def test_what_kms_refuses_or_cannot_answer_is_told_and_never_taken_for_forgotten
         wrapping.fresh("ada")
     with pytest.raises(meaning):
         wrapping.unwrap("ada", b"wrapped")
+
+
+def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
+    subjects, feed = memory_subjects(), MemoryFeed()
+    sealed = subjects.seal("ada", SECRET)
+    feed.streams.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
+    feed.aggregates.append(
+        aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
+    )
+    feed.tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    subjects.forget("ada")
+    found: list[tuple[str, object]] = []
+
+    @reaction(name="names", parallel=1)
+    def names(delivery: Delivery) -> None:
+        found.extend((delivery.stream, subjects.unseal(event.data)) for event in delivery.events)
+
+    feed.react(names)
+    gone = Shredded("ada")
+    assert found == [("User-7", gone), ("User-7", b"{}"), ("user-7", gone), ("user:7", gone)]
+    assert not [each for partition in (0, 10_000, 20_000) for each in feed.parking(names).streams(partition)]
