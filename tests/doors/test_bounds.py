@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from epochal.http.room import sent_size
 from epochal.http.routes import ROUTES
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Put
@@ -22,6 +23,9 @@ from tests.support.api import Answer, Api
 
 MEGABYTES: Final = 6 * 1024 * 1024
 SECONDS: Final = 10.0
+
+ANSWER: Final = 6_291_556
+"""Bytes of a function's answer, at most. What is more is no answer at all, but a failure of the gateway's."""
 
 TAKING: Final = {
     "appendEvents": ("POST", "/streams/Big-1/events"),
@@ -197,6 +201,53 @@ def test_a_name_that_could_be_taken_for_another_is_refused(api: Api, method: str
     assert answer.status in (400, 404)
     assert answer.problem in ("invalid-input", "route-not-found")
     assert api.stored == before
+
+
+GROWING: Final = {
+    "controls": "\x00" * 512,
+    "quotes": '"' * 512,
+    "backslashes": "\\" * 512,
+    "two words a character": "\U0001f680" * 128,
+    "plain": "a" * 512,
+}
+"""Names of types as long as they may be. A function's answer is JSON inside JSON: the first takes 3,584 bytes there."""
+
+
+@pytest.mark.parametrize("what", GROWING)
+def test_names_that_grow_in_json_hold_up_no_reader_of_the_feed(what: str) -> None:
+    """Whoever may append to one stream chooses types: an answer that cannot be sent would be the end of the feed."""
+    api, streams, events = Api(), 8, 700
+    for number in range(streams):
+        sent = api.call(
+            "POST", f"/streams/Big-{number}/events", {"events": [{"type": GROWING[what]}] * events}
+        )
+        assert sent.status == 201
+    api.index()
+    for data in ("false", "true"):
+        read, start = 0, "0"
+        while True:
+            answer = api.call("GET", "/feed/0", query=f"from={start}&limit=10000&data={data}")
+            assert sent_size(answer.text) < ANSWER
+            read += len(answer.json["items"])
+            start = answer.json["next"]
+            if answer.json["atTail"]:
+                break
+        assert read == streams * events
+
+
+def test_a_tip_of_names_that_grow_and_of_bodies_that_inflate_can_be_sent() -> None:
+    api = Api()
+    large = {"type": "A", "data": "z" * 2_900_000}
+    body = {
+        "events": [large, *[{"type": GROWING["controls"]}] * 700],
+        "unfolds": [{"type": "U", "data": "y" * 1_000_000}],
+    }
+    assert api.call("POST", "/streams/Big-1/events", body).status == 201
+    answer = api.call("GET", "/streams/Big-1", query="events=true")
+    assert sent_size(answer.text) < ANSWER
+    assert [event.get("omitted", False) for event in answer.json["events"]] == [True] + [False] * 700
+    (shown,) = api.call("GET", "/streams/Big-1/events", query="limit=1").json["events"]
+    assert shown["data"] == large["data"]
 
 
 def test_a_state_that_inflates_beyond_its_size_is_not_inflated(api: Api) -> None:

@@ -22,7 +22,7 @@ from epochal.index.entries import (
     write_entry,
 )
 from epochal.layout.tips.items import StoredEvent
-from epochal.model.spans import ITEM_BYTES, Span
+from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from tests.unit.feed.feeds import spans_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
@@ -174,7 +174,19 @@ def test_what_exceeds_300_kb_after_compression_is_split_and_nothing_is_lost() ->
 
 
 def items_bytes(spans: list[Span]) -> int:
-    return sum(ITEM_BYTES + len(span.stream) + len(kind) for span in spans for kind in span.types)
+    """As they are sent: JSON, as a string of JSON."""
+    return sum(sent(span.stream, kind) for span in spans for kind in span.types)
+
+
+def sent(stream: str, kind: str) -> int:
+    frame = json.dumps({"stream": stream, "index": 2**31 - 2, "type": kind}, ensure_ascii=False)
+    return len(json.dumps(frame, ensure_ascii=False).encode())
+
+
+@pytest.mark.parametrize("name", ["a", "\x00", '"', "\\", "\x7f", "é", "\u2028", "\U0001f680", "a\x01é"])
+def test_a_name_is_reckoned_at_what_it_takes_as_json_inside_json(name: str) -> None:
+    assert name_bytes(name * 10) == sent("", name * 10) - sent("", "")
+    assert sent("", "") <= ITEM_BYTES
 
 
 def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> None:
@@ -183,7 +195,15 @@ def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> No
     found = pieces(written)
     assert merged([span for piece in found for span in piece]) == written
     assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
-    assert len(found) <= 2 * items_bytes(written) / MAX_ITEMS_BYTES + 1
+    assert len(found) <= 4 * items_bytes(written) / MAX_ITEMS_BYTES + 1
+
+
+@pytest.mark.parametrize("character", ["\x00", '"', "\U0001f680"])
+def test_names_that_grow_in_json_are_split_by_what_they_grow_to(character: str) -> None:
+    written = [Span(f"Order-{k}", 0, (character * 128,) * 90) for k in range(100)]
+    found = pieces(written)
+    assert merged([span for piece in found for span in piece]) == written
+    assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
 
 
 def test_a_single_span_that_exceeds_300_kb_is_split_too() -> None:

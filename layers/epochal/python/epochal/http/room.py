@@ -8,6 +8,7 @@ An answer must fit what a Lambda function may return, 6 MB with every quote and 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from simplejson import RawJSON
@@ -20,10 +21,15 @@ LARGEST: Final = 5_500_000
 
 
 class Room:
-    """How much of an answer is left."""
+    """How much of an answer is left.
 
-    def __init__(self) -> None:
+    Args:
+        frames: of what is to be `put` and can be given as its frame at worst: room for these is kept.
+    """
+
+    def __init__(self, frames: Iterable[dict[str, Any]] = ()) -> None:
         self._used = 0
+        self._kept = sum(map(_size_of, frames))
 
     def fit(self, view: Any) -> Any | None:
         """The view, if it has room."""
@@ -36,10 +42,14 @@ class Room:
 
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
         """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
+        self._kept = max(0, self._kept - _size_of(frame))
         text = text_of(view)
         size = sent_size(text)
-        if size > (RESPONSE_BYTES - self._used if self._used else LARGEST):
-            return {**frame, "omitted": True}
+        left = min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
+        if size > left:
+            omitted = {**frame, "omitted": True}
+            self._used += _size_of(omitted)
+            return omitted
         self._used += size
         return RawJSON(text)
 
@@ -52,3 +62,7 @@ def text_of(value: Any) -> str:
 def sent_size(text: str) -> int:
     """Bytes of the text inside a function's answer, where it stands as a JSON string."""
     return len(json.dumps(text, ensure_ascii=False).encode())
+
+
+def _size_of(view: Any) -> int:
+    return sent_size(text_of(view))

@@ -17,7 +17,7 @@ from epochal.http.room import Room, sent_size, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
-from epochal.model.spans import ITEM_BYTES
+from epochal.model.spans import ITEM_BYTES, name_bytes
 from epochal.plan.units import Units
 from epochal.store.results import Page, Pruned, StreamState
 
@@ -37,7 +37,9 @@ def appended(stream: str, outcome: Appended, units: Units) -> str:
 
 def state(found: StreamState, link: Link, *, events: bool) -> str:
     """A stream's Tip, with the events that it carries if wanted."""
-    room = Room()
+    shown = found.events if events else ()
+    # A Tip has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
+    room = Room([*map(_unfold_frame, found.unfolds), *map(_frame, shown)])
     view: dict[str, Any] = {
         "stream": found.stream,
         "version": found.version,
@@ -46,7 +48,7 @@ def state(found: StreamState, link: Link, *, events: bool) -> str:
         "unfolds": [room.put(_unfold(unfold, link), _unfold_frame(unfold)) for unfold in found.unfolds],
     }
     if events:
-        view["events"] = [room.put(_event(event, link), _frame(event)) for event in found.events]
+        view["events"] = [room.put(_event(event, link), _frame(event)) for event in shown]
     return text_of(view)
 
 
@@ -97,7 +99,7 @@ class FeedItems:
     def size_of(self, item: FeedItem) -> int:
         """Bytes of an item in the answer; of one without an event about, since there are many of these."""
         if item.event is None:
-            return ITEM_BYTES + len(item.stream) + len(item.type)
+            return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type)
         text = self._texts[item.stream, item.index] = text_of(_event(item.event, self._link))
         return sent_size(text)
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.layout.tips.items import StoredEvent
-from epochal.model.spans import ITEM_BYTES, Span
+from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 
 INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
@@ -73,7 +73,8 @@ def _halves(spans: list[Span]) -> tuple[list[Span], list[Span]]:
 
 def _too_large(spans: list[Span]) -> bool:
     shown = sum(
-        (ITEM_BYTES + len(span.stream)) * len(span.types) + sum(map(len, span.types)) for span in spans
+        (ITEM_BYTES + name_bytes(span.stream)) * len(span.types) + sum(map(name_bytes, span.types))
+        for span in spans
     )
     return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final, NamedTuple
 
 ITEM_BYTES: Final = 80
 """Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
+
+
+def name_bytes(name: str) -> int:
+    """Bytes of a stream's or a type's name as JSON inside JSON, which are up to seven for each character of it."""
+    if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
+        return len(name)
+    return len(json.dumps(json.dumps(name, ensure_ascii=False), ensure_ascii=False).encode()) - 6
 
 
 # A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
