@@ -20,16 +20,12 @@ from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
 from tests.simulation.aggregate_simulation import replay
+from tests.simulation.mutants import Mutants, Patch
 
 SEEDS = 1_000
 
-Patch = pytest.MonkeyPatch
-MUTANTS: list[Callable[[Patch], None]] = []
-
-
-def mutant(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    MUTANTS.append(change)
-    return change
+MUTANTS = Mutants()
+mutant = MUTANTS.add
 
 
 def rewriting(patch: Patch, change: Callable[[int, Any], Any]) -> None:
@@ -43,12 +39,12 @@ def rewriting(patch: Patch, change: Callable[[int, Any], Any]) -> None:
     patch.setattr(append, "transaction", planned)
 
 
-@mutant
+@mutant()
 def the_head_is_written_whatever_it_is(patch: Patch) -> None:
     rewriting(patch, lambda at, write: write if at else replace(write, condition=None))
 
 
-@mutant
+@mutant()
 def events_are_put_whatever_is_there(patch: Patch) -> None:
     rewriting(patch, lambda at, write: replace(write, condition=None) if at else write)
     patch.setattr(
@@ -56,12 +52,12 @@ def events_are_put_whatever_is_there(patch: Patch) -> None:
     )
 
 
-@mutant
+@mutant()
 def what_is_expected_is_not_asked_for(patch: Patch) -> None:
     patch.setattr(append, "accepts", lambda *_: True)
 
 
-@mutant
+@mutant()
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def never(*_: Any) -> Steps[bool]:
         yield from ()
@@ -70,7 +66,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     patch.setattr(append, "_was_ours", never)
 
 
-@mutant
+@mutant()
 def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
     def by_head(_site: Site, batch: Batch, _base: Base, head: Head | None, _reply: Refusal) -> Steps[bool]:
         yield from ()
@@ -79,7 +75,7 @@ def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
     patch.setattr(append, "_was_ours", by_head)
 
 
-@mutant
+@mutant()
 def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
     def by_number(site: Site, batch: Batch, base: Base, _head: Head | None, reply: Refusal) -> Steps[bool]:
         stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
@@ -88,7 +84,7 @@ def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
     patch.setattr(append, "_was_ours", by_number)
 
 
-@mutant
+@mutant()
 def the_search_for_the_last_number_goes_too_far(patch: Patch) -> None:
     def far(site: Site, aggregate: Any) -> Steps[int]:
         found = yield from last_number(site, aggregate)
@@ -97,7 +93,7 @@ def the_search_for_the_last_number_goes_too_far(patch: Patch) -> None:
     patch.setattr(append, "last_number", far)
 
 
-@mutant
+@mutant()
 def several_events_are_several_transactions(patch: Patch) -> None:
     """The first alone is written with the head, the rest is left for a step that a death forestalls."""
     transaction = writes.transaction
@@ -109,7 +105,7 @@ def several_events_are_several_transactions(patch: Patch) -> None:
     patch.setattr(append, "transaction", first)
 
 
-@mutant
+@mutant()
 def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
     def none(*_: Any) -> Steps[dict[int, Any]]:
         yield from ()
@@ -118,7 +114,7 @@ def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
     patch.setattr(reading, "_settled", none)
 
 
-@mutant
+@mutant()
 def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(patch: Patch) -> None:
     def plainly(site: Site, batch: Batch, base: Base, reply: Refusal) -> Steps[Any]:
         if reply.failed[0]:
@@ -129,13 +125,6 @@ def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(pa
     patch.setattr(append, "_in_the_way", plainly)
 
 
-@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
-def test_a_seed_finds_out(change: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    change(monkeypatch)
-    with pytest.raises(AssertionError, match=r"^seed \d+: "):
-        run_seeds()
-
-
-def run_seeds() -> None:
-    for seed in range(SEEDS):
-        replay(seed)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

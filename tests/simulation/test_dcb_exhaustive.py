@@ -10,8 +10,8 @@ import pytest
 from tests.simulation.dcb_explorer import Explorer
 from tests.simulation.dcb_states import Budget, Writer
 from tests.simulation.dcb_world import event, query
+from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_dcb_mutants import (
-    Patch,
     a_moved_fence_is_followed_without_looking_for_matches,
     an_event_is_new_only_within_the_reach_of_every_item,
     an_id_is_what_the_clock_says,
@@ -141,7 +141,7 @@ def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_rule_left_out_is_found_out(
-    mutant: Callable[[Patch], None], world: Callable[[], Explorer], found: str, monkeypatch: Patch
+    mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
 ) -> None:
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=found):

@@ -21,22 +21,13 @@ from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
 from epochal.store import tagged
 from tests.simulation.dcb_simulation import replay
+from tests.simulation.mutants import Mutants, Patch
 
 SEEDS = 400
 
-Patch = pytest.MonkeyPatch
 Heads = Mapping[str, Reached]
-MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
-
-
-def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Register a mutant, and how it is found out."""
-
-    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[change.__name__] = change, found
-        return change
-
-    return register
+MUTANTS = Mutants()
+mutant = MUTANTS.add
 
 
 def rewriting(patch: Patch, change: Callable[[Planned], Sequence[Any]]) -> None:
@@ -246,12 +237,4 @@ def half_of_an_append_that_shows_is_all_of_it(patch: Patch) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
-    change, found = MUTANTS[name]
-    change(monkeypatch)
-    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
-        run_seeds()
-
-
-def run_seeds() -> None:
-    for seed in range(SEEDS):
-        replay(seed)
+    MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

@@ -13,8 +13,8 @@ from epochal.index.epochs import EpochLimits
 from epochal.model.spans import Span
 from tests.simulation.index_explorer import Explorer
 from tests.simulation.index_states import Budget
+from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_index_mutants import (
-    Patch,
     a_gap_is_accepted,
     an_entry_is_written_whatever_the_epoch_holds_by_then,
     closing_does_not_wait_for_marks_that_are_left,
@@ -163,7 +163,7 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_rule_left_out_is_found_out(
-    mutant: Callable[[Patch], None], world: Callable[[], Explorer], found: str, monkeypatch: Patch
+    mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
 ) -> None:
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=found):

@@ -30,17 +30,17 @@ from epochal.plan.values import number
 from tests.simulation import index_world
 from tests.simulation.index_world import run
 from tests.simulation.index_writers import LAYOUTS, changes_of
+from tests.simulation.mutants import Mutant, Patch, play_all
 
 SEEDS = 400
 
-Patch = pytest.MonkeyPatch
-MUTANTS: dict[tuple[str, str], tuple[Callable[[Patch], None], str]] = {}
+MUTANTS: dict[tuple[str, str], tuple[Mutant, str]] = {}
 
 
-def mutant(found: str, *layouts: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def mutant(found: str, *layouts: str) -> Callable[[Mutant], Mutant]:
     """Register a mutant, how it is found out, and in the worlds of which layouts: in all, if none is named."""
 
-    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    def register(change: Mutant) -> Mutant:
         for layout in layouts or LAYOUTS:
             MUTANTS[change.__name__, layout] = change, found
         return change
@@ -273,9 +273,4 @@ def test_a_seed_finds_out(name: str, layout: str, monkeypatch: Patch) -> None:
     change, found = MUTANTS[name, layout]
     change(monkeypatch)
     with pytest.raises(AssertionError, match=rf"^seed \d+ of {layout}: .*({found})"):
-        run_seeds(layout)
-
-
-def run_seeds(layout: str) -> None:
-    for seed in range(SEEDS):
-        run(seed, layout)
+        play_all(lambda seed: run(seed, layout), SEEDS)

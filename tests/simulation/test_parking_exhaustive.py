@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.parking_explorer import Explorer
 from tests.simulation.parking_states import Budget
 from tests.simulation.test_reaction_mutants import (
-    Patch,
     a_failed_event_counts_as_handled,
     a_parked_stream_goes_on_with_its_next_event,
     a_stream_is_parked_one_event_too_late,
@@ -99,7 +99,7 @@ def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_rule_left_out_is_found_out(
-    mutant: Callable[[Patch], None], world: Callable[[], Explorer], found: str, monkeypatch: Patch
+    mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
 ) -> None:
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=found):

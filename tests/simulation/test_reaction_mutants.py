@@ -24,20 +24,16 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 from epochal.model.spans import Span
 from tests.simulation.group_checks import Violation
+from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.reaction_world import run
 
 SEEDS = 300
 
-Patch = pytest.MonkeyPatch
-MUTANTS: list[Callable[[Patch], None]] = []
+MUTANTS = Mutants()
+mutant = MUTANTS.add
 
 
-def mutant(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    MUTANTS.append(change)
-    return change
-
-
-@mutant
+@mutant()
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
     settled = turns.settled
 
@@ -47,7 +43,7 @@ def the_checkpoint_is_committed_early(patch: Patch) -> None:
     patch.setattr(running, "settled", early)
 
 
-@mutant
+@mutant()
 def states_are_saved_whoever_was_there(patch: Patch) -> None:
     save = Member.save
 
@@ -58,7 +54,7 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
     patch.setattr(Member, "save", blind)
 
 
-@mutant
+@mutant()
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
     settled = turns.settled
 
@@ -68,7 +64,7 @@ def parking_is_no_part_of_the_commit(patch: Patch) -> None:
     patch.setattr(running, "settled", apart)
 
 
-@mutant
+@mutant()
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
     turn_of = turns.turn_of
 
@@ -78,7 +74,7 @@ def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
     patch.setattr(running, "turn_of", unaware)
 
 
-@mutant
+@mutant()
 def a_failed_event_counts_as_handled(patch: Patch) -> None:
     handle = Work._handle
 
@@ -89,7 +85,7 @@ def a_failed_event_counts_as_handled(patch: Patch) -> None:
     patch.setattr(Work, "_handle", past)
 
 
-@mutant
+@mutant()
 def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
     failure = handling._failure
     patch.setattr(
@@ -97,7 +93,7 @@ def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
     )
 
 
-@mutant
+@mutant()
 def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
     def blind(
         self: Parking, partition: int, stream: str, go_on: Callable[[int], Progress], _: float
@@ -114,19 +110,19 @@ def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
     patch.setattr(Parking, "_catch_up", blind)
 
 
-@mutant
+@mutant()
 def what_is_ahead_is_believed_to_be_further(patch: Patch) -> None:
     patch.setattr(GroupState, "next_of", lambda self, stream: self.ahead.get(stream, -1) + 1)
 
 
-@mutant
+@mutant()
 def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
     patch.setattr(
         turns, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
     )
 
 
-@mutant
+@mutant()
 def a_replay_that_fails_unparks_all_the_same(patch: Patch) -> None:
     catch_up = Parking._catch_up
 
@@ -138,7 +134,7 @@ def a_replay_that_fails_unparks_all_the_same(patch: Patch) -> None:
     patch.setattr(Parking, "_catch_up", lenient)
 
 
-@mutant
+@mutant()
 def another_process_is_overlooked(patch: Patch) -> None:
     """The refusal is taken for success: what is held is not what is stored, and the next save is blind to it."""
     save = groups.save
@@ -152,13 +148,9 @@ def another_process_is_overlooked(patch: Patch) -> None:
     patch.setattr(membership, "save", deaf)
 
 
-def all_seeds() -> None:
-    for seed in range(SEEDS):
-        run(seed)
-
-
-@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
-def test_a_broken_rule_is_found_out(change: Callable[[Patch], None], monkeypatch: Patch) -> None:
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
+    change, _ = MUTANTS[name]
     change(monkeypatch)
     with pytest.raises((Violation, EpochalError, AssertionError)):
-        all_seeds()
+        play_all(run, SEEDS)

@@ -26,22 +26,13 @@ from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item
 from epochal.react import function
 from tests.simulation import fifo, simulate
+from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play
 
 SEEDS = 300
 
-Patch = pytest.MonkeyPatch
-MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {}
-
-
-def mutant(found: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Register a mutant, and how it is found out."""
-
-    def register(change: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[change.__name__] = change, found
-        return change
-
-    return register
+MUTANTS = Mutants()
+mutant = MUTANTS.add
 
 
 # -------------------------------------------------------------------------------------- from the tables to the index
@@ -136,15 +127,7 @@ def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
-    change, found = MUTANTS[name]
-    change(monkeypatch)
-    with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
-        run_seeds()
-
-
-def run_seeds() -> None:
-    for seed in range(SEEDS):
-        play(seed)
+    MUTANTS.find_out(name, monkeypatch, play, SEEDS)
 
 
 def test_the_story_of_a_seed_that_fails_is_of_everyone_from_the_writer_to_the_reactor(
