@@ -63,7 +63,7 @@ audit: $(VENV)/.installed ## known vulnerabilities of what is pinned; asks the O
 	@$(BIN)/python -m tests.doors.audit
 
 synth: $(VENV)/.installed node_modules/.installed ## the CloudFormation templates, into cdk.out
-	node_modules/.bin/cdk synth --all --quiet
+	node_modules/.bin/cdk synth --quiet
 
 lock: $(VENV)/.installed ## write down the versions that are installed now
 	@{ echo "# Every version that the tests last passed with; written by \`make lock\`, read through requirements.txt."; \

@@ -185,6 +185,15 @@ def test_a_rebuild_into_the_index_in_use_is_refused(roomy: Terminal) -> None:
     refused(roomy.run("index", "rebuild", "--into", "index"), InvalidInput)
 
 
+@pytest.mark.parametrize("table", [spec.kind for spec in ALL if spec is not INDEX])
+def test_a_rebuild_into_a_table_of_the_store_is_refused_and_leaves_it_alone(
+    roomy: Terminal, table: str
+) -> None:
+    before = list(roomy.tables.items(table))
+    assert "a table of its own" in refused(roomy.run("index", "rebuild", "--into", table), InvalidInput)
+    assert list(roomy.tables.items(table)) == before
+
+
 def test_a_rebuild_into_the_index_in_use_is_made_where_that_is_empty_as_after_a_restore(
     terminal: Terminal,
 ) -> None:

@@ -57,6 +57,8 @@ def rebuild(
     is the one in use.
     """
     store: Store = context.obj()
+    if into in _holding(store):
+        raise InvalidInput("--into", "must be a table of its own: this one holds events or heads")
     if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:
         raise InvalidInput("--into", "must be another table than the index in use")
     sources = sources_of(store, partitions, told_wins=True)
@@ -86,6 +88,13 @@ def rebuild(
     output.document(view | {"troubles": troubles}, [*troubles, *lines], as_json=as_json)
     if troubles:
         raise IndexUnsound({"look": len(troubles)})
+
+
+def _holding(store: Store) -> set[str]:
+    """Tables with data of users', some of which have the keys of an index and would take one."""
+    aggregates, tagged = store.aggregates.site, store.tagged.site
+    named = {store.streams.table, aggregates.journal, aggregates.snapshot, tagged.events, tagged.tags}
+    return named | {store.states.table}
 
 
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:
