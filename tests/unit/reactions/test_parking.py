@@ -54,6 +54,38 @@ def test_a_parked_stream_is_listed_with_its_cause() -> None:
     assert (found.cause.text, found.cause.attempts, found.cause.index) == ("ValueError: no", 5, 1)
 
 
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words either")
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ValueError("half a pair: \ud800"), "ValueError: half a pair: \\ud800"),
+        (ValueError("\x00" * 1_000_000), "ValueError: " + "\x00" * 788),
+        (Wordless(), "Wordless: it has no words"),
+    ],
+    ids=["surrogate", "large", "wordless"],
+)
+def test_a_stream_is_parked_whatever_its_failure_says(error: Exception, cause: str) -> None:
+    """Authors of events choose what handlers stumble over: words that cannot be stored would stop all the others."""
+
+    def fail(delivery: Delivery) -> bool:
+        if delivery.stream == "A-1":
+            raise error
+        return False
+
+    world = World(told=Told(fails=fail))
+    world.append("A-1")
+    world.append("B-1")
+    world.reactor().run(0, seconds=600)
+    (found,) = world.parking().streams(0)
+    assert found.cause is not None
+    assert (found.stream, found.cause.text) == ("A-1", cause)
+    assert world.told.handled == [("B-1", 0)]
+
+
 def test_replay_handles_what_waits_and_what_has_come_since() -> None:
     world = parked_world()
     world.append("A-1", "later")

@@ -144,4 +144,13 @@ class Work:
 
 
 def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failure:
-    return Failure(stream=stream, index=index, cause=f"{type(cause).__name__}: {cause}", attempts=attempts)
+    return Failure(stream=stream, index=index, cause=_words(cause), attempts=attempts)
+
+
+def _words(cause: Exception) -> str:
+    """What a handler raised, as text that can be stored: a stream has to be parked whatever its events say."""
+    try:
+        said = str(cause)
+    except Exception:  # noqa: BLE001  # a user's exception, and its own idea of a text
+        said = "it has no words"
+    return f"{type(cause).__name__}: {said}".encode("utf-8", "backslashreplace").decode()
