@@ -6,6 +6,7 @@ Ends with status 1 where anything is not as it must be.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -81,9 +82,9 @@ def say(line: str) -> None:
 
 
 def _minutes(text: str) -> float:
-    minutes = float(text)
+    minutes = float(text) if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII) else 0
     if not 0 < minutes <= MOST_MINUTES:
-        raise ValueError(f"MINUTES must be above 0 and at most {MOST_MINUTES:,}, not {text}")
+        raise ValueError(f"MINUTES must be a number above 0 and at most {MOST_MINUTES:,}, not {text!r}")
     return minutes
 
 

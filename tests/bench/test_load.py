@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from bench.load.__main__ import main
 from bench.load.crew import Crew
 from bench.load.ledger import Ledger, Sample, Sent
 from bench.load.measures import Lag, Measures, percentiles
@@ -154,3 +155,12 @@ def test_what_fails_in_a_thread_is_raised_where_it_is_waited_for() -> None:
 
     with pytest.raises(LookupError, match="gone"), Crew([broken]):
         pass
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "ten", "nan", "1e9", "1441"])
+def test_a_load_of_no_number_of_minutes_is_refused_with_the_rule(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], minutes: str
+) -> None:
+    monkeypatch.setenv("MINUTES", minutes)
+    assert main() == 2
+    assert f"MINUTES must be a number above 0 and at most 1,440, not '{minutes}'" in capsys.readouterr().out
