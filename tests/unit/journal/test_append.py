@@ -168,3 +168,22 @@ def test_data_that_is_not_json_is_refused(world: World, data: bytes) -> None:
     lock = begun(world)
     with pytest.raises(InvalidInput, match="data: must be UTF-8 JSON"):
         world.store().append(ALICE, [AggregateEvent(type="X", data=data)], expected=lock)
+
+
+def test_a_head_without_room_for_the_types_of_the_events_is_told_and_nothing_is_written(world: World) -> None:
+    large = b'"' + b"x" * 389_000 + b'"'
+    world.store().append(ALICE, [event(0)], snapshot=large)
+    many = [event(number, "T" * 512) for number in range(99)]
+    with pytest.raises(TooLarge) as refused:
+        world.store().append(ALICE, many)
+    assert (refused.value.field, refused.value.limit) == ("events", 409_600)
+    assert 439_000 < refused.value.size < 441_000
+    assert world.store().lock(ALICE) == Lock(version=1, seq_nr=1)
+
+
+@pytest.mark.parametrize("kind", ["", "\ud800", "T" * 513])
+def test_a_type_that_cannot_be_stored_or_is_too_long_is_refused(world: World, kind: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        world.store().append(ALICE, [event(0), event(1, kind)], snapshot=b"{}")
+    assert refused.value.field == "events[1].type"
+    assert list(world.tables.items("journal")) == []

@@ -32,8 +32,20 @@ def loads(text: bytes | str) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Compact UTF-8 JSON; raises `ValueError` on NaN and Infinity, `TypeError` on what is not JSON."""
+    """Compact UTF-8 JSON.
+
+    Raises `ValueError` on NaN, Infinity and half of a surrogate pair, `TypeError` on what is not JSON.
+    """
+    return _text(value).encode("utf-8")
+
+
+def dumps_again(value: Any) -> bytes:
+    """`dumps` of what `loads` has read, whoever wrote it: half of a surrogate pair stays escaped, as it was."""
+    return _text(value).encode("utf-8", "backslashreplace")
+
+
+def _text(value: Any) -> str:
     text: str = simplejson.dumps(
         value, use_decimal=True, ensure_ascii=False, allow_nan=False, encoding=None, separators=(",", ":")
     )
-    return text.encode("utf-8")
+    return text

@@ -1,21 +1,36 @@
 """Payloads of the `journal` layout: JSON under its type, `{"type":...,"data":...}`, as the original libraries do it.
 
 That is the default of event-store-adapter's JSON serializers. This outlives the code: FORMATS §2.
+
+An event is written once and read for ever. So what a reader could not read back is refused: JSON nested so deeply that
+it depends on the reader's stack, and half of a surrogate pair, which UTF-8 cannot hold. Others have no such scruples:
+the latter is read all the same, and stays escaped.
 """
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from epochal.codec import json
 from epochal.errors import CorruptData, InvalidInput
 
+MAX_DEPTH: Final = 500
+"""Of lists and objects within each other: half of what Python's stack allows who does nothing else."""
+
 
 def wrap(kind: str, data: bytes) -> bytes:
-    """The payload of an event or a snapshot; raises `InvalidInput` where `data` is not UTF-8 JSON."""
+    """The payload of an event or a snapshot; raises `InvalidInput` where `data` is not UTF-8 JSON, or is too deep."""
     try:
-        json.loads(data)
+        value = json.loads(data)
+        if b"\\u" in data:
+            json.dumps(value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput("data", "must be JSON that UTF-8 can hold, without lone surrogates") from error
     except (ValueError, ArithmeticError, RecursionError) as error:
         # A Decimal whose exponent has no end is an ArithmeticError.
         raise InvalidInput("data", "must be UTF-8 JSON") from error
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise InvalidInput("data", f"must not nest more than {MAX_DEPTH} lists and objects")
     # Spliced, not parsed and written again: the user's bytes stay as they are.
     return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
 
@@ -24,6 +39,15 @@ def unwrap(payload: bytes) -> tuple[str, bytes]:
     """Type and data of a payload; raises `CorruptData` where it is not of that form."""
     try:
         fields = json.loads(payload)
-        return fields["type"] or "", json.dumps(fields["data"])
+        return fields["type"] or "", json.dumps_again(fields["data"])
     except (ValueError, ArithmeticError, RecursionError, TypeError, KeyError) as error:
         raise CorruptData("a payload is not JSON of the form {type, data}") from error
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects lie within each other, without a stack of calls."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, list | dict)]:
+        depth += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth

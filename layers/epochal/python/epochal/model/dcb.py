@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.times import Ticks
 
 SortableId = NewType("SortableId", str)
@@ -21,6 +21,9 @@ SortableId = NewType("SortableId", str)
 
 MAX_TAG_BYTES: Final = 512
 MAX_TYPE_BYTES: Final = 512
+
+MAX_ASKED_BYTES: Final = 2_000
+"""Of a tag or a type that a query names, whoever wrote it: with `SERVICE#` and `TAG#` a key holds no more."""
 RANDOM_DIGITS: Final = 11
 _SORTABLE: Final = re.compile(r"\d{30}", re.ASCII)
 
@@ -146,6 +149,9 @@ class QueryItem:
         """As of events."""
         must_be(frozenset, self.types, "types", "a frozenset of texts")
         must_be(frozenset, self.tags, "tags", "a frozenset of texts")
+        for name, texts in (("types", self.types), ("tags", self.tags)):
+            for each in texts:
+                must_be_text(each, MAX_ASKED_BYTES, name)
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
         """Whether an event of this type with these tags is asked for."""

@@ -27,3 +27,14 @@ def must_be_list(kind: type, values: object, field: str) -> None:
     if isinstance(values, Sequence):
         for position, each in enumerate(values):
             must_be(kind, each, f"{field}[{position}]", f"{kind.__name__}")
+
+
+def must_be_text(value: object, longest: int, field: str) -> None:
+    """Raise `InvalidInput` unless `value` is text that can be stored, of 1 to so many bytes."""
+    must_be(str, value, field, "text")
+    try:
+        size = len(str(value).encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field, "must be text that UTF-8 can hold, without lone surrogates") from error
+    if not 0 < size <= longest:
+        raise InvalidInput(field, f"must be 1 to {longest:,} bytes")

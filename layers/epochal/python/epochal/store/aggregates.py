@@ -28,7 +28,7 @@ from epochal.model.aggregates import (
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
@@ -37,6 +37,8 @@ from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
 """Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""
+
+MAX_TYPE_BYTES: Final = 512
 
 _NUMBER_NAMES: Final = ("seq_nr", "sequenceNumber", "seqNr", "sequence_number")
 
@@ -293,6 +295,8 @@ def recorded(aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEve
 
 
 def _stored(new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
+    for position, event in enumerate(new):
+        must_be_text(event.type, MAX_TYPE_BYTES, f"events[{position}].type")
     return tuple(
         StoredEvent(
             seq_nr=0,

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from epochal.errors import InvalidInput
 from epochal.layout.tips.calving import ROOM
 from epochal.layout.tips.items import StoredEvent, StoredUnfold, unfolds_size, write_unfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.kinds import must_be_text
 from epochal.model.times import format_ticks, parse_time
 from epochal.plan.limits import ITEM_BYTES
 from epochal.store.bodies import BodyCodec
@@ -56,7 +56,7 @@ def store_events(
 def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[StoredUnfold, ...]:
     """Check and encode unfolds; the version is set when the index is known."""
     for position, unfold in enumerate(unfolds):
-        _check_type(unfold.type, f"unfolds[{position}].type")
+        must_be_text(unfold.type, MAX_TYPE_BYTES, f"unfolds[{position}].type")
     bodies = codec.pack(
         [body for unfold in unfolds for body in (unfold.data, unfold.meta)], UNFOLDS_INLINE, "unfolds"
     )
@@ -138,23 +138,10 @@ def _timestamp(given: str | None, now: str, field: str) -> str:
 
 
 def _check(event: Event, field: str) -> None:
-    _check_type(event.type, f"{field}.type")
+    must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:
-            _check_text(value, MAX_ID_BYTES, f"{field}.{name}")
-
-
-def _check_type(kind: str, field: str) -> None:
-    _check_text(kind, MAX_TYPE_BYTES, field)
-
-
-def _check_text(text: str, longest: int, field: str) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInput(field, "must be text that UTF-8 can hold, without lone surrogates") from error
-    if not 0 < size <= longest:
-        raise InvalidInput(field, f"must be 1 to {longest:,} bytes")
+            must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
 
 
 def _fields_size(event: Event) -> int:

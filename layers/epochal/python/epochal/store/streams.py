@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips import archiving, pruning
@@ -20,7 +21,7 @@ from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
 from epochal.layout.tips.once import KeyRecord, append_once
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
@@ -37,6 +38,9 @@ from epochal.store.encoding import (
 )
 from epochal.store.reading import Reader
 from epochal.store.results import Direction, Page, Pruned, StreamState
+
+MAX_KEY_BYTES: Final = 4_096
+"""Of an idempotency key. Only its hash is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +208,8 @@ class Streams:
         must_be_list(Event, events, "events")
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")
-        must_be((str, type(None)), key, "idempotency_key", "text")
+        if key is not None:
+            must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)

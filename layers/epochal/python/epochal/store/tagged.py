@@ -32,10 +32,13 @@ from epochal.model.dcb import (
     parse_event_id,
     sortable_id,
 )
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.settings import Settings
 from epochal.store.driver import Driver
+
+MAX_FIELD_BYTES: Final = 1024
+"""Of what says why and by whom an event came about."""
 
 MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
@@ -142,6 +145,9 @@ class TaggedEvents:
         check_type(event.type, f"{field}.type")
         for tag in event.tags:
             check_tag(tag, f"{field}.tags")
+        for name in ("causation_id", "correlation_id", "executed_user"):
+            if getattr(event, name) is not None:
+                must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
         try:
             json.loads(event.data)
         except ValueError as error:

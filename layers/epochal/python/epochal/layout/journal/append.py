@@ -17,14 +17,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.journal.items import Head, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import Base, Batch, Site, lock_after, transaction
 from epochal.model.aggregates import AggregateId, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
-from epochal.plan.ops import Done, Get, Refusal, Steps, TransactGet
+from epochal.plan.effects import after
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps, TransactGet
+from epochal.plan.sizes import item_size
 
 ExpectedLock = Expected | AtVersion | Lock
 """What a writer expects of an aggregate. A lock in full makes the append one request."""
@@ -51,6 +54,7 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     Raises:
         InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not join the
             events there are.
+        TooLarge: the head has no room for the events' types beside its snapshot.
         CorruptData: an event stands where the head says that the next one is to be.
     """
     base = Base(lock=expected) if isinstance(expected, Lock) else Base()
@@ -63,6 +67,8 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
         reply = yield transaction(site, batch, base)
         if isinstance(reply, Done):
             return Written(first=base.first, lock=lock_after(batch, base))
+        if isinstance(reply, Overflow):
+            raise (yield from _too_large(site, batch, base))
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
             return Written(first=base.first, lock=lock_after(batch, base))
@@ -124,6 +130,13 @@ def _in_the_way(
     head, event = both.items
     found = None if head is None else read_head(head, batch.aggregate)
     return found, None if event is None else number
+
+
+def _too_large(site: Site, batch: Batch, base: Base) -> Steps[TooLarge]:
+    """A head that has no room for the types of the events beside the snapshot that it keeps."""
+    reply = yield Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
+    left = after(transaction(site, batch, base).writes[0], reply.item)
+    return TooLarge("events", max(ITEM_BYTES + 1, item_size(left or {})), ITEM_BYTES)
 
 
 def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Refusal) -> Steps[bool]:

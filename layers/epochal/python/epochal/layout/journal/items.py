@@ -120,9 +120,11 @@ def head_types(item: Item) -> tuple[str, ...]:
 
 
 def _wrapped_type(item: Item) -> str | None:
-    """The type inside a payload that another library wrote; None where it is not wrapped."""
+    """The type inside a payload that another library wrote; None where it is not wrapped, or is no text that could be
+    stored: JSON can hold half of a surrogate pair, UTF-8 cannot.
+    """
     try:
         kind = json.loads(item["payload"]["B"])["type"]
-    except (ValueError, TypeError, KeyError):
+        return kind if isinstance(kind, str) and kind.encode() else None
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return kind if isinstance(kind, str) else None
