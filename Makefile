@@ -23,14 +23,18 @@ export MINUTES
 # Of the simulation: make simulate SEEDS=100000, make simulate WORLD=streams SEED=17
 SEEDS ?= 10000
 
+# Programs that pip cannot bring. Java runs DynamoDB Local, which only tests and benchmarks ask.
+NEEDED := node npm
+test bench proof: NEEDED := node npm java
+
 .PHONY: help setup test lint format demo bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-setup: $(VENV)/.installed node_modules/.installed $(VENV)/.dynamodb-local ## everything the other commands need, once
+setup: $(VENV)/.installed node_modules/.installed ## what the demo and deployments need, once; tests fetch the rest
 
-test: setup lint ## what CI runs: static checks, then every test
+test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then every test
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed ## ruff, mypy, import-linter
@@ -46,7 +50,7 @@ format: $(VENV)/.installed ## put every file into the one format
 demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library)
 	@$(BIN)/python -m examples.flights
 
-bench: setup ## measure cost and speed against their bounds
+bench: setup $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
 
 load: setup ## mixed load on a deployment to the embedded AWS, verified to the byte (MINUTES=10)
@@ -56,7 +60,7 @@ simulate: $(VENV)/.installed ## histories by the thousand (SEEDS=100000, or WORL
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED))
 
-proof: setup ## try to break every promise, and say what came of it
+proof: setup $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
 	@$(BIN)/python -m tests.proof
 
 audit: $(VENV)/.installed ## known vulnerabilities of what is pinned; asks the OSV database
@@ -80,11 +84,13 @@ prerequisites:
 		echo "missing: Python 3.11 or newer (tried: $(or $(PYTHON),python3)). To get it: apt-get install python3 python3-venv" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "missing: Python's venv ($(PYTHON)). To get it: apt-get install python3-venv" >&2; exit 1; }
-	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m epochal.local.programs
+	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m epochal.local.programs $(NEEDED)
+	@test ! -e $(VENV) || $(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "in the way: $(VENV) is there, but has no Python 3.11 or newer with pip: remove it, and run this again" >&2; exit 1; }
 
 # The check comes first, so that a fresh machine hears of everything it lacks before anything is downloaded.
 $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml
-	@$(MAKE) --no-print-directory prerequisites
+	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing Python packages into $(VENV)"
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt
@@ -92,12 +98,13 @@ $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
-	@$(MAKE) --no-print-directory prerequisites
+	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing the CDK command line into node_modules"
 	npm ci --ignore-scripts --loglevel=error
 	@touch $@
 
 $(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed
+	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> fetching DynamoDB Local into .cache"
 	@$(BIN)/python -m epochal.local.dynamodb_local
 	@touch $@

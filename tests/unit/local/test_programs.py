@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from epochal.local import programs
 from epochal.local.errors import ProgramMissing
 
 LIBRARY = Path(epochal.__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -82,3 +84,41 @@ def test_everything_missing_is_listed_at_once_on_the_standard_library_alone(tmp_
     )
     assert ran.returncode == 1
     assert [line.split(":")[1].strip() for line in ran.stderr.splitlines()] == ["node", "java"]
+
+
+def test_only_what_is_named_is_looked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install(path, "npm", "10.1.0")
+    assert programs.main(["npm"]) == 0
+    assert programs.main(["npm", "node"]) == 1
+    assert [line.split(":")[1].strip() for line in capsys.readouterr().err.splitlines()] == ["node"]
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "--no-print-directory", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "needed"),
+    [("demo", "node npm"), ("setup", "node npm"), ("load", "node npm"), ("test", "node npm java")],
+)
+def test_who_wants_the_demo_needs_no_java(tmp_path: Path, target: str, needed: str) -> None:
+    asked = re.findall(
+        r"-m epochal\.local\.programs (.*)$", make("-n", f"VENV={tmp_path}", target).stdout, re.MULTILINE
+    )
+    assert asked
+    assert set(asked) == {needed}
+
+
+@pytest.mark.parametrize("python", ["exit 1", "exec /no/such/program"])
+def test_an_environment_that_is_there_and_too_old_is_not_touched_and_told(
+    tmp_path: Path, python: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    install(tmp_path / "bin", "python", "")
+    (tmp_path / "bin" / "python").write_text(f"#!/bin/sh\n{python}\n")
+    refused = make(f"VENV={tmp_path}", "prerequisites")
+    assert refused.returncode != 0
+    assert f"in the way: {tmp_path} is there" in refused.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["bin"]

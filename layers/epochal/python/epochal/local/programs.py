@@ -1,7 +1,8 @@
 """Programs that pip cannot bring: whether they are here, new enough, and how to get them.
 
-`python -m epochal.local.programs` checks all of them and lists everything missing at once, so that a fresh machine
-needs one `apt-get`, not one per attempt. It runs before anything is installed, hence on the standard library alone.
+`python -m epochal.local.programs` checks them, or those that are named, and lists everything missing at once, so that
+a fresh machine needs one `apt-get`, not one per attempt. It runs before anything is installed, hence on the standard
+library alone.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def find(program: Program) -> str:
             [path, program.version_option], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise ProgramMissing(program.name, f"{path} does not run: {error}", program.how) from error
+        raise ProgramMissing(
+            program.name, f"{path} does not run: {str(error).rstrip('.')}", program.how
+        ) from error
     major = major_version(ran.stdout + ran.stderr)
     if major < program.minimum:
         found = f"{path} is version {major}, {program.minimum} or newer is needed ({program.purpose})"
@@ -90,13 +93,13 @@ def missing(programs: Sequence[Program]) -> list[ProgramMissing]:
     return found
 
 
-def main() -> int:
-    """Print what is missing; the exit status says whether anything is."""
-    problems = missing(ALL)
+def main(names: Sequence[str]) -> int:
+    """Print what is missing of the programs named, or of all; the exit status says whether anything is."""
+    problems = missing([program for program in ALL if not names or program.name in names])
     for problem in problems:
         print(f"missing: {problem}", file=sys.stderr)  # noqa: T201  this is the check's one purpose
     return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
