@@ -11,7 +11,7 @@ from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.reading import LOOKS
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
-from epochal.plan.ops import Delete, TransactGet, TransactionWrite
+from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
 from epochal.store.tagged import TaggedEvents
 from tests.simulation.gradual import Gradual
 from tests.unit.dcb.world import World, event, query
@@ -123,3 +123,15 @@ def test_an_entry_that_is_lost_is_told_after_some_looks(
     with pytest.raises(CorruptData, match="its head counts 1 events, its entries do not"):
         read(world.store())
     assert len(asked) == 1 + LOOKS
+
+
+@pytest.mark.parametrize("lacking", ["n", "last"])
+def test_a_head_that_no_append_could_have_left_is_told_and_not_tried_for_ever(
+    world: World, lacking: str
+) -> None:
+    (head,) = (item for item in world.tables.items("tags") if "tagIndex" not in item)
+    world.tables.execute(Put(table="tags", item={name: head[name] for name in head if name != lacking}))
+    left = iter(range(10))
+    world.before = lambda _: next(left)
+    with pytest.raises(CorruptData, match="'course:1': a head that counts"):
+        world.store().append([event("Renamed", "course:1")])

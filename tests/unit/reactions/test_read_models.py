@@ -68,6 +68,23 @@ def test_streams_are_folded_side_by_side_into_one_document_and_none_is_lost() ->
     assert model.get("x") == 2
 
 
+def test_a_document_that_is_deleted_and_made_anew_meanwhile_is_another_one() -> None:
+    model = models().open("counts", 1)
+    model.apply(delivery("A-1", 0, "x", "x"), count)
+    interfered = False
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        nonlocal interfered
+        count(documents, event)
+        if not interfered:
+            interfered = True
+            model.apply(delivery("B-1", 0, "x"), lambda found, each: found.delete(each.type))
+            model.apply(delivery("C-1", 0, "x"), count)
+
+    model.apply(delivery("D-1", 0, "x"), fold)
+    assert model.get("x") == 2, "that of C-1 and that of D-1"
+
+
 def test_a_document_that_others_always_change_first_is_given_up_and_nothing_is_half_done() -> None:
     model = models().open("counts", 1)
     numbers = iter(range(1_000))

@@ -14,6 +14,7 @@ beside the one that is live; `swap` makes it the live one. The items are describ
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -157,18 +158,19 @@ class ReadModel:
             item={**self._key(stream, "place"), "n": number(following)},
             condition=Absent("n") if place is None else equals("n", number(place)),
         )
-        writes = [self._write(key, document) for key, document in documents.changes.items()]
+        first = _first_version(stream, following)
+        writes = [self._write(key, document, first) for key, document in documents.changes.items()]
         reply = self.driver.ask(Transact(writes=(moved, *writes)))
         # A refusal may be the echo of our own write: the place, read again, tells.
         return isinstance(reply, Done)
 
-    def _write(self, key: str, document: _Loaded) -> Put | Delete:
+    def _write(self, key: str, document: _Loaded, first: int) -> Put | Delete:
         place = self._key(key, "document")
         before: Condition = equals("v", number(document.version)) if document.version else Absent("v")
         if document.value is None:
             return Delete(table=self.table, key=place, condition=before)
         body = json.dumps(document.value).decode()
-        item = {**place, "v": number(document.version + 1), "d": text(body)}
+        item = {**place, "v": number(document.version + 1 if document.version else first), "d": text(body)}
         return Put(table=self.table, item=item, condition=before)
 
     def _key(self, name: str, kind: str) -> Key:
@@ -225,6 +227,14 @@ def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Se
         if len(documents.changes) >= FULL:
             return events[:taken]
     return events
+
+
+def _first_version(stream: str, following: int) -> int:
+    """The version of a document that the events of a stream below `following` have made. Were it the same for all, one
+    that was deleted and made anew meanwhile would pass for the one that was read.
+    """
+    digest = hashlib.sha256(f"{stream}@{following}".encode()).digest()
+    return 1 + int.from_bytes(digest[:6], "big")
 
 
 def _alias(name: str) -> Key:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from epochal.errors import InvalidInput
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import Takes, first_matches
@@ -60,6 +60,7 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
     """Append `batch`.
 
     Raises:
+        CorruptData: a head of one of the tags is malformed.
         InvalidInput: an event id exists with other contents, or only some of the ids exist; the position is of another
             query.
     """
@@ -91,7 +92,9 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Writ
             stored = yield from _stored(site, batch)
             if stored:
                 return Written(events=stored, position=position, replayed=True)
-        heads = heads | _came_back(reply, planned)
+        moved = _came_back(reply, planned)
+        _check_moved(heads, moved)
+        heads = heads | moved
         if condition is not None:
             seen = {tag: heads[tag] for tag in position.seen}
             found = yield from _in_the_way(site, batch, condition, position, seen)
@@ -154,6 +157,15 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
     return {
         tag: Reached() if item is None else read_head(item).reached for tag, item, failed in refused if failed
     }
+
+
+def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) -> None:
+    """Refuse a head that was in the way of an append on itself: what it says of itself cannot be, for ever."""
+    for tag, reached in moved.items():
+        if reached == before[tag]:
+            raise CorruptData(
+                f"tag {tag!r}: a head that counts {reached.count} events, the last {reached.last!r}"
+            )
 
 
 def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
