@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from epochal.codec import json
 from epochal.http.room import sent_size
 from epochal.http.routes import ROUTES
 from epochal.layout.tables import PROJECTION_STATES
@@ -201,6 +202,51 @@ def test_a_name_that_could_be_taken_for_another_is_refused(api: Api, method: str
     assert answer.status in (400, 404)
     assert answer.problem in ("invalid-input", "route-not-found")
     assert api.stored == before
+
+
+STUMBLING: Final = {
+    "names that stand twice": b'{"a":1,"a":2}',
+    "half a surrogate pair": b'"\\ud800"',
+    "half a pair as a name": b'{"\\udfff":1}',
+    "deep arrays": b"[" * 101 + b"]" * 101,
+    "deep objects": b'{"a":' * 400 + b"1" + b"}" * 400,
+    "an exponent without end": b"1E+999999999999999999999",
+    "a number of many digits": b"9" * 4_301,
+    "a constant that is none": b"[NaN,Infinity]",
+    "no JSON": b'{"a":1}}',
+}
+"""Bodies that some readers of JSON take, and others give up on: with the whole answer that they are in."""
+
+
+@pytest.mark.parametrize("what", STUMBLING)
+def test_no_authors_bytes_keep_a_strict_reader_from_what_is_beside_them(what: str) -> None:
+    api = Api()
+    body = base64.b64encode(STUMBLING[what]).decode()
+    events = [{"type": "A", "data": 1}, {"type": "B", "data64": body, "meta64": body}]
+    assert api.call("POST", "/streams/Odd-1/events", {"events": events, "unfolds": events}).status == 201
+    state = {"eventsProcessed": 0, "state64": body}
+    assert api.call("PUT", "/projections/odd/v1", state).status == 200
+    api.index()
+    pages = {
+        "events": api.call("GET", "/streams/Odd-1/events"),
+        "unfolds": api.call("GET", "/streams/Odd-1"),
+        "items": api.call("GET", "/feed/0", query="data=true"),
+    }
+    for name, answer in pages.items():
+        plain, odd = json.loads(answer.text)[name]
+        assert plain["data"] == 1
+        assert (odd["data64"], odd["meta64"]) == (body, body)
+    assert json.loads(api.call("GET", "/projections/odd/v1").text)["state64"] == body
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a":"\\ud83d\\ude80"}', b'{"a":{"a":1.50}}', b"[" * 100 + b"]" * 100, b" 1E+400\n"]
+)
+def test_other_json_that_came_as_bytes_is_shown_as_json_to_the_byte(body: bytes) -> None:
+    api = Api()
+    event = {"type": "A", "data64": base64.b64encode(body).decode()}
+    assert api.call("POST", "/streams/Odd-1/events", {"events": [event]}).status == 201
+    assert f'"data":{body.decode()}' in api.call("GET", "/streams/Odd-1/events").text
 
 
 GROWING: Final = {

@@ -77,7 +77,7 @@ def test_bytes_that_are_not_json_come_back_as_they_were_sent(api: Api) -> None:
 
 
 def test_json_that_was_sent_as_bytes_is_shown_as_json_to_the_byte(api: Api) -> None:
-    content = b'{ "a" : 1.50, "a": 2 }'
+    content = b'{ "a" : 1.50, "b": 2 }'
     api.call(
         "POST",
         "/streams/Cat-1/events",

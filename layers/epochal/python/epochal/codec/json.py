@@ -11,7 +11,8 @@ from typing import Any
 import simplejson
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these members; raises `ValueError` where a name stands twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
         raise ValueError("a name stands twice in one object")
@@ -27,7 +28,7 @@ def loads(text: bytes | str) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     return simplejson.loads(
-        text, use_decimal=True, object_pairs_hook=_unique, parse_constant=_no_constant, allow_nan=False
+        text, use_decimal=True, object_pairs_hook=unique, parse_constant=_no_constant, allow_nan=False
     )
 
 

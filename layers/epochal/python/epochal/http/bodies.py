@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from simplejson import RawJSON
 
 from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT
+from epochal.codec.json import unique
+from epochal.http.document import nests_too_deep
 from epochal.model.events import Body, Claim
 
 Link = Callable[[Claim, int], str]
@@ -49,16 +52,21 @@ def claimed(claim: Claim, link: Link) -> dict[str, Any]:
 
 
 def json_text(body: bytes) -> str | None:
-    """The body as JSON text, if that is what it is, and a reader can be expected to read it.
+    """The body as JSON text, if that is what it is, and every reader can be expected to read it.
 
-    Nesting and whole numbers beyond what Python takes are left to those who ask for bytes.
+    What a request could not have brought as JSON either is left to those who ask for bytes: names that stand twice,
+    halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer has many authors' bodies in it,
+    and one that a strict reader stumbles over would keep all of it from him.
     """
     try:
         text = body.decode("utf-8")
-        json.loads(text, parse_float=str, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = json.loads(text, parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=unique)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+    except (ValueError, ArithmeticError, RecursionError):
+        # A Decimal whose exponent has no end is an ArithmeticError.
         return None
-    return text
+    return None if nests_too_deep(body, value) else text
 
 
 def _refuse(name: str) -> None:

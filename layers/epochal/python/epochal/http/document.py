@@ -37,9 +37,8 @@ def document(request: Request) -> Node:
     except (ValueError, ArithmeticError) as error:
         # A Decimal whose exponent has no end is an ArithmeticError.
         raise InvalidInput("body", _NOT_JSON) from error
-    # Fewer brackets than levels allowed is the usual case, and cheap to see.
-    if request.body.count(b"[") + request.body.count(b"{") > MAX_DEPTH:
-        _check_depth(value)
+    if nests_too_deep(request.body, value):
+        raise InvalidInput("body", _TOO_DEEP)
     return Node(value)
 
 
@@ -60,14 +59,18 @@ def _check_media(request: Request) -> None:
         raise UnsupportedMedia("Content-Encoding", "must be identity: bodies are not decompressed")
 
 
-def _check_depth(value: Any) -> None:
-    """Level by level, since a function that called itself would end where Python's stack does."""
+def nests_too_deep(text: bytes, value: Any) -> bool:
+    """Whether the value of a JSON text has more levels than `MAX_DEPTH`."""
+    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    # Level by level, since a function that called itself would end where Python's stack does.
     level = _children([value])
     for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]
         if not level:
-            return
-    raise InvalidInput("body", _TOO_DEEP)
+            return False
+    return True
 
 
 def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
