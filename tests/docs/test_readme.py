@@ -102,11 +102,44 @@ def test_the_make_targets_in_it_exist() -> None:
     assert wanted <= targets
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide/cli.md", "docs/guide/demo.md"])
-def test_links_lead_to_files_that_are_there(document: str) -> None:
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT)) for path in (README, *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guide/*.md"))
+)
+
+
+def _anchors(path: Path) -> set[str]:
+    """What a link may name in a document: its headings, as Git hosts make anchors of them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_to_files_and_headings_that_are_there(document: str) -> None:
     path = ROOT / document
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8"))
-    assert [link for link in links if not (path.parent / link).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", path.read_text("utf-8"))
+    lost = [link for link, _ in links if not (path.parent / link).exists()]
+    assert not lost
+    targets = [((path.parent / link) if link else path, anchor) for link, anchor in links if anchor]
+    assert [anchor for target, anchor in targets if anchor not in _anchors(target)] == []
+
+
+def test_every_guide_is_reached_from_here() -> None:
+    reached, left = set(), [README]
+    while left:
+        path = left.pop()
+        links = re.findall(r"\]\((?!https?:)([^)#]+\.md)", path.read_text("utf-8"))
+        found = {(path.parent / link).resolve() for link in links} - reached
+        reached |= found
+        left += found
+    assert set((ROOT / "docs" / "guide").glob("*.md")) <= reached
+
+
+def test_words_that_are_explained_are_used() -> None:
+    words = (ROOT / "docs" / "guide" / "words.md").read_text("utf-8")
+    rest = " ".join((ROOT / each).read_text("utf-8") for each in DOCUMENTS if not each.endswith("words.md"))
+    explained = re.findall(r"\*\*(.+?)\*\*", words)
+    assert len(explained) > 20
+    assert [word for word in explained if word.lower() not in rest.lower()] == []
 
 
 # ------------------------------------------------------------------------------------------------------- what it costs

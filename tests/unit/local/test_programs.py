@@ -95,7 +95,11 @@ def test_only_what_is_named_is_looked_for(path: Path, capsys: pytest.CaptureFixt
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["make", "--no-print-directory", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        ["make", "--no-print-directory", f"PYTHON={sys.executable}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
