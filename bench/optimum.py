@@ -20,11 +20,11 @@ from itertools import accumulate
 from epochal.layout.tips.batch import Batch
 from epochal.layout.tips.items import Span, read_tip, span_size
 from epochal.layout.tips.writes import create, put_calf, restart
-from epochal.plan.capacity import write_units
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Update
 from epochal.plan.sizes import attribute_size
+from epochal.plan.units import write_units
 from epochal.plan.values import Item
 
 

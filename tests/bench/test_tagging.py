@@ -5,9 +5,10 @@ import pytest
 from bench import tag_races
 from bench.tagging import SPECS, asking, event, opened, price, requests, units_by_tags, units_of_ten
 from epochal.layout.tables import EVENTS, TAGS
-from epochal.plan.capacity import index_units, write_units
+from epochal.plan.capacity import index_units
 from epochal.plan.ops import Check, Transact
 from epochal.plan.sizes import item_size
+from epochal.plan.units import write_units
 from epochal.testing.memory import MemoryTables
 
 COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"

@@ -9,10 +9,10 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import EVENTS, TAGS
-from epochal.plan.capacity import read_units
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Delete, Execute, Items, Put, Query, Scan
 from epochal.plan.sizes import item_size
+from epochal.plan.units import read_units
 from epochal.plan.values import Item, Key, number, text
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import padded

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.capacity import read_units, units, write_units
+from epochal.plan.capacity import units
 from epochal.plan.conditions import Absent, Present
 from epochal.plan.ops import Put, Transact, Update
-from epochal.plan.units import NONE, Units
+from epochal.plan.units import NONE, Units, read_units, write_units
 from epochal.plan.values import Item, Key, binary, number, text
 
 KEY = {"p": text("a"), "i": number(0)}

@@ -25,7 +25,6 @@ from botocore.exceptions import (
 )
 
 from epochal.errors import MissingTable, Refused
-from epochal.plan.capacity import write_units
 from epochal.plan.failures import Failure, Lost, NotApplied
 from epochal.plan.ops import (
     BatchGet,
@@ -40,7 +39,7 @@ from epochal.plan.ops import (
     TransactGet,
 )
 from epochal.plan.sizes import item_size
-from epochal.plan.units import Units
+from epochal.plan.units import Units, write_units
 from epochal.plan.values import Item
 
 _THROTTLED: Final = frozenset(

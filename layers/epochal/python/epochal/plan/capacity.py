@@ -13,7 +13,6 @@ stored, so `units` takes a function that tells the item under a key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from epochal.plan.effects import after, holds
 from epochal.plan.ops import (
@@ -29,24 +28,11 @@ from epochal.plan.ops import (
 )
 from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
-from epochal.plan.units import Units
+from epochal.plan.units import Units, read_units, write_units
 from epochal.plan.values import Item, Key
-
-WRITE_UNIT: Final = 1024
-READ_UNIT: Final = 4096
 
 Lookup = Callable[[str, Key], Item | None]
 """The item stored under a key of a table (for a Put: under the whole item's own key attributes), or None."""
-
-
-def write_units(size: int) -> int:
-    """Units to write an item of `size` bytes; the least is 1."""
-    return max(1, -(-size // WRITE_UNIT))
-
-
-def read_units(size: int, *, consistent: bool = True) -> float:
-    """Units to read `size` bytes in one request; the least is 1, or a half."""
-    return max(1, -(-size // READ_UNIT)) * (1.0 if consistent else 0.5)
 
 
 def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from epochal.model.versions import Token
-from epochal.plan.capacity import WRITE_UNIT, write_units
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.sizes import number_size
+from epochal.plan.units import WRITE_UNIT, write_units
 
 Mode = Literal["two-step", "transactional"]
 
