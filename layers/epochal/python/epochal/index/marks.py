@@ -10,23 +10,17 @@ from collections.abc import Iterable, Sequence
 
 from epochal.index.names import mark_name
 from epochal.layout.tips.items import calf_key
+from epochal.plan.batches import get_all
 from epochal.plan.conditions import Absent, AnyOf, Compare
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import BatchGet, Put, Steps
+from epochal.plan.ops import Put, Steps
 from epochal.plan.values import number, read_number
 
 
 def read_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
     """Marks of those streams that have one."""
     wanted = {mark_name(partition, stream): stream for stream in streams}
-    names = list(wanted)
-    found: dict[str, int] = {}
-    for start in range(0, len(names), BATCH_KEYS):
-        keys = tuple(calf_key(name, 0) for name in names[start : start + BATCH_KEYS])
-        reply = yield BatchGet(table=table, keys=keys)
-        for item in reply.items:
-            found[wanted[item["p"]["S"]]] = read_number(item, "n") or 0
-    return found
+    items = yield from get_all(table, (calf_key(name, 0) for name in wanted))
+    return {wanted[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}
 
 
 def write_marks(table: str, partition: int, marks: Iterable[tuple[str, int]]) -> Steps[None]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.index.names import MAX_KEY_BYTES
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import BatchGet, Delete, Put, Steps
+from epochal.plan.batches import get_all
+from epochal.plan.ops import Delete, Put, Steps
 from epochal.plan.values import Key, number, read_number, text
 
 MAX_CAUSE: Final = 800
@@ -52,20 +52,18 @@ def forget_cause(table: str, partition: int, group: str, stream: str) -> Steps[N
 
 def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) -> Steps[dict[str, Cause]]:
     """The causes on record of streams that are parked."""
-    names = list(streams)
+    keys = {stream: _key(partition, group, stream) for stream in streams}
+    names = {key["p"]["S"]: stream for stream, key in keys.items()}
     found: dict[str, Cause] = {}
-    for first in range(0, len(names), BATCH_KEYS):
-        batch = {_key(partition, group, name)["p"]["S"]: name for name in names[first : first + BATCH_KEYS]}
-        keys = tuple({"p": text(name), "i": number(0)} for name in batch)
-        for item in (yield BatchGet(table=table, keys=keys)).items:
-            stream = batch[item["p"]["S"]]
-            found[stream] = Cause(
-                stream=stream,
-                index=read_number(item, "n") or 0,
-                text=item["x"]["S"],
-                attempts=read_number(item, "a") or 0,
-                timestamp=item["t"]["S"],
-            )
+    for item in (yield from get_all(table, keys.values())):
+        stream = names[item["p"]["S"]]
+        found[stream] = Cause(
+            stream=stream,
+            index=read_number(item, "n") or 0,
+            text=item["x"]["S"],
+            attempts=read_number(item, "a") or 0,
+            timestamp=item["t"]["S"],
+        )
     return found
 
 

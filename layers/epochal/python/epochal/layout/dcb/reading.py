@@ -18,8 +18,9 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.items import Keys, read_event, read_head
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, type_tag
-from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
-from epochal.plan.ops import BatchGet, Query, Steps, TransactGet
+from epochal.plan.batches import get_all
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import Query, Steps, TransactGet
 from epochal.plan.values import Item, Key, read_number, text
 
 LOOKS: Final = 10
@@ -126,19 +127,13 @@ def _reached(event: RecordedTaggedEvent, position: Mapping[str, Reached]) -> set
 def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
     """How far each tag has got; nowhere where it has no head."""
     found = {tag: Reached() for tag in tags}
-    for keys in _batches([site.keys.head(tag) for tag in found]):
-        reply = yield BatchGet(table=site.tags, keys=keys)
-        found |= {head.tag: head.reached for head in map(read_head, reply.items)}
-    return found
+    items = yield from get_all(site.tags, map(site.keys.head, found))
+    return found | {head.tag: head.reached for head in map(read_head, items)}
 
 
 def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id; those that have expired, never were, or are being written are missing."""
-    found: dict[str, RecordedTaggedEvent] = {}
-    for keys in _batches([site.keys.event(event_id) for event_id in ids]):
-        reply = yield BatchGet(table=site.events, keys=keys)
-        found |= _by_id(reply.items)
-    return found
+    return _by_id((yield from get_all(site.events, map(site.keys.event, ids))))
 
 
 def settled_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
@@ -224,7 +219,3 @@ def _was_reached(site: Site, tag: str, reached: Reached) -> Steps[bool]:
         limit=1,
     )
     return [read_number(item, "tagIndex") for item in reply.items] == [reached.count - 1]
-
-
-def _batches(keys: Sequence[Key]) -> Iterable[tuple[Key, ...]]:
-    return (tuple(keys[start : start + BATCH_KEYS]) for start in range(0, len(keys), BATCH_KEYS))

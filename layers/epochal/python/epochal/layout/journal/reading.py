@@ -23,8 +23,9 @@ from epochal.layout.journal.items import StoredEvent, read_event
 from epochal.layout.journal.ranges import Range, beginning, worthwhile
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
+from epochal.plan.batches import get_all
 from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
-from epochal.plan.ops import BatchGet, Query, Steps, TransactGet
+from epochal.plan.ops import Query, Steps, TransactGet
 from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]
@@ -96,12 +97,8 @@ def _queries(site: Site, stretch: Stretch, via: Via) -> list[Query]:
 
 
 def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
-    found: dict[int, StoredEvent] = {}
-    for start in range(0, len(numbers), BATCH_KEYS):
-        keys = tuple(site.keys.key(aggregate, seq_nr) for seq_nr in numbers[start : start + BATCH_KEYS])
-        reply = yield BatchGet(table=site.journal, keys=keys)
-        found |= _numbered(reply.items)
-    return found
+    keys = (site.keys.key(aggregate, seq_nr) for seq_nr in numbers)
+    return _numbered((yield from get_all(site.journal, keys)))
 
 
 def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
