@@ -75,4 +75,7 @@ def _vulnerabilities(package: dict[str, object]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
