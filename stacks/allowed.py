@@ -33,7 +33,7 @@ def append(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
         grants.on_table(stores.snapshot, "GetItem", "PutItem", "UpdateItem"),
         grants.on_table(stores.events, "GetItem", "BatchGetItem", "PutItem"),
-        grants.on_table(stores.tags, "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
+        grants.on_table(stores.tags, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
         grants.on_table(stores.projection_states, "PutItem", "DeleteItem"),
         grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "PutObject"),

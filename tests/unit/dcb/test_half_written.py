@@ -103,6 +103,17 @@ def test_an_append_of_which_half_is_there_was_made(world: World) -> None:
     assert kinds(again.events) == ["Renamed", "Closed"]
 
 
+@pytest.mark.parametrize("late", [heads, entries])
+def test_who_is_told_that_his_append_was_made_finds_it(world: World, late: Late) -> None:
+    mine = [event("Renamed", "course:1", id_=ONE)]
+    showing(world, late)
+    world.store().append(mine)
+    again = world.store().append(mine)
+    assert isinstance(again, Written)
+    assert again.replayed
+    assert at_once(world.store()) == ["Opened", "Renamed"]
+
+
 def test_an_event_that_has_expired_is_asked_for_once_more_and_left_out(world: World) -> None:
     (item,) = world.tables.items("events")
     world.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))

@@ -68,7 +68,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("journal", "GetItem", "BatchGetItem", "PutItem"),
         *on("snapshot", "GetItem", "PutItem", "UpdateItem"),
         *on("events", "GetItem", "BatchGetItem", "PutItem"),
-        *on("tags", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
+        *on("tags", "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
         *on("projection-states", "PutItem", "DeleteItem"),
         *BUCKET,
         *on("bodies/*", "GetObject", "PutObject", service="s3"),

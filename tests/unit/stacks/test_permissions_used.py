@@ -5,6 +5,7 @@ Of the tables that this is about, the permissions are those in `test_permissions
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
@@ -133,8 +134,8 @@ def actions(op: ops.Op) -> Allowed:
 
 
 def append(tables: Tables) -> None:
-    """What `append` does: with and without a condition, met and not, fenced by its own tags and by others; and where
-    events have expired.
+    """What `append` does: with and without a condition, met and not, fenced by its own tags and by others; the same
+    again, and where events have expired.
     """
     store, states = tables.tagged, tables.states
     store.append([paid("order:1"), paid()])
@@ -149,6 +150,9 @@ def append(tables: Tables) -> None:
         states.save("totals", "1", [bytes(size)], events_processed=size, last_sortable_id="0" * 30)
     states.save("totals", "1", [b""], events_processed=0, last_sortable_id="0" * 30)
     states.delete("totals", "1")
+    again = replace(paid("order:1"), id=str(uuid.UUID(int=1)))
+    store.append([again])
+    store.append([again])
     expire(tables)
     store.append([paid("order:1")], fail_if=order, after=position)
 

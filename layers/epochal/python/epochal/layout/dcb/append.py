@@ -10,7 +10,7 @@ condition. What a refusal means:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData, InvalidInput
@@ -20,7 +20,9 @@ from epochal.layout.dcb.paging import Takes, first_matches
 from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
-from epochal.plan.ops import Done, Refusal, Steps
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import Done, Refusal, Steps, TransactGet
+from epochal.plan.values import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,23 @@ def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
             raise InvalidInput("events", f"some of the ids exist and {event.id} does not")
         if recorded(event, stored.sortable_id, stored.timestamp) != stored:
             raise InvalidInput("events", f"the id {event.id} exists with other contents")
-    return tuple(found[event.id or ""] for event in batch.events if found)
+    stored_events = tuple(found[event.id or ""] for event in batch.events if found)
+    yield from _carried_out(site, batch, stored_events)
+    return stored_events
+
+
+def _carried_out(site: Site, batch: Batch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
+    """Wait until the append that stored these events is over: its heads may show last, and without them nobody who is
+    told of it now would find them.
+    """
+    keys: dict[str, tuple[str, Key]] = {}
+    for event, found in zip(batch.events, stored, strict=bool(stored)):
+        for tag in tags_of(event, type_heads=site.type_heads):
+            keys[tag] = site.tags, site.keys.head(tag)
+            keys[f"{tag} {found.id}"] = site.tags, site.keys.entry(tag, found.sortable_id, found.id)
+    wanted = tuple(keys.values())
+    for start in range(0, len(wanted), TRANSACTION_ITEMS):
+        yield TransactGet(keys=wanted[start : start + TRANSACTION_ITEMS])
 
 
 def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:
