@@ -31,7 +31,7 @@ class StoreStack(Stack):
         self.key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
         self.stores: Final = Stores.of(self.tables, bucket=self._bucket(stage), key=self.key)
-        self._tell(stage)
+        self._outputs(stage)
         self._exist()
 
     def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
@@ -56,9 +56,9 @@ class StoreStack(Stack):
             )
         return private_bucket(self, "Bodies", kind="bodies", stage=stage, key=self.key, rules=[])
 
-    def _tell(self, stage: Stage) -> None:
-        """The outputs: what a client past the API must know to find what is stored."""
-        told = {
+    def _outputs(self, stage: Stage) -> None:
+        """What a client past the API must know to find what is stored."""
+        values = {
             "TipsTable": (self.stores.tips.table_name, "Table of streams"),
             "IndexTable": (self.stores.index.table_name, "Table of the feed"),
             "JournalTable": (self.stores.journal.table_name, "Events of aggregates"),
@@ -73,11 +73,11 @@ class StoreStack(Stack):
             "BucketName": (self.stores.bucket.bucket_name, "Bucket of large bodies and states"),
         }
         if self.stores.read_models:
-            told["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
+            values["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
         if stage.service:
             # An output may not be empty.
-            told["Service"] = (stage.service, "Tenant of tagged events and projection states")
-        for name, (value, description) in told.items():
+            values["Service"] = (stage.service, "Tenant of tagged events and projection states")
+        for name, (value, description) in values.items():
             CfnOutput(self, name, value=value, description=description)
 
     def _exist(self) -> None:

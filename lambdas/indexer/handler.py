@@ -33,11 +33,11 @@ indexer.register()
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """A batch of a stream of heads; answers with the records to be delivered again."""
     report = indexer.index(read_records(event["Records"]))
-    _tell(report)
+    _emit(report)
     return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}
 
 
-def _tell(report: Report) -> None:
+def _emit(report: Report) -> None:
     for name in ("events", "healed", "pruned"):
         total = sum(getattr(ingested, name) for ingested in report.by_partition.values())
         metrics.add_metric(name=f"Indexed.{name}", unit=MetricUnit.Count, value=total)

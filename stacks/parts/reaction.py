@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from aws_cdk import ArnFormat, CfnOutput, CustomResource, Duration, FileSystem, IgnoreMode, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -166,13 +167,12 @@ class Reaction(Construct):
             reserved_concurrency=reserved_concurrency,
             more_layers=more_layers,
         ).function
-        mapping = self._mapping(batch_size)
-        subscription = self._subscription(stage)
+        mapping, subscription = self._mapping(batch_size), self._subscription(stage)
         self._first_wake_up(entry, layers).node.add_dependency(mapping, subscription, self.queue)
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
         rule.add_target(LambdaFunction(self.function))
         self._watch(Alarms(self, stage), name)
-        self.outputs: Final = self._tell(name)
+        self.outputs: Final = self._outputs(name)
 
     def _queue(
         self,
@@ -259,24 +259,14 @@ class Reaction(Construct):
         alarms.when(
             f"{subject}-lags",
             f"The reaction {name} is minutes behind the feed.",
-            metric(
-                "AWS/SQS",
-                "ApproximateAgeOfOldestMessage",
-                {"QueueName": self.queue.queue_name},
-                statistic="Maximum",
-            ),
+            _largest("ApproximateAgeOfOldestMessage", self.queue),
             above=LAG_SECONDS,
             minutes=LASTING,
         )
         alarms.when(
             f"{subject}-gave-up",
             f"Wake-ups of the reaction {name} failed too often and were set aside.",
-            metric(
-                "AWS/SQS",
-                "ApproximateNumberOfMessagesVisible",
-                {"QueueName": self.failed.queue_name},
-                statistic="Maximum",
-            ),
+            _largest("ApproximateNumberOfMessagesVisible", self.failed),
             minutes=ONCE,
         )
         for what, description in (
@@ -290,15 +280,19 @@ class Reaction(Construct):
                 minutes=ONCE,
             )
 
-    def _tell(self, name: str) -> dict[str, CfnOutput]:
-        told = {
+    def _outputs(self, name: str) -> dict[str, CfnOutput]:
+        values = {
             "FunctionName": (self.function.function_name, f"Runs the reaction {name}"),
             "QueueUrl": (self.queue.queue_url, f"Wakes the reaction {name}"),
         }
         return {
             key: CfnOutput(self, key, value=value, description=description)
-            for key, (value, description) in told.items()
+            for key, (value, description) in values.items()
         }
+
+
+def _largest(name: str, queue: sqs.Queue) -> cloudwatch.Metric:
+    return metric("AWS/SQS", name, {"QueueName": queue.queue_name}, statistic="Maximum")
 
 
 def _check(full_name: str, name: str, entry: Path, handler: str) -> None:

@@ -104,7 +104,7 @@ class ReactionFunction:
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
         woken = wake(wake_ups, remaining, run, self._again)
-        self._tell(woken)
+        self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
     def _again(self, partition: int, position: Checkpoint, at: Checkpoint) -> None:
@@ -124,7 +124,7 @@ class ReactionFunction:
     def _concerned(self, partition: int) -> bool:
         return source_of(partition) in self.reactor.member.reaction.sources
 
-    def _tell(self, woken: Woken) -> None:
+    def _emit(self, woken: Woken) -> None:
         for partition, ran in woken.runs.items():
             for failure in ran.parked:
                 self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
