@@ -88,6 +88,24 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
     assert f"Each declared reaction has {len(alarms['reactions'])} alarms" in GUIDE
 
 
+def test_whoever_reads_and_writes_the_tables_is_told_what_that_takes(synthesise: Synthesise) -> None:
+    statements = [
+        statement
+        for role in synthesise("prod").of_type("api", "AWS::IAM::Role").values()
+        for policy in role["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+    actions = {
+        action.partition(":")[2]
+        for each in statements
+        for action in (each["Action"] if isinstance(each["Action"], list) else [each["Action"]])
+        if not action.startswith("logs:")
+    }
+    told = GUIDE.partition("A program opens the same tables")[2].partition("\n\n")[0]
+    assert "GetItem" in actions
+    assert [action for action in actions if not re.search(rf"[`:]{action}`", told)] == []
+
+
 def test_the_examples_are_settings() -> None:
     starts = [match.end() for match in re.finditer('"prod": ', GUIDE)]
     for start in starts:
