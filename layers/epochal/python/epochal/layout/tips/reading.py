@@ -5,7 +5,7 @@ no further request, and what lies below its base is in calves. Every index below
 calves may overlap each other and the Tip: a prune that cuts a Tip gives it a base where a writer, which crashed or
 is slow, has put calves from before. So what has been passed is dropped by index, and the calf that holds an index
 is not always the last to begin at or before it. Where none does, the stream was pruned meanwhile, which the Tip
-read again must confirm; otherwise the hole is corruption.
+read again must confirm; or a transaction is still putting the calf; otherwise the hole is corruption.
 
 A read is a value: `Cursor`s can be kept and resumed.
 """
@@ -13,12 +13,16 @@ A read is a value: `Cursor`s can be kept and resumed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, calf_key, read_span
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Key, number
+
+LOOKS: Final = 10
+"""For a calf that the Tip says is there: DynamoDB shows a transaction item by item, within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,11 @@ class Cursor:
     def at_end(self) -> bool:
         """Nothing is left to read."""
         return self.at >= self.tip.version if self.forward else self.at <= self.tip.low_water
+
+    @property
+    def wanted(self) -> int:
+        """The event to be read next."""
+        return self.at if self.forward else self.at - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +78,18 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages
 
     Args:
         limit: events wanted; more may come, since calves are read whole.
+
+    Raises:
+        CorruptData: an event is in no item, and was not pruned.
     """
+    for _ in range(LOOKS):
+        pages = yield from _advance(table, cursor, limit)
+        if pages is not None:
+            return pages
+    raise CorruptData(f"{cursor.tip.stream}: event {cursor.wanted} is in no item, and was not pruned")
+
+
+def _advance(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
     base = cursor.tip.span.base
     if cursor.at_end:
         return Pages(spans=(), cursor=cursor)
@@ -85,7 +105,7 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages
     return (yield from _backward(table, cursor, limit))
 
 
-def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
+def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
     if not cursor.located:
         return (yield from _holding(table, cursor))
     reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
@@ -100,7 +120,7 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
     return Pages(spans=tuple(spans), cursor=replace(cursor, at=at, located=bool(spans)))
 
 
-def _holding(table: str, cursor: Cursor) -> Steps[Pages]:
+def _holding(table: str, cursor: Cursor) -> Steps[Pages | None]:
     """The calf that holds the event wanted."""
     last: Key | None = None
     while True:
@@ -110,11 +130,11 @@ def _holding(table: str, cursor: Cursor) -> Steps[Pages]:
                 passed = replace(cursor, at=span.next, located=True)
                 return Pages(spans=(span.since(cursor.at),), cursor=passed)
         if reply.last is None:
-            return Pages(spans=(), cursor=(yield from _pruned_meanwhile(table, cursor)))
+            return (yield from _pruned_meanwhile(table, cursor))
         last = reply.last
 
 
-def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
+def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
     last: Key | None = None
     while True:
         reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
@@ -126,19 +146,19 @@ def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages]:
         if spans:
             return Pages(spans=tuple(spans), cursor=cursor)
         if reply.last is None:
-            return Pages(spans=(), cursor=(yield from _pruned_meanwhile(table, cursor)))
+            return (yield from _pruned_meanwhile(table, cursor))
         last = reply.last
 
 
-def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Cursor]:
-    """No item holds the event wanted: if the stream was pruned past it, go on from there; else it is lost."""
+def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Pages | None]:
+    """No item holds the event wanted: if the stream was pruned past it, go on from there."""
     fresh = yield from read(table, cursor.tip.stream)
-    wanted = cursor.at if cursor.forward else cursor.at - 1
-    if fresh is None or fresh.low_water <= wanted:
-        raise CorruptData(f"{cursor.tip.stream}: event {wanted} is in no item, and was not pruned")
+    if fresh is None or fresh.low_water <= cursor.wanted:
+        return None
     if cursor.forward:
-        return replace(cursor, at=fresh.low_water, located=False)
-    return replace(cursor, at=fresh.low_water, tip=replace(cursor.tip, low_water=fresh.low_water))
+        return Pages(spans=(), cursor=replace(cursor, at=fresh.low_water, located=False))
+    pruned = replace(cursor.tip, low_water=fresh.low_water)
+    return Pages(spans=(), cursor=replace(cursor, at=fresh.low_water, tip=pruned))
 
 
 def _query(
