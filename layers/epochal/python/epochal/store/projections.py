@@ -209,7 +209,11 @@ class ProjectionStates:
                 yield key
 
     def remove_orphans(self, projector: str) -> int:
-        """Delete a projector's orphans; how many there were."""
+        """Delete a projector's orphans; how many there were.
+
+        A state of the very content of an orphan, stored while that is being deleted, loses it: `open` raises
+        `MissingBody`, and the state is to be stored again.
+        """
         removed = 0
         for key in self.orphans(projector):
             if all(state.offload_key != key for state in self.list(projector)):
