@@ -21,11 +21,13 @@ from epochal import (
     TaggedEvent,
     Unfold,
     aggregate_id,
+    lambda_handler,
     reaction,
 )
 from epochal.errors import InvalidInput
 from epochal.layout.tables import ALL
 from epochal.model.aggregates import AggregateTypes
+from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_aggregates, memory_streams, memory_tables, memory_tagged_events
 
@@ -173,3 +175,9 @@ def test_what_is_of_another_kind_is_refused_by_its_field_and_writes_nothing(layo
         call(opened(tables))
     assert said in str(refused.value)
     assert not any(list(tables.items(spec.kind)) for spec in ALL)
+
+
+@pytest.mark.parametrize("call", [MemoryFeed().react, MemoryFeed().parking, lambda_handler])
+def test_a_function_that_is_no_reaction_yet_is_told_how_it_becomes_one(call: Call) -> None:
+    with pytest.raises(InvalidInput, match=r"reaction: must be a function that @reaction.* is written above"):
+        call(print)

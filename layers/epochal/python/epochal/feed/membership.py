@@ -18,6 +18,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken, group_stream, load, save
 from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
 from epochal.index.series import Ids
+from epochal.model.kinds import must_be
 from epochal.store.driver import Driver
 
 POLL_SECONDS: Final = 0.1
@@ -38,6 +39,10 @@ class Member:
     reader: FeedReader
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
+
+    def __post_init__(self) -> None:
+        """Refuse a function that nobody has made a reaction."""
+        must_be(Reaction, self.reaction, "reaction", "a function that @reaction(name=…) is written above")
 
     @property
     def driver(self) -> Driver:

@@ -30,6 +30,7 @@ from epochal.feed.reactor import Ran, Reactor
 from epochal.feed.waking import Woken, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import source_of
+from epochal.model.kinds import must_be
 from epochal.react.opening import open_reactor
 from epochal.react.operating import operate
 from epochal.react.resource import respond
@@ -55,6 +56,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     Raises:
         InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
     """
+    must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     settings = Settings.from_environment(environment)
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
