@@ -3,7 +3,7 @@
 AWS promises that a read of one item comes before a transaction or after it; of reads of several items, one after the
 other, some may come before and others after. So a head may be there, and the events that belong to it not yet, for as
 long as it takes to carry the transaction out. Until then whatever else would write what is not yet written, or read it
-in a transaction, is in conflict; and only then is the transaction answered.
+in a transaction, is in conflict; and only then is the transaction answered, and do tables' streams carry it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ LONGEST = 8
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A transaction that is decided, and what of it is still to be written."""
+    """A transaction that is decided, and what of it is still to be written.
+
+    Attributes:
+        before: how many changes each of its tables had seen.
+    """
 
     writes: Sequence[TransactionWrite]
     rest: list[tuple[TransactionWrite, Item | None]]
+    before: dict[str, int]
     left: int
 
 
@@ -61,6 +66,14 @@ class Gradual(MemoryTables):
         """Whether a transaction is still being carried out."""
         return any(each.writes is op.writes for each in self._under_way)
 
+    def changes(self, table: str) -> tuple[Item, ...]:
+        """New images that the table's stream carries by now: none that came after one of a transaction under way."""
+        with self._lock:
+            carried = min(
+                (each.before[table] for each in self._under_way if table in each.before), default=None
+            )
+            return super().changes(table)[:carried]
+
     def tick(self) -> None:
         """Time for a request passes."""
         with self._lock:
@@ -79,6 +92,7 @@ class Gradual(MemoryTables):
         self.carry_out()
 
     def _store(self, writes: Sequence[TransactionWrite], results: Sequence[Item | None]) -> None:
+        before = {write.table: len(super(Gradual, self).changes(write.table)) for write in writes}
         rest: list[tuple[TransactionWrite, Item | None]] = []
         for write, result in zip(writes, results, strict=True):
             if self.late is not None and len(writes) > 1 and self.late(write):
@@ -87,7 +101,7 @@ class Gradual(MemoryTables):
                 super()._store((write,), (result,))
         if rest:
             left = LONGEST if self.luck is None else self.luck.randint(1, LONGEST)
-            self._under_way.append(_UnderWay(writes, rest, left))
+            self._under_way.append(_UnderWay(writes, rest, before, left))
 
     def _finish(self, over: list[_UnderWay]) -> None:
         self._under_way = [each for each in self._under_way if each not in over]

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.items import append_id, is_tip, tip_key
 from epochal.model.events import Event, Recorded, Unfold
@@ -18,8 +19,9 @@ from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.plan.values import AttributeValue
 from epochal.store.streams import Streams
 from tests.simulation.expectations import check_appended, check_conflict
+from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played
-from tests.simulation.world import EQUAL, World
+from tests.simulation.world import EQUAL, STREAM, World
 
 CALVINGS = (
     Fixed(max_events=1, mode="two-step"),
@@ -68,13 +70,21 @@ class OneStream(Simulation):
         event: what an append's next event is; under an idempotency key it is the same each time.
     """
 
-    world: World = field(default_factory=World)
+    tables: Gradual = field(default_factory=lambda: Gradual({TIPS.kind: TIPS}))
+    stream: str = STREAM
+    world: World = field(init=False)
     event: Callable[[random.Random, str | None], Event] = lambda _luck, _key: EQUAL
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[tuple[int, list[Recorded]]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.world = World(self.tables, self.stream)
+        if self.seed % 3 == 1:
+            self.tables.gradually(random.Random(self.seed))
+
     def calm(self) -> None:
-        """Requests on streams touch one item, or two in one moment."""
+        """Transactional calves are carried out."""
+        self.tables.settle()
 
     def check(self) -> None:
         self.world.audit()
@@ -94,10 +104,10 @@ class OneStream(Simulation):
             self._check_read(acknowledged, events)
 
     def execute(self, _luck: random.Random, _rate: float) -> Execute:
-        return self.world.tables.execute
+        return self.tables.execute
 
     def store(self, luck: random.Random, name: str, execute: Execute) -> Streams:
-        return self.world.store(name, execute, calving=luck.choice(CALVINGS))
+        return self.world.store(name, awaiting(execute, self.tables), calving=luck.choice(CALVINGS))
 
     def act(self, luck: random.Random, store: Streams) -> None:
         stream = self.world.stream

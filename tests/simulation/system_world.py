@@ -203,6 +203,7 @@ class System:
             self._begin(f"reactor {number}", self._reacting)
         self._begin("operator", self._operating)
         run(self.processes, self.luck.choice)
+        self.tables.settle()
         for network in self.networks:
             network.land()
         self._judge()

@@ -21,7 +21,6 @@ from tests.simulation.dcb_world import World as TagWorld
 from tests.simulation.histories import Simulation
 from tests.simulation.scheduler import PAUSE, Body, mortal
 from tests.simulation.stream_simulation import OneStream
-from tests.simulation.world import World as StreamWorld
 
 FLIGHTS = ("Flight-1", "Flight-2")
 STREAMS = (*FLIGHTS, str(ALICE), *TAGS)
@@ -63,8 +62,7 @@ class Writers:
     tagged: Tagged = field(init=False)
 
     def __post_init__(self) -> None:
-        worlds = (StreamWorld(self.tables, name) for name in FLIGHTS)
-        self.flights = [OneStream(self.seed, world=world, event=event) for world in worlds]
+        self.flights = [OneStream(self.seed, self.tables, name, event=event) for name in FLIGHTS]
         self.aggregate = Aggregates(self.seed, tables=self.tables, event=aggregate_event)
         self.tagged = Tagged(self.seed, world=TagWorld(tables=self.tables), data=json_of)
 

@@ -207,7 +207,7 @@ def a_page_is_forgotten(patch: Patch) -> None:
 
     def first_page(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
         pages = yield from forward(table, cursor, limit)
-        return replace(pages, cursor=replace(pages.cursor, at=cursor.tip.span.base))
+        return pages and replace(pages, cursor=replace(pages.cursor, at=cursor.tip.span.base))
 
     patch.setattr(reading, "_forward", first_page)
 
@@ -222,7 +222,7 @@ def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
 
     def whole(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
         pages = yield from steps(table, cursor, limit)
-        if not pages.spans:
+        if pages is None or not pages.spans:
             return pages
         reply = yield Query(
             table=table,
@@ -243,6 +243,11 @@ def what_is_pruned_is_read_while_it_is_there(patch: Patch) -> None:
     patch.setattr(
         reading, "stand", lambda tip, *given, **named: stand(replace(tip, low_water=0), *given, **named)
     )
+
+
+@mutant("is in no item")
+def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
+    patch.setattr(reading, "LOOKS", 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- pruning
