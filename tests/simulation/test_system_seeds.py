@@ -21,7 +21,7 @@ def test_whatever_was_written_is_handled_by_every_group_and_comes_back_to_the_by
 
 
 def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
-    met = sum((play(seed).met for seed in range(2 * SIZE)), Counter())
+    met = sum((play(seed).met for seed in range(GROUPS * SIZE)), Counter())
     wanted = {
         "handled",
         "failed in a handler",

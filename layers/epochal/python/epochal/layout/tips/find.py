@@ -1,22 +1,26 @@
 """Finding an append by its id, to tell our own write from another's after a lost response (DESIGN §5.3).
 
 Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
-found: only items that cover every index where it may stand show that. The Tip in hand may be older than a prune that
-deletes those items meanwhile, so a gap between them counts as pruned.
+found: only items that cover every index where it may stand show that. A gap between them means that they were pruned,
+which the Tip read again confirms, or that a transaction is still putting a calf, which is then looked for again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.items import Span, Tip, append_id, calf_key, read_span
-from epochal.plan.ops import Items, Query, Steps
+from epochal.layout.tips.items import Span, Tip, append_id, calf_key, read_span, read_tip, tip_key
+from epochal.plan.ops import Get, Items, Query, Steps
 from epochal.plan.values import Key, number
 
 WHOSE = 8
 """Leading bytes of an append id that tell appends apart; the rest is a digest of what was appended."""
+
+LOOKS: Final = 10
+"""For a calf that the Tip says is there: DynamoDB shows a transaction item by item, within milliseconds."""
 
 
 class Earlier(Enum):
@@ -38,7 +42,16 @@ def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Ste
         return found
     if at >= tip.span.base:
         return Earlier.ABSENT
-    return (yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base)))
+    for _ in range(LOOKS):
+        there = yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base))
+        if there is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, at)):
+            return there
+    return Earlier.PRUNED
+
+
+def _is_pruned(table: str, stream: str, at: int) -> Steps[bool]:
+    reply = yield Get(table=table, key=tip_key(stream))
+    return reply.item is None or read_tip(reply.item).low_water > at
 
 
 def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[int | Earlier]:

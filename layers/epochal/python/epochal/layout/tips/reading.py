@@ -13,16 +13,13 @@ A read is a value: `Cursor`s can be kept and resumed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.tips.append import read
+from epochal.layout.tips.find import LOOKS
 from epochal.layout.tips.items import Span, Tip, calf_key, read_span
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Key, number
-
-LOOKS: Final = 10
-"""For a calf that the Tip says is there: DynamoDB shows a transaction item by item, within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
