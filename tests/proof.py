@@ -38,9 +38,9 @@ class Promise:
     tests: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Results:
-    """A plugin of pytest's that keeps, for each file, how its tests ended."""
+    """A plugin of pytest's, which puts plugins into sets; keeps, for each file, how its tests ended."""
 
     passed: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, list[str]] = field(default_factory=dict)
@@ -111,9 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         each for each in promises(GUARANTEES.read_text()) if each.name in asked.promises or not asked.promises
     ]
     paths = sorted({path for each in wanted for path in each.tests})
-    marks = " and ".join(f"not {mark}" for mark in asked.without)
-    results = Results()
-    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *paths], plugins=[results])
+    status, results = attempt(paths, asked.without)
     lines = list(table(wanted, results))
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
     passed = sum(map(len, results.passed.values()))
@@ -121,6 +119,14 @@ def main(arguments: Sequence[str]) -> int:
         f"\n{passed:,} attempts failed to break a promise; {mutants(results.passed)} deliberate bugs caught\n"
     )
     return 1 if status or any(line.endswith("not tried") for line in lines) else 0
+
+
+def attempt(paths: Sequence[str], without: Sequence[str]) -> tuple[int, Results]:
+    """Run test files, without the tests of some marks; pytest's status, and how each test ended."""
+    marks = " and ".join(f"not {mark}" for mark in without)
+    results = Results()
+    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *paths], plugins=[results])
+    return int(status), results
 
 
 def _file(report: pytest.TestReport) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,19 @@ def test_a_failed_attempt_is_told_and_a_promise_without_attempts_does_not_hold()
     assert told[1].split()[-3:] == ["2", "0", "BROKEN"]
     assert told[2].strip() == "tests/a.py::y"
     assert told[3].endswith("not tried")
+
+
+def test_files_of_folders_with_fixtures_of_their_own_are_run_together() -> None:
+    """In a process of its own: pytest inside of pytest would share what it loads."""
+    script = """
+from tests import proof
+paths = ["tests/contract/test_limits.py", "tests/unit/plan/test_limits.py"]
+status, results = proof.attempt(paths, ["ddbl", "embedded"])
+assert status == 0 and not results.failed and sorted(results.passed) == paths, (status, results)
+"""
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, cwd=proof.ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_every_file_that_the_page_names_is_there() -> None:
