@@ -20,8 +20,8 @@ from epochal.layout.dcb.paging import Takes, first_matches
 from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Done, Refusal, Steps, TransactGet
+from epochal.plan.batches import settled
+from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key
 
 
@@ -200,9 +200,7 @@ def _carried_out(site: Site, batch: Batch, stored: Sequence[RecordedTaggedEvent]
         for tag in tags_of(event, type_heads=site.type_heads):
             keys[tag] = site.tags, site.keys.head(tag)
             keys[f"{tag} {found.id}"] = site.tags, site.keys.entry(tag, found.sortable_id, found.id)
-    wanted = tuple(keys.values())
-    for start in range(0, len(wanted), TRANSACTION_ITEMS):
-        yield TransactGet(keys=wanted[start : start + TRANSACTION_ITEMS])
+    yield from settled(keys.values())
 
 
 def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:

@@ -16,7 +16,6 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
 from epochal.layout.dcb.reading import (
-    LOOKS,
     Site,
     hole,
     is_new,
@@ -25,6 +24,7 @@ from epochal.layout.dcb.reading import (
     settled_events,
     stand,
     types_fenced_by,
+    whole,
 )
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.plan.limits import BATCH_KEYS
@@ -186,22 +186,14 @@ def read_part(
 
 def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[_Slice]:
     """A tag's next entries, all of those that lie between."""
-    looks = 0
-    while True:
-        part = yield from _peek(site, tag, at, until)
-        end = until.count if part.whole else at.count + len(part.entries)
-        indices = [read_number(item, "tagIndex") for item in part.entries]
-        # Lengths first: where `until` came from outside, the range may be longer than any memory.
-        if len(indices) == end - at.count and indices == list(range(at.count, end)):
-            return part
-        looks += 1
-        error = yield from hole(site, tag, until, [at, until] if field == REST else [at], field)
-        if looks == LOOKS or isinstance(error, InvalidInput):
-            raise error
+    given = [at, until] if field == REST else [at]
+    return (
+        yield from whole(lambda: _look(site, tag, at, until), lambda: hole(site, tag, until, given, field))
+    )
 
 
-def _peek(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice]:
-    """Those that are there. Entries of the original library have no index, and no head counts them."""
+def _look(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice | None]:
+    """Those, if none is missing. Entries of the original library have no index, and no head counts them."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
@@ -216,6 +208,11 @@ def _peek(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice]:
         last = reply.last
         if found or last is None:
             break
+    end = until.count if last is None else at.count + len(found)
+    indices = [read_number(item, "tagIndex") for item in found]
+    # Lengths first: where `until` came from outside, the range may be longer than any memory.
+    if len(indices) != end - at.count or indices != list(range(at.count, end)):
+        return None
     return _Slice(tuple(found), last is None)
 
 

@@ -10,18 +10,19 @@ which waits for the append: only what that does not find has expired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.items import Keys, read_event, read_head
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, type_tag
-from epochal.plan.batches import get_all
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Query, Steps, TransactGet
+from epochal.plan.batches import get_all, settled
+from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
+
+T = TypeVar("T")
 
 LOOKS: Final = 10
 """For entries that a head counts and that are not there. Milliseconds apart, as appends take to be carried out."""
@@ -139,9 +140,8 @@ def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTagge
 def settled_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id, once no append of them is under way; those that have expired, or never were, are missing."""
     found: dict[str, RecordedTaggedEvent] = {}
-    for start in range(0, len(ids), TRANSACTION_ITEMS):
-        some = ids[start : start + TRANSACTION_ITEMS]
-        reply = yield TransactGet(keys=tuple((site.events, site.keys.event(event_id)) for event_id in some))
+    for read in settled((site.events, site.keys.event(event_id)) for event_id in ids):
+        reply = yield read
         found |= _by_id(item for item in reply.items if item is not None)
     return found
 
@@ -152,19 +152,13 @@ def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
 
 def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
     """A tag's entries from index `before.count` to `until.count`, exclusive."""
-    looks = 0
-    while True:
-        found = yield from _look(site, tag, before, until)
-        if len(found) == until.count - before.count:
-            return found
-        looks += 1
-        error = yield from hole(site, tag, until, [before])
-        if looks == LOOKS or isinstance(error, InvalidInput):
-            raise error
+    return (
+        yield from whole(lambda: _look(site, tag, before, until), lambda: hole(site, tag, until, [before]))
+    )
 
 
-def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
-    """Those entries that are there."""
+def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item] | None]:
+    """Those entries, if all of them are there."""
     found: list[Item] = []
     last: Key | None = None
     # A position that was altered may end beyond what it begins.
@@ -180,7 +174,7 @@ def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[I
         last = reply.last
         if last is None:
             break
-    return found
+    return found if len(found) == until.count - before.count else None
 
 
 def just_after(reached: Reached) -> str:
@@ -192,6 +186,19 @@ def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
     """Types that the items fenced by a tag ask for; none where one of them asks for any."""
     types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
     return frozenset().union(*types) if all(types) else frozenset()
+
+
+def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception]]) -> Steps[T]:
+    """What `look` finds, once nothing is missing from it: it is None until then. Raises what `why` returns."""
+    looks = 0
+    while True:
+        found = yield from look()
+        if found is not None:
+            return found
+        looks += 1
+        error = yield from why()
+        if looks == LOOKS or isinstance(error, InvalidInput):
+            raise error
 
 
 def hole(

@@ -23,9 +23,9 @@ from epochal.layout.journal.items import StoredEvent, read_event
 from epochal.layout.journal.ranges import Range, beginning, worthwhile
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
-from epochal.plan.batches import get_all
-from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
-from epochal.plan.ops import Query, Steps, TransactGet
+from epochal.plan.batches import get_all, settled
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]
@@ -104,10 +104,8 @@ def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps
 def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
     """Events once no append of them is under way any more; up to the first that is missing for good."""
     found: dict[int, StoredEvent] = {}
-    for start in range(0, len(numbers), TRANSACTION_ITEMS):
-        some = numbers[start : start + TRANSACTION_ITEMS]
-        keys = tuple((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in some)
-        reply = yield TransactGet(keys=keys)
+    for read in settled((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in numbers):
+        reply = yield read
         found |= _numbered(item for item in reply.items if item is not None)
         if None in reply.items:
             break
