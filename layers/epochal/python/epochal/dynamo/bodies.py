@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.s3_errors import translated
+from epochal.dynamo.aws_errors import translated
 from epochal.errors import MissingBody, Refused
 from epochal.model.events import Claim
 from epochal.store.bodies import verified

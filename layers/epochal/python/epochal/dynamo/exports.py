@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
+from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.records import read_value
-from epochal.dynamo.s3_errors import translated
 from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.values import Item
 

@@ -7,35 +7,33 @@ anything else                                          raised as it is: a defect
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004  botocore's own name
-
 from epochal.codec.sealed import KEY_BYTES
+from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import kms_client
 from epochal.dynamo.stores import HERE, Place
-from epochal.errors import CorruptData, EpochalError, Refused, Unavailable
+from epochal.errors import CorruptData
 from epochal.store.subjects import Subjects
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
 
-_CLOSED: Final = frozenset(
-    {
-        "AccessDeniedException",
-        "NotFoundException",
-        "DisabledException",
-        "KMSInvalidStateException",
-        "UnrecognizedClientException",
-        "ExpiredTokenException",
-        "InvalidSignatureException",
-    }
+_KMS: Final = Codes(
+    denied=frozenset(
+        {
+            "AccessDeniedException",
+            "NotFoundException",
+            "DisabledException",
+            "KMSInvalidStateException",
+            "UnrecognizedClientException",
+            "ExpiredTokenException",
+            "InvalidSignatureException",
+        }
+    ),
+    busy=frozenset({"ThrottlingException", "LimitExceededException", "DependencyTimeoutException"}),
 )
-_BUSY: Final = frozenset({"ThrottlingException", "LimitExceededException", "DependencyTimeoutException"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class KmsWrapping:
             Refused: the KMS key is not there, or not for us to use.
             Unavailable: KMS does not answer.
         """
-        with _told("kms:GenerateDataKey"):
+        with translated("kms:GenerateDataKey", codes=_KMS):
             made = self.client.generate_data_key(
                 KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
             )
@@ -70,35 +68,11 @@ class KmsWrapping:
             Refused, Unavailable: as above.
         """
         try:
-            with _told("kms:Decrypt"):
+            with translated("kms:Decrypt", codes=_KMS):
                 opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
         except self.client.exceptions.InvalidCiphertextException as error:
             raise CorruptData(f"{subject}: its wrapped key is not its own") from error
         return opened["Plaintext"]
-
-
-@contextmanager
-def _told(action: str) -> Iterator[None]:
-    """Raise what an error of KMS means instead of it."""
-    try:
-        yield
-    except ClientError as error:
-        meaning = _meaning(action, error)
-        if meaning is None:
-            raise
-        raise meaning from error
-    except (ConnectionError, HTTPClientError) as error:
-        raise Unavailable(type(error).__name__) from error
-
-
-def _meaning(action: str, error: ClientError) -> EpochalError | None:
-    code = error.response["Error"]["Code"]
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if code in _CLOSED:
-        return Refused(action, error.response["Error"].get("Message", code))
-    if code in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Unavailable(code)
-    return None
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:

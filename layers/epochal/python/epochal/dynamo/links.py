@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.s3_errors import translated
+from epochal.dynamo.aws_errors import translated
 from epochal.model.events import Claim
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final
 
 from epochal.codec.states import CHUNK
-from epochal.dynamo.s3_errors import translated
+from epochal.dynamo.aws_errors import translated
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
