@@ -174,3 +174,28 @@ def test_more_than_a_megabyte_comes_in_several_pages_that_join_without_gap_or_ov
     assert [sort for page in pages for sort in page] == ordered
     # A page ends with the item that crosses 1 MB; the embedded AWS ends it one earlier.
     assert max(map(len, pages)) == (3 if place.store == "ministack" else 4)
+
+
+def test_counting_names_how_many_there_are_and_brings_none(place: Place) -> None:
+    for sort in range(6):
+        place.put(sort)
+
+    part = place.query(only_count=True, limit=4)
+    rest = place.query(only_count=True, after=part.last)
+
+    assert (part.items, part.counted, part.last) == ((), 4, place.key(3))
+    assert (rest.items, rest.counted, rest.last) == ((), 2, None)
+    assert place.query().counted is None
+
+
+def test_counting_ends_at_a_megabyte_and_goes_on(place: Place) -> None:
+    for sort in range(4):
+        place.store_item(padded(place.key(sort), 390_000))
+
+    part = place.query(only_count=True)
+    rest = place.query(only_count=True, after=part.last)
+
+    read = place.query()
+    assert 0 < len(read.items) < 4
+    assert (part.counted, rest.counted, rest.last) == (len(read.items), 4 - len(read.items), None)
+    assert part.units == read.units

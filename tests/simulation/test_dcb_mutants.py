@@ -162,7 +162,7 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
 
 @mutant("do not increase|order|a gap|its entries do not")
 def an_id_is_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(writes, "later_than", lambda proposed, _: proposed)
+    patch.setattr(writes, "later_than", lambda proposed, *_: proposed)
 
 
 @mutant("do not increase|order|a gap|its entries do not")

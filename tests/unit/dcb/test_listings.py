@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from dataclasses import replace
 from itertools import islice
 
@@ -10,8 +11,10 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.listing import TagCount
 from epochal.layout.dcb.reading import Site
-from epochal.plan.ops import BatchGet, Delete, Put
+from epochal.model.dcb import RecordedTaggedEvent, SortableId
+from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
+from epochal.store.importing import ImportedEvent, Importer
 from epochal.store.tag_listings import GroupCount, TagListings
 from tests.unit.dcb.world import NOW, World, event
 
@@ -234,3 +237,90 @@ def test_counting_tells_how_far_it_is() -> None:
 def test_a_limit_of_nothing_is_refused() -> None:
     with pytest.raises(InvalidInput, match="max_count"):
         listings(World()).all_events(max_count=0)
+
+
+def test_two_tags_whose_writers_clocks_are_behind_never_get_one_id() -> None:
+    world = World()
+    world.store(NOW + 10**9).append([event("A", "t:1", "t:2")])
+    behind = world.store(NOW)
+    found = [behind.append([event("A", tag)]).events[0].sortable_id for tag in ("t:1", "t:2", "t:1", "t:2")]
+
+    assert len(set(found)) == len(found)
+    assert found[0] < found[2]
+    assert found[1] < found[3]
+
+
+def with_equal_ids(world: World) -> None:
+    """Seven events of tags of their own, of which no more than three have an id: as other libraries may write them."""
+    history = [
+        ImportedEvent(
+            event=event("A", f"t:{nth}", id_=str(uuid.UUID(int=nth)), data=str(nth)),
+            timestamp="2026-01-01T00:00:00Z",
+            sortable_id=SortableId(f"{(nth + 1) // 3:030d}"),
+        )
+        for nth in range(7)
+    ]
+    for each in history:
+        Importer(store=world.store()).run([each])
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_reading_on_from_a_cut_loses_no_event_of_an_equal_id(count: int) -> None:
+    world = World()
+    with_equal_ids(world)
+    found, since = list[RecordedTaggedEvent](), None
+    while part := list(listings(world).all_events(since=since, max_count=count)):
+        assert len(part) >= min(count, 7 - len(found))
+        found += part
+        since = part[-1].sortable_id
+
+    assert sorted(int(each.data) for each in found) == list(range(7))
+
+
+def test_partitions_are_asked_side_by_side_and_their_events_come_in_order() -> None:
+    world = World()
+    fill(world, 60, shards=3)
+    together = threading.Barrier(4, timeout=10)
+    asked: list[Op] = []
+
+    def meet(op: Op) -> None:
+        asked.append(op)
+        if len(asked) <= 4:
+            together.wait()
+
+    world.before = meet
+    eager = listings(world, 3)
+    eager = TagListings(store=replace(eager.store, reads_at_once=4))
+
+    assert [int(each.data) for each in eager.all_events(page=5)] == list(range(60))
+    asked.clear()
+    assert eager.count() == 60
+
+
+def test_of_each_partition_at_most_one_page_more_is_read_than_is_wanted() -> None:
+    world = World()
+    fill(world, 60, shards=3)
+    eager = TagListings(store=replace(listings(world, 3).store, reads_at_once=4))
+    before = world.meter.requests
+    found = eager.all_events(page=2)
+    next(found)
+    del found
+
+    assert world.meter.requests - before <= 2 * 4
+
+
+def test_counting_brings_no_event_over_the_wire() -> None:
+    world = World()
+    ids = fill(world, 40, shards=3)
+    brought: list[Reply] = []
+    execute = world.execute
+
+    def noted(op: Op) -> Reply:
+        brought.append(execute(op))
+        return brought[-1]
+
+    store = listings(world, 3).store
+    counting = TagListings(store=replace(store, driver=replace(store.driver, execute=noted)))
+
+    assert (counting.count(), counting.count(since=ids[9])) == (40, 30)
+    assert all(isinstance(reply, Items) and not reply.items for reply in brought)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 import click
@@ -14,7 +14,7 @@ from epochal.cli.tagged import line, pass_tagged
 from epochal.http import tagged_views as views
 from epochal.layout.dcb.listing import TagCount
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
-from epochal.store.tag_listings import TagListings
+from epochal.store.tag_listings import TagListings, until_whole
 from epochal.store.tagged import TaggedEvents
 
 SINCE = click.option("--since", help="Only events after this sortable id.")
@@ -23,7 +23,11 @@ SINCE = click.option("--since", help="Only events after this sortable id.")
 @click.command()
 @click.argument("tag", required=False)
 @SINCE
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Stop at so many events; all of one sortable id come together.",
+)
 @output.json_option
 @pass_tagged
 def read(
@@ -37,7 +41,7 @@ def read(
     found: Iterable[RecordedTaggedEvent] = (
         listings.all_events(since=first, max_count=limit)
         if tag is None
-        else islice(listings.tagged(tag, since=first), limit)
+        else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
     )
     output.stream(found, views.event, line, as_json=as_json)
 

@@ -90,9 +90,9 @@ def _answered(client: Any, op: Get | BatchGet | TransactGet | Query | Scan) -> R
         case TransactGet():
             return _together(client, op)
         case Query():
-            return _page(client.query(**_query(op)))
+            return _page(client.query(**_query(op)), "Count" if op.only_count else "Items")
         case Scan():
-            return _page(client.scan(**_scan(op)))
+            return _page(client.scan(**_scan(op)), "Items")
 
 
 def _query(op: Query) -> dict[str, Any]:
@@ -106,6 +106,7 @@ def _query(op: Query) -> dict[str, Any]:
     return {
         "KeyConditionExpression": keys,
         "ScanIndexForward": op.forward,
+        **({"Select": "COUNT"} if op.only_count else {}),
         **_paging(op),
         **expressions.parameters(),
     }
@@ -129,9 +130,11 @@ def _paging(op: Query | Scan) -> dict[str, Any]:
     }
 
 
-def _page(answer: dict[str, Any]) -> Items:
-    units = _read(answer, "Items")
-    return Items(items=tuple(answer["Items"]), last=answer.get("LastEvaluatedKey"), units=units)
+def _page(answer: dict[str, Any], wanted: str) -> Items:
+    units, last = _read(answer, wanted), answer.get("LastEvaluatedKey")
+    if wanted == "Count":
+        return Items(items=(), counted=answer[wanted], last=last, units=units)
+    return Items(items=tuple(answer[wanted]), last=last, units=units)
 
 
 def _batch_get(client: Any, op: BatchGet) -> Items:

@@ -121,7 +121,7 @@ def open_tagged_events(
         type_heads: also allow conditions by type alone; every append then moves heads that all others move too.
         write_shards: over which the index of all events is spread; may be raised later, never lowered.
         consistent: False halves what single events and listings by tag cost, which may then miss the latest events.
-        reads_at_once: requests for events that a listing by tag has under way.
+        reads_at_once: requests that a listing by tag, or one of all events over several shards, has under way.
         patience: how long to wait out throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30
             seconds apart, as the original library does.
     """

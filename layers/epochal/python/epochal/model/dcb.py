@@ -54,9 +54,16 @@ def sortable_id(ticks: Ticks, random: int) -> SortableId:
     return SortableId(f"{ticks:019d}{random % 10**RANDOM_DIGITS:0{RANDOM_DIGITS}d}")
 
 
-def later_than(proposed: SortableId, last: str) -> SortableId:
-    """`proposed`, or where that does not exceed `last`, the id that follows `last`."""
-    return proposed if proposed > last else SortableId(f"{int(last) + 1:030d}")
+def later_than(proposed: SortableId, last: str, random: int) -> SortableId:
+    """`proposed`, or where that does not exceed `last`, an id of the moment of `last` or of the tick after it.
+
+    `random` tells it from other ids made after the same `last`, by writers to other tags.
+    """
+    if proposed > last:
+        return proposed
+    moment = int(last[:-RANDOM_DIGITS])
+    chosen = sortable_id(Ticks(moment), random)
+    return chosen if chosen > last else sortable_id(Ticks(moment + 1), random)
 
 
 def parse_sortable_id(text: str, field: str = "since") -> SortableId:

@@ -48,6 +48,7 @@ class Query:
         index: a secondary index, which must be read without consistency.
         limit: items at most.
         after: the last key of the page before.
+        only_count: how many items there are is wanted, and none of them; it costs as much as reading them.
     """
 
     table: str
@@ -58,6 +59,7 @@ class Query:
     forward: bool = True
     limit: int | None = None
     after: Key | None = None
+    only_count: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +176,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Reply to Query, Scan and BatchGet. `last` is the key to go on after; None at the end."""
+    """Reply to Query, Scan and BatchGet.
+
+    Attributes:
+        last: the key to go on after; None at the end.
+        counted: how many items there are, where only that was asked for.
+    """
 
     items: tuple[Item, ...]
     last: Key | None = None
     units: Units = NONE
+    counted: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import merge
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -24,3 +25,31 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
             made = under_way.popleft().result()
             under_way.extend(pool.submit(make, item) for item in islice(waiting_for, 1))
             yield made
+
+
+def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at_once: int) -> Iterator[A]:
+    """What sources yield in pages, each of them in order, in one order.
+
+    Up to `at_once` pages are under way, each on a thread. Of each source there is one page at hand, and the next is
+    asked for when half of that is taken: so much is held, however long the sources are.
+    """
+    if at_once == 1 or len(sources) == 1:
+        yield from merge(*map(chain.from_iterable, sources), key=key)
+        return
+    pool = ThreadPoolExecutor(min(at_once, len(sources)))
+    try:
+        first = [pool.submit(next, source, None) for source in sources]
+        pairs = zip(sources, first, strict=True)
+        yield from merge(*(_half_ahead(pool, source, page) for source, page in pairs), key=key)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _half_ahead(
+    pool: ThreadPoolExecutor, source: Iterator[Sequence[A]], under_way: Future[Sequence[A] | None]
+) -> Iterator[A]:
+    while (page := under_way.result()) is not None:
+        half = len(page) // 2
+        yield from page[:half]
+        under_way = pool.submit(next, source, None)
+        yield from page[half:]

@@ -11,19 +11,20 @@ Counts of tags are their heads' (0 where only the original library has written, 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from heapq import merge
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import (
     TagCount,
     TagEntry,
+    counting_page,
     entries_page,
     events_page,
     group_page,
@@ -36,14 +37,19 @@ from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items
 from epochal.plan.values import Key
-from epochal.store.ahead import ahead
+from epochal.store.ahead import ahead, merged
 from epochal.store.tagged import TaggedEvents
+
+T = TypeVar("T", TagEntry, RecordedTaggedEvent)
 
 PAGE: Final = 500
 """Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
 
+LEAST: Final = 100
+"""Events of a request to one of several partitions: they share a page among them, down to this."""
+
 Progress = Callable[[int], None]
-"""Called with how much has been read so far, page by page."""
+"""Called with how much has been read so far, page by page; never twice at once, but maybe on another thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +74,24 @@ class TagListings:
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[RecordedTaggedEvent]:
-        """Every event after `since` in order of sortable ids, at most `max_count`; through an index that lags."""
+        """Every event after `since` in order of sortable ids; through an index that lags.
+
+        Args:
+            max_count: where to stop; all events of the last one's sortable id come with it, so that going on `since`
+                that id loses none.
+        """
         if max_count is not None and max_count < 1:
             raise InvalidInput("max_count", "must be at least 1")
-        size = min(PAGE, page, max_count or page)
+        partitions = self.store.site.keys.every_partition()
+        wanted = min(PAGE, page, (max_count or page) + 1)
+        size = max(wanted // len(partitions), min(LEAST, wanted))
         tally = _Tally(progress)
-        found = merge(
-            *(self._events(name, since, size, tally) for name in self.store.site.keys.every_partition()),
-            key=lambda event: (event.sortable_id, event.id),
+        found = merged(
+            [self._events(name, since, size, tally) for name in partitions],
+            lambda event: (event.sortable_id, event.id),
+            self.store.reads_at_once,
         )
-        return islice(found, max_count)
+        return found if max_count is None else until_whole(found, max_count)
 
     def tagged(
         self, tag: str, *, since: SortableId | None = None, progress: Progress | None = None, page: int = PAGE
@@ -132,9 +146,13 @@ class TagListings:
     def count(self, *, since: SortableId | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
         tally = _Tally(progress)
-        for name in self.store.site.keys.every_partition():
-            for page in self.store.driver.pages(events_page(self.store.site, name, since, PAGE)):
-                tally.add(len(page.items))
+
+        def count_one(name: str) -> None:
+            for page in self.store.driver.pages(counting_page(self.store.site, name, since)):
+                tally.add(page.counted or 0)
+
+        for _ in ahead(count_one, self.store.site.keys.every_partition(), self.store.reads_at_once):
+            pass
         return tally.total
 
     def tags(self, group: str) -> list[TagCount]:
@@ -185,23 +203,35 @@ class TagListings:
 
     def _events(
         self, name: str, since: SortableId | None, size: int, tally: _Tally
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[list[RecordedTaggedEvent]]:
         for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
             tally.add(len(page.items))
-            yield from map(read_event, page.items)
+            yield list(map(read_event, page.items))
 
 
 class _Tally:
-    """Adds up, and reports."""
+    """Adds up, and reports, a report at a time. Safe under threads."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.total = 0
         self._progress = progress
+        self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        self.total += count
-        if self._progress is not None:
-            self._progress(self.total)
+        with self._lock:
+            self.total += count
+            if self._progress is not None:
+                self._progress(self.total)
+
+
+def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
+    """Events or entries until there are `least` of them, and no other has the sortable id of the last."""
+    last = ""
+    for place, each in enumerate(found):
+        if place >= least and each.sortable_id != last:
+            return
+        last = each.sortable_id
+        yield each
 
 
 def _has_hole(before: int | None, page: Items) -> bool:

@@ -60,7 +60,7 @@ class TaggedEvents:
         site: the tables, how keys are made, and whether type heads are on.
         consistent: whether single events, and listings by tag, are read strongly consistent; else they cost half, and
             may miss what was written a moment ago. Queries, and positions, always are (decision 72).
-        reads_at_once: requests for events that a listing by tag has under way.
+        reads_at_once: requests that a listing by tag, or one of all events over several partitions, has under way.
         now: nanoseconds since 1970.
         fresh: random bytes, for ids.
 

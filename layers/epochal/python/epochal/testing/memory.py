@@ -162,7 +162,10 @@ class MemoryTables:
                 break
         where = op.where if isinstance(op, Scan) else None
         found = tuple(item for item in taken if holds(where, item))
-        return Items(items=found, last=last, units=units(op, self._stored, taken))
+        cost = units(op, self._stored, taken)
+        if isinstance(op, Query) and op.only_count:
+            return Items(items=(), counted=len(found), last=last, units=cost)
+        return Items(items=found, last=last, units=cost)
 
     def _transact(self, op: Transact) -> Reply:
         if op.token is not None and self._tokens.get(op.token) == op:

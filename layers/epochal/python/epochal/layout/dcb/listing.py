@@ -7,7 +7,7 @@ up to some moment in the past. Entries of a tag come from the base table, strong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.layout.dcb.items import is_head, read_head
@@ -41,7 +41,12 @@ class TagCount:
     events: int
 
 
-def events_page(site: Site, partition: str, since: SortableId | None, limit: int) -> Query:
+def counting_page(site: Site, partition: str, since: SortableId | None) -> Query:
+    """The first page of counting what `events_page` lists: as much as a request can read."""
+    return replace(events_page(site, partition, since), only_count=True)
+
+
+def events_page(site: Site, partition: str, since: SortableId | None, limit: int | None = None) -> Query:
     """The first page of one partition of the index of all events, after `since`."""
     lowest = _FIRST if since is None else f"{int(since) + 1:030d}"
     return Query(

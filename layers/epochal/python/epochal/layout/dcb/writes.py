@@ -112,8 +112,14 @@ def _recorded(site: Site, batch: Batch, heads: Mapping[str, Reached]) -> Iterato
     last = ""
     for event, stamp in zip(batch.events, batch.stamps, strict=True):
         tags = tags_of(event, type_heads=site.type_heads)
-        last = later_than(stamp.proposed, max(last, *(heads[tag].last for tag in tags)))
+        before = max(last, *(heads[tag].last for tag in tags))
+        last = later_than(stamp.proposed, before, _digits(event.id or ""))
         yield recorded(event, last, stamp.timestamp)
+
+
+def _digits(event_id: str) -> int:
+    """A random number for each event, the same whenever its append is planned again."""
+    return int.from_bytes(hashlib.sha256(event_id.encode()).digest()[:8], "big")
 
 
 def _entries(
