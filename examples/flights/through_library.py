@@ -51,7 +51,7 @@ class LibraryStore:
         """One request, and now and then one or two more to move events out of the Tip."""
         meter = Meter()
         streams = replace(self._streams, driver=replace(self._streams.driver, meter=meter))
-        outcome = streams.append(
+        outcome = streams.try_append(
             batch.stream,
             batch.events,
             unfolds=None if snapshot is None else (snapshot,),

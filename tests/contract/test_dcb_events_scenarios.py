@@ -97,7 +97,7 @@ def write(
         if meeting and time == 0:
             meeting.wait()
         batch = variety.batch(dice, f"{seed}-{time}", seen.events, query)
-        answers.append(store.append(batch, fail_if=query, after=seen.position))
+        answers.append(store.try_append(batch, fail_if=query, after=seen.position))
     return answers
 
 
@@ -161,7 +161,7 @@ def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: boo
 def append_alone(store: TaggedEvents, tag: str) -> Written | Rejected:
     """An event under a tag of its own, if it is the first there."""
     alone = Query(items=(QueryItem(types=frozenset({"Happened"}), tags=frozenset({tag})),))
-    return store.append([TaggedEvent(type="Happened", data="{}", tags=(tag,))], fail_if=alone)
+    return store.try_append([TaggedEvent(type="Happened", data="{}", tags=(tag,))], fail_if=alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

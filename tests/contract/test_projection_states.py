@@ -76,7 +76,8 @@ def noise(size: int, seed: int = 0) -> bytes:
 
 
 def save(states: ProjectionStates, state: bytes, processed: int = 1, version: str = "v1") -> bool:
-    return states.save("Totals", version, [state], events_processed=processed, last_sortable_id="0" * 30)
+    kept = states.try_save("Totals", version, [state], events_processed=processed, last_sortable_id="0" * 30)
+    return kept is None
 
 
 def found(states: ProjectionStates, version: str = "v1") -> StoredState:

@@ -55,11 +55,11 @@ def test_of_many_writers_with_one_expectation_exactly_one_wins(
     before = 0
     if kind != "no stream":
         before = 2 if "calving" in kind else 1
-        outcome = streams.append(name, [Event(type="Before")] * before)
+        outcome = streams.try_append(name, [Event(type="Before")] * before)
         assert isinstance(outcome, Appended)
         expected = outcome.token
 
-    outcomes = race(racers, lambda number: streams.append(name, [event(number)], expected=expected))
+    outcomes = race(racers, lambda number: streams.try_append(name, [event(number)], expected=expected))
 
     winners = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Appended)]
     assert len(winners) == 1
@@ -86,7 +86,7 @@ def test_writers_that_have_all_read_before_any_of_them_writes_do_not_lose_update
 
     streams = store(on_ddbl, TWO_STEP, meet_after_reading)
     outcomes = race(
-        racers, lambda number: streams.append(name, [event(number)], expected=AtVersion(version=3))
+        racers, lambda number: streams.try_append(name, [event(number)], expected=AtVersion(version=3))
     )
 
     assert sum(isinstance(outcome, Appended) for outcome in outcomes) == 1
@@ -99,7 +99,7 @@ def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_o
 ) -> None:
     streams, name = store(on_ddbl, calving), on_ddbl.partition
 
-    outcomes = race(12, lambda number: streams.append(name, [event(number)], expected=ANY))
+    outcomes = race(12, lambda number: streams.try_append(name, [event(number)], expected=ANY))
 
     firsts = {
         outcome.first: number for number, outcome in enumerate(outcomes) if isinstance(outcome, Appended)
@@ -111,7 +111,7 @@ def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_o
 def test_racers_with_one_key_append_once(on_ddbl: Place) -> None:
     streams, name = store(on_ddbl, TWO_STEP), on_ddbl.partition
 
-    outcomes = race(16, lambda _: streams.append(name, [event(0)], idempotency_key="one"))
+    outcomes = race(16, lambda _: streams.try_append(name, [event(0)], idempotency_key="one"))
 
     assert {outcome.first for outcome in outcomes if isinstance(outcome, Appended)} == {0}
     assert len(outcomes) == 16

@@ -108,7 +108,7 @@ def test_a_loaded_token_is_as_good_as_an_appended_one(streams: Streams, name: st
 
     assert state is not None
     assert state.token == token
-    assert isinstance(streams.append(name, numbered(3), expected=state.token), Appended)
+    assert isinstance(streams.try_append(name, numbered(3), expected=state.token), Appended)
 
 
 def test_state_with_a_snapshot_is_one_request_of_one_item(streams: Streams, name: str) -> None:
@@ -132,12 +132,12 @@ def test_a_conflict_costs_no_extra_read_and_brings_the_token_to_go_on_with(
     expected = {"token": token, "version": AtVersion(version=1), "no stream": NO_STREAM}[kind]
     before = streams.driver.meter.requests
 
-    refused = streams.append(name, numbered(1), expected=expected)
+    refused = streams.try_append(name, numbered(1), expected=expected)
 
     assert streams.driver.meter.requests == before + 1
     assert isinstance(refused, Conflict)
     assert (refused.version, refused.token, refused.deleted) == (2, newest, False)
-    assert isinstance(streams.append(name, numbered(2), expected=refused.token), Appended)
+    assert isinstance(streams.try_append(name, numbered(2), expected=refused.token), Appended)
 
 
 def test_unfolds_are_kept_replaced_or_removed_as_asked(streams: Streams, name: str) -> None:
@@ -172,10 +172,12 @@ def test_unfolds_alone_may_begin_a_stream_whose_first_event_still_gets_index_0(
 def test_a_stream_of_unfolds_alone_exists_so_that_two_who_begin_it_do_not_both_succeed(
     streams: Streams, name: str
 ) -> None:
-    assert isinstance(streams.append(name, [], unfolds=[Unfold(type="S")], expected=STREAM_EXISTS), Conflict)
+    assert isinstance(
+        streams.try_append(name, [], unfolds=[Unfold(type="S")], expected=STREAM_EXISTS), Conflict
+    )
     appended(streams.append(name, [], unfolds=[Unfold(type="S")], expected=NO_STREAM))
 
-    assert isinstance(streams.append(name, [], unfolds=[Unfold(type="T")], expected=NO_STREAM), Conflict)
+    assert isinstance(streams.try_append(name, [], unfolds=[Unfold(type="T")], expected=NO_STREAM), Conflict)
     appended(streams.append(name, [], unfolds=[Unfold(type="T")], expected=STREAM_EXISTS))
 
 
@@ -185,8 +187,8 @@ def test_a_written_unfold_makes_an_older_token_a_conflict_but_not_an_older_versi
     token = appended(streams.append(name, numbered(0))).token
     streams.append(name, [], unfolds=[Unfold(type="S")])
 
-    assert isinstance(streams.append(name, numbered(1), expected=token), Conflict)
-    assert isinstance(streams.append(name, numbered(1), expected=AtVersion(version=1)), Appended)
+    assert isinstance(streams.try_append(name, numbered(1), expected=token), Conflict)
+    assert isinstance(streams.try_append(name, numbered(1), expected=AtVersion(version=1)), Appended)
 
 
 def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place) -> None:
@@ -212,7 +214,7 @@ def test_the_token_of_a_tombstone_appends_nothing(streams: Streams, name: str) -
     state = streams.load(name)
     assert state is not None
 
-    refused = streams.append(name, numbered(3), expected=state.token)
+    refused = streams.try_append(name, numbered(3), expected=state.token)
 
     assert isinstance(refused, Conflict)
     assert (refused.version, refused.deleted) == (3, True)
@@ -222,9 +224,9 @@ def test_the_token_of_a_tombstone_appends_nothing(streams: Streams, name: str) -
 def test_a_deleted_stream_keeps_its_tombstone(streams: Streams, name: str) -> None:
     streams.append(name, numbered(0, 3))
 
-    assert streams.delete(name) == Pruned(low_water=3, deleted=0, done=True)
+    assert streams.try_delete(name) == Pruned(low_water=3, deleted=0, done=True)
 
-    refused = streams.append(name, numbered(3))
+    refused = streams.try_append(name, numbered(3))
     assert isinstance(refused, Conflict)
     assert (refused.version, refused.deleted) == (3, True)
     assert list(streams.read(name)) == []

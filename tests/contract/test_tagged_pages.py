@@ -53,7 +53,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
     filled: TaggedEvents,
 ) -> None:
     whole = filled.read(EITHER).events
-    answer = filled.append([event("Opened", "a:1")], fail_if=EITHER, takes=only(2))
+    answer = filled.try_append([event("Opened", "a:1")], fail_if=EITHER, takes=only(2))
     assert isinstance(answer, Rejected)
     assert (answer.events, answer.more) == (whole[:2], True)
     assert filled.read(EITHER, after=answer.position).events == whole[2:]
@@ -69,8 +69,8 @@ def test_a_position_that_was_altered_is_refused_as_input(filled: TaggedEvents, a
     for attempt in (
         lambda: filled.read(asked, after=forged),
         lambda: filled.page(asked, after=forged, takes=only(5)),
-        lambda: filled.append([event("Opened", "a:1")], fail_if=asked, after=forged),
-        lambda: filled.append([event("Opened", "a:1")], fail_if=asked, after=forged, takes=only(1)),
+        lambda: filled.try_append([event("Opened", "a:1")], fail_if=asked, after=forged),
+        lambda: filled.try_append([event("Opened", "a:1")], fail_if=asked, after=forged, takes=only(1)),
         lambda: filled.page(asked, rest=Rest(at=forged.seen, position=honest), takes=only(5)),
         lambda: filled.page(asked, rest=Rest(at={"a:1": Reached()}, position=forged), takes=only(50)),
     ):

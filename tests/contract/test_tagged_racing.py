@@ -43,7 +43,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEv
 
     answers = race(
         racers,
-        lambda number: store.append([SUBSCRIBED], fail_if=queries[number % 3], after=after[number % 3]),
+        lambda number: store.try_append([SUBSCRIBED], fail_if=queries[number % 3], after=after[number % 3]),
     )
 
     assert winners(answers) == 1
@@ -55,7 +55,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEv
 
 @pytest.mark.parametrize("racers", [2, 16, 64])
 def test_of_racers_who_read_for_themselves_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
-    answers = race(racers, lambda number: store.append([SUBSCRIBED], fail_if=(COURSE, BOTH)[number % 2]))
+    answers = race(racers, lambda number: store.try_append([SUBSCRIBED], fail_if=(COURSE, BOTH)[number % 2]))
 
     assert winners(answers) == 1
     assert len(store.read(BOTH).events) == 1
@@ -78,7 +78,7 @@ def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: 
         return perform
 
     stores = [opened(wrap=meeting) for _ in range(racers)]
-    answers = race(racers, lambda number: stores[number].append([SUBSCRIBED], fail_if=BOTH))
+    answers = race(racers, lambda number: stores[number].try_append([SUBSCRIBED], fail_if=BOTH))
 
     assert winners(answers) == 1
     assert len(opened().read(BOTH).events) == 1
@@ -87,7 +87,7 @@ def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: 
 def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvents) -> None:
     own = "00000000-0000-4000-8000-000000000001"
 
-    answers = race(16, lambda _: store.append([event("Counted", "all:1", id_=own)], fail_if=None))
+    answers = race(16, lambda _: store.try_append([event("Counted", "all:1", id_=own)], fail_if=None))
 
     assert winners(answers) == 16
     assert {found.sortable_id for answer in answers for found in answer.events} == {
@@ -98,7 +98,7 @@ def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvent
 
 def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(store: TaggedEvents) -> None:
     def append(number: int) -> None:
-        answer = store.append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
+        answer = store.try_append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
         assert isinstance(answer, Written)
 
     with ThreadPoolExecutor(8) as pool:

@@ -48,7 +48,7 @@ class Writer:
         key = f"{self.name} {number}"
         while True:
             expected = self._expectation(stream, number, tried)
-            outcome = self.streams.append(stream, events, expected=expected, idempotency_key=key)
+            outcome = self.streams.try_append(stream, events, expected=expected, idempotency_key=key)
             if isinstance(outcome, Appended):
                 self.log.add("streams", number, stream, outcome.first)
                 return
@@ -71,7 +71,7 @@ class Writer:
             replay = self.aggregates.replay(aggregate)
             first = None if replay is None else self._first(aggregate, ours[0])
             if first is None:
-                outcome = self.aggregates.append(
+                outcome = self.aggregates.try_append(
                     aggregate,
                     [AggregateEvent(type="E", data=each.encode()) for each in ours],
                     snapshot=b"{}" if replay is None or number % 2 else None,
@@ -98,10 +98,10 @@ class Writer:
         position = None
         while True:
             if turn % 4 > 1:
-                outcome = self.tagged.append(events)
+                outcome = self.tagged.try_append(events)
             else:
                 position = position or self.tagged.read(query).position
-                outcome = self.tagged.append(events, fail_if=query, after=position)
+                outcome = self.tagged.try_append(events, fail_if=query, after=position)
             if isinstance(outcome, Written):
                 self.log.add("tagged", number, [event.id for event in outcome.events])
                 return

@@ -51,9 +51,9 @@ def test_what_they_write_we_replay(theirs: Adapter, ours: AggregateStore) -> Non
 
 
 def test_what_we_write_they_replay(theirs: Adapter, ours: AggregateStore) -> None:
-    appended = ours.append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    appended = ours.try_append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
     assert isinstance(appended, AggregateAppended)
-    appended = ours.append(ALICE, [event(1), event(2)], expected=appended.lock)
+    appended = ours.try_append(ALICE, [event(1), event(2)], expected=appended.lock)
     assert isinstance(appended, AggregateAppended)
     ours.append(ALICE, [event(3)], snapshot=state(3, 4), expected=appended.lock)
     snapshot = theirs.snapshot(ALICE)
@@ -66,7 +66,7 @@ def test_what_we_write_they_replay(theirs: Adapter, ours: AggregateStore) -> Non
 def test_both_write_the_same_aggregate_in_turns(theirs: Adapter, ours: AggregateStore) -> None:
     theirs.create(ALICE, 0)
     for number in range(1, 20, 2):
-        appended = ours.append(ALICE, [event(number)])
+        appended = ours.try_append(ALICE, [event(number)])
         assert isinstance(appended, AggregateAppended)
         assert appended.lock.seq_nr == number + 1
         theirs.persist(
@@ -80,10 +80,10 @@ def test_both_write_the_same_aggregate_in_turns(theirs: Adapter, ours: Aggregate
 
 
 def test_they_see_our_append_as_a_conflict_and_we_see_theirs(theirs: Adapter, ours: AggregateStore) -> None:
-    appended = ours.append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    appended = ours.try_append(ALICE, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
     assert isinstance(appended, AggregateAppended)
     theirs.persist(ALICE, 1, seq_nr=2, version=1)
-    assert ours.append(ALICE, [event(9)], expected=appended.lock) == AggregateConflict(version=2)
+    assert ours.try_append(ALICE, [event(9)], expected=appended.lock) == AggregateConflict(version=2)
     ours.append(ALICE, [event(2)])
     with pytest.raises(OptimisticLock):
         theirs.persist(ALICE, 9, seq_nr=3, version=2)
@@ -110,7 +110,7 @@ def test_both_at_once_lose_and_double_nothing(
 
     def we(first: int) -> None:
         for number in range(first, first + 10):
-            assert isinstance(ours.append(ALICE, [event(number)]), AggregateAppended)
+            assert isinstance(ours.try_append(ALICE, [event(number)]), AggregateAppended)
 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(work, first) for work, first in ((they, 1), (we, 11), (they, 21), (we, 31))]:
@@ -129,13 +129,13 @@ def test_an_append_costs_no_more_than_theirs_on_the_same_tables(
 ) -> None:
     bob = aggregate_id("user-account", "bob")
     theirs.create(ALICE, 0)
-    appended = ours.append(bob, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
+    appended = ours.try_append(bob, [event(0)], snapshot=state(0, 1), expected=NO_STREAM)
     assert isinstance(appended, AggregateAppended)
     spent, ours_before = theirs.consumed(), ours.driver.meter.units.write
     for number in range(1, 11):
         theirs.persist(ALICE, number, seq_nr=number + 1, version=number, snapshot=with_snapshot)
         snapshot = state(number, number + 1) if with_snapshot else None
-        appended = ours.append(bob, [event(number)], snapshot=snapshot, expected=appended.lock)
+        appended = ours.try_append(bob, [event(number)], snapshot=snapshot, expected=appended.lock)
         assert isinstance(appended, AggregateAppended)
     assert ours.driver.meter.units.write - ours_before <= theirs.consumed() - spent
     # Ten events in one append: the head is paid for once.

@@ -149,7 +149,7 @@ class Aggregates(Simulation):
         snapshot = None if luck.random() < 0.5 else STATE
         self.attempts.append(attempt)
         try:
-            attempt.outcome = replace(store, fresh=attempt.listen(store.fresh)).append(
+            attempt.outcome = replace(store, fresh=attempt.listen(store.fresh)).try_append(
                 self.aggregate, events, snapshot=snapshot, expected=expected
             )
         except InvalidInput as refused:

@@ -42,7 +42,7 @@ def test_a_lock_is_in_conflict_where_another_append_overtakes_the_search_for_the
 
     ours = AggregateStore(driver=Driver(execute=overtaken, meter=Meter()), site=SITE)
     assert lock is not None
-    assert ours.append(ALICE, [EQUAL], expected=lock) == AggregateConflict(version=3)
+    assert ours.try_append(ALICE, [EQUAL], expected=lock) == AggregateConflict(version=3)
     assert next(overtakers, None) is None, "the search was not overtaken"
 
 

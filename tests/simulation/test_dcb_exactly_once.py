@@ -23,14 +23,14 @@ TAKE = event("Taken", "name:ann", "user:1", id_=OWN)
 Between = Callable[[World, TaggedEvents], object]
 BETWEEN: dict[str, Between] = {
     "nothing": lambda _, __: None,
-    "a match": lambda _, rival: rival.append([event("Taken", "name:ann")]),
-    "an unrelated event of the same tags": lambda _, rival: rival.append(
+    "a match": lambda _, rival: rival.try_append([event("Taken", "name:ann")]),
+    "an unrelated event of the same tags": lambda _, rival: rival.try_append(
         [event("Seen", "name:ann", "user:1")]
     ),
     "the end of the window": lambda world, _: world.tables.forget_tokens(),
     "the end of the window, and a match": lambda world, rival: (
         world.tables.forget_tokens(),
-        rival.append([event("Taken", "name:ann")]),
+        rival.try_append([event("Taken", "name:ann")]),
     ),
 }
 
@@ -63,7 +63,7 @@ def test_a_call_whose_answer_was_lost_may_be_made_again_with_the_same_id(between
     assert given_up.value.maybe_applied
 
     BETWEEN[between](world, world.store("rival"))
-    answer = world.store("one, again").append([TAKE], fail_if=TAKEN, after=after)
+    answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
     assert isinstance(answer, Written)
     assert answer.replayed
@@ -81,7 +81,7 @@ def test_a_call_that_never_arrived_meets_what_came_between(known: bool) -> None:
         )
     world.store("rival").append([event("Taken", "name:ann")])
 
-    answer = world.store("one, again").append([TAKE], fail_if=TAKEN, after=after)
+    answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
     assert isinstance(answer, Rejected)
     assert all(each.id != OWN for each in world.events())
@@ -101,7 +101,7 @@ def test_a_request_that_lands_after_its_repetition_changes_nothing(conditional: 
     fail_if = TAKEN if conditional else None
     with pytest.raises(Unavailable):
         giving_up(world.store("one", hold)).append([TAKE], fail_if=fail_if)
-    assert isinstance(world.store("one, again").append([TAKE], fail_if=fail_if), Written)
+    assert isinstance(world.store("one, again").try_append([TAKE], fail_if=fail_if), Written)
     before = world.everything()
 
     world.tables.forget_tokens()
@@ -125,7 +125,7 @@ def test_a_refusal_that_tells_only_a_part_of_what_stood_in_the_way_is_looked_int
         return reply
 
     world.tables.forget_tokens()
-    answer = world.store("again", partly).append(both)
+    answer = world.store("again", partly).try_append(both)
 
     assert isinstance(answer, Written)
     assert [stored.id for stored in answer.events] == [each.id for each in both]

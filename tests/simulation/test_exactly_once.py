@@ -61,7 +61,7 @@ class Append:
         return world
 
     def perform(self, store: Streams, expected: ExpectedVersion) -> Outcome:
-        return replace(store, calving=self.calving).append(
+        return replace(store, calving=self.calving).try_append(
             STREAM,
             [EQUAL] * self.events,
             unfolds=None if self.unfolds is None else [Unfold(type="State", data=b"{}")] * self.unfolds,
@@ -121,12 +121,12 @@ def others(world: World) -> dict[str, Callable[[], object]]:
 
     return {
         "nothing": lambda: None,
-        "an equal append": lambda: theirs.append(STREAM, [EQUAL]),
+        "an equal append": lambda: theirs.try_append(STREAM, [EQUAL]),
         "equal appends that calve": append_and_calve,
-        "other unfolds": lambda: theirs.append(STREAM, [], unfolds=[Unfold(type="State", data=b"{}")]),
+        "other unfolds": lambda: theirs.try_append(STREAM, [], unfolds=[Unfold(type="State", data=b"{}")]),
         "a prune": prune,
         "equal appends that calve, and a prune": lambda: (append_and_calve(), prune()),
-        "a deletion": lambda: pruner.delete(STREAM),
+        "a deletion": lambda: pruner.try_delete(STREAM),
         "a deletion that leaves it open, and an equal append": delete_and_go_on,
     }
 
@@ -378,10 +378,10 @@ def test_a_key_is_forgotten_after_its_window_where_no_version_is_expected() -> N
     store.append(STREAM, [EQUAL], idempotency_key="k")
     tomorrow = replace(store, now=lambda: store.now() + 86_401 * 10**9)
 
-    within = replace(store, now=lambda: store.now() + 86_399 * 10**9).append(
+    within = replace(store, now=lambda: store.now() + 86_399 * 10**9).try_append(
         STREAM, [EQUAL], idempotency_key="k"
     )
-    after = tomorrow.append(STREAM, [EQUAL], idempotency_key="k")
+    after = tomorrow.try_append(STREAM, [EQUAL], idempotency_key="k")
 
     assert isinstance(within, Appended)
     assert isinstance(after, Appended)

@@ -64,7 +64,7 @@ class Run:
     ) -> Body:
         def body(execute: Execute) -> None:
             store = self.world.store(name, mortal(execute, dies_after), calving=calving)
-            self.outcomes[name] = store.append(
+            self.outcomes[name] = store.try_append(
                 STREAM, [EQUAL] * events, expected=expected, idempotency_key=key
             )
 
@@ -76,7 +76,7 @@ class Run:
         def body(execute: Execute) -> None:
             execute(Get(table="tips", key=tip_key(STREAM)))
             store = self.world.store("rival", calving=Fixed(max_events=1, mode="two-step"))
-            self.outcomes["rival"] = store.append(STREAM, [EQUAL])
+            self.outcomes["rival"] = store.try_append(STREAM, [EQUAL])
 
         return body
 

@@ -100,7 +100,7 @@ class Deletion:
     expected: ExpectedVersion = ANY
 
     def __call__(self, store: Streams) -> Pruned | Conflict:
-        return store.delete(STREAM, expected=self.expected, leave_open=self.leave_open)
+        return store.try_delete(STREAM, expected=self.expected, leave_open=self.leave_open)
 
 
 DELETIONS = {
@@ -140,7 +140,7 @@ def test_a_deleted_stream_takes_no_more_events_and_says_so(expected: ExpectedVer
     store.delete(STREAM)
     written = world.images()
 
-    refused = store.append(STREAM, [EQUAL], expected=expected)
+    refused = store.try_append(STREAM, [EQUAL], expected=expected)
 
     assert isinstance(refused, Conflict)
     assert (refused.version, refused.deleted) == (6, True)
@@ -163,7 +163,7 @@ def test_deleting_again_changes_nothing_and_ends_well() -> None:
     store.delete(STREAM)
     written = world.images()
 
-    assert store.delete(STREAM) == Pruned(low_water=6, deleted=0, done=True)
+    assert store.try_delete(STREAM) == Pruned(low_water=6, deleted=0, done=True)
     assert world.images() == written
 
 
@@ -172,7 +172,7 @@ def test_a_stream_left_open_goes_on_at_its_next_index() -> None:
     store = world.store("ours")
     store.delete(STREAM, leave_open=True)
 
-    again = store.append(STREAM, [Event(type="Again")])
+    again = store.try_append(STREAM, [Event(type="Again")])
 
     assert isinstance(again, Appended)
     assert (again.first, again.version) == (6, 7)
@@ -185,7 +185,7 @@ def test_a_stream_left_open_goes_on_at_its_next_index() -> None:
 def test_deleting_what_does_not_exist_is_a_conflict_and_creates_nothing() -> None:
     world = World()
 
-    assert world.store("ours").delete(STREAM) == Conflict(version=0)
+    assert world.store("ours").try_delete(STREAM) == Conflict(version=0)
     assert world.store("ours").prune(STREAM, 5) is None
     assert world.images() == []
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.errors import ProjectionBehind, ProjectionMissing
+from epochal.cli.errors import ProjectionMissing
 from epochal.cli.main import epochal
-from epochal.errors import InvalidInput, MissingBody
+from epochal.errors import ConflictError, InvalidInput, MissingBody
 from tests.support.terminal import Terminal
 
 LAST = "063934128000000000000000000001"
@@ -75,8 +75,8 @@ def test_the_state_that_has_come_further_stays(terminal: Terminal, small: Path, 
     result = terminal.run(
         "projections", "put", "Totals", "v1", str(large), "--processed", "4", "--last", LAST
     )
-    assert isinstance(result.exception, ProjectionBehind)
-    assert result.exception.processed == 5
+    assert isinstance(result.exception, ConflictError)
+    assert result.exception.outcome.events_processed == 5
     assert terminal.run("projections", "get", "Totals", "v1").stdout_bytes == small.read_bytes()
 
 

@@ -26,13 +26,13 @@ def world() -> World:
 
 def test_a_condition_holds_while_nothing_matches(world: World) -> None:
     world.store().append([event("Subscribed", "course:2"), event("Renamed", "course:1")])
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE)
     assert isinstance(answer, Written)
 
 
 def test_a_match_anywhere_fails_a_condition_without_position_and_comes_back(world: World) -> None:
     world.store().append([event("Subscribed", "course:1", "student:7")])
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE)
     assert isinstance(answer, Rejected)
     assert [found.tags for found in answer.events] == [("course:1", "student:7")]
     assert len(list(world.tables.items("events"))) == 1
@@ -42,7 +42,7 @@ def test_an_append_after_the_position_of_its_read_is_one_request(world: World) -
     world.store().append([event("Subscribed", "course:1", "student:7")])
     seen = world.store().read(BOTH)
     before = world.meter.requests
-    answer = world.store().append(
+    answer = world.store().try_append(
         [event("Subscribed", "course:1", "student:7")], fail_if=BOTH, after=seen.position
     )
     assert isinstance(answer, Written)
@@ -57,11 +57,11 @@ def test_a_conditional_append_without_position_is_three_requests(world: World) -
 
 
 def test_the_position_of_an_append_is_good_for_the_next(world: World) -> None:
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE)
     for _ in range(3):
         assert isinstance(answer, Written)
         before = world.meter.requests
-        answer = world.store().append(
+        answer = world.store().try_append(
             [event("Subscribed", "course:1")], fail_if=COURSE, after=answer.position
         )
         assert world.meter.requests == before + 1
@@ -70,7 +70,7 @@ def test_the_position_of_an_append_is_good_for_the_next(world: World) -> None:
 def test_a_match_after_the_position_is_a_conflict_with_that_event(world: World) -> None:
     seen = world.store().read(COURSE)
     world.store().append([event("Subscribed", "course:1", "student:9")])
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
     assert isinstance(answer, Rejected)
     assert [found.tags for found in answer.events] == [("course:1", "student:9")]
 
@@ -79,7 +79,7 @@ def test_unrelated_appends_to_the_same_tag_are_nobodys_conflict(world: World) ->
     seen = world.store().read(COURSE)
     for number in range(5):
         world.store().append([event("Renamed", "course:1", f"other:{number}")])
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
     assert isinstance(answer, Written)
 
 
@@ -89,7 +89,7 @@ def test_an_event_seen_through_one_item_is_not_new_through_another(world: World)
     store.append([event("Subscribed", "course:1", "student:7")])
     seen = store.read(BOTH)
     behind = Position(seen={**seen.position.seen, "student:7": Reached()})
-    answer = store.append([event("Subscribed", "course:1", "student:7")], fail_if=BOTH, after=behind)
+    answer = store.try_append([event("Subscribed", "course:1", "student:7")], fail_if=BOTH, after=behind)
     assert isinstance(answer, Written)
 
 
@@ -99,7 +99,7 @@ def test_an_item_of_several_tags_matches_only_events_with_all(world: World) -> N
     seen = world.store().read(both)
     assert seen.events == ()
     world.store().append([event("Subscribed", "course:1", "student:7")])
-    answer = world.store().append([event("X", "course:1")], fail_if=both, after=seen.position)
+    answer = world.store().try_append([event("X", "course:1")], fail_if=both, after=seen.position)
     assert isinstance(answer, Rejected)
 
 
@@ -115,7 +115,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(world: World, r
         chosen = queries[number % 2]
         barrier.wait()
         answers.append(
-            world.store().append(
+            world.store().try_append(
                 [event("Subscribed", "course:1", "student:7")], fail_if=chosen, after=seen.position
             )
         )
@@ -131,8 +131,8 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(world: World, r
 def test_first_writers_on_a_tag_do_not_both_commit(world: World) -> None:
     """The race starts before there is any head to condition on."""
     seen = world.store().read(COURSE)
-    first = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
-    second = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    first = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    second = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
     assert (type(first), type(second)) == (Written, Rejected)
 
 
@@ -146,7 +146,7 @@ def test_an_append_that_slips_in_before_the_transaction_is_seen(world: World) ->
             world.store().append(rival)
 
     world.before = before
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
     assert isinstance(answer, Rejected)
 
 
@@ -162,7 +162,7 @@ def test_a_lost_answer_is_our_own_write_not_a_conflict(world: World) -> None:
             raise Lost("the answer was dropped")
 
     world.after = after
-    answer = world.store().append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
+    answer = world.store().try_append([event("Subscribed", "course:1")], fail_if=COURSE, after=seen.position)
     assert isinstance(answer, Written)
     assert answer.replayed
     assert len(world.store().read(COURSE).events) == 2
@@ -190,9 +190,9 @@ def test_with_type_heads_conditions_by_type_and_over_everything_hold() -> None:
     by_type, everything = query(("A B", "")), query(("", ""))
     seen, all_seen = world.store().read(by_type), world.store().read(everything)
     world.store().append([event("C", "t:1")])
-    assert isinstance(world.store().append([event("A")], fail_if=by_type, after=seen.position), Written)
-    assert isinstance(world.store().append([event("A")], fail_if=by_type, after=seen.position), Rejected)
-    answer = world.store().append([event("D")], fail_if=everything, after=all_seen.position)
+    assert isinstance(world.store().try_append([event("A")], fail_if=by_type, after=seen.position), Written)
+    assert isinstance(world.store().try_append([event("A")], fail_if=by_type, after=seen.position), Rejected)
+    answer = world.store().try_append([event("D")], fail_if=everything, after=all_seen.position)
     assert isinstance(answer, Rejected)
     assert [found.type for found in answer.events] == ["C", "A"]
 
@@ -240,7 +240,7 @@ def test_reads_and_positions_agree_with_a_plain_list(
     assert len(late.events) == sum(wanted)
     assert new.events == late.events[len(early.events) :]
     assert early.position <= late.position
-    answer = world.store().append([event("C", "x")], fail_if=asked, after=early.position)
+    answer = world.store().try_append([event("C", "x")], fail_if=asked, after=early.position)
     assert isinstance(answer, Rejected) is any(wanted[cut:])
 
 
@@ -273,7 +273,7 @@ def test_a_forged_head_cannot_bend_the_order(world: World) -> None:
 def test_an_id_that_exists_with_the_same_contents_is_success_with_others_an_error(world: World) -> None:
     own = "00000000-0000-4000-8000-00000000000a"
     world.store().append([event("A", "t:1", id_=own)])
-    again = world.store().append([event("A", "t:1", id_=own)])
+    again = world.store().try_append([event("A", "t:1", id_=own)])
     assert isinstance(again, Written)
     assert again.replayed
     with pytest.raises(InvalidInput, match="exists with other contents"):

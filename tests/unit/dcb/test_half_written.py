@@ -77,7 +77,7 @@ def test_nobody_appends_on_what_a_read_has_not_shown_him(world: World, late: Lat
     showing(world, late)
     world.store().append([event("Renamed", "course:1")])
     seen = world.store().read(COURSE)
-    outcome = world.store().append([event("Closed", "course:1")], fail_if=COURSE, after=seen.position)
+    outcome = world.store().try_append([event("Closed", "course:1")], fail_if=COURSE, after=seen.position)
     assert isinstance(outcome, Written) is (kinds(seen.events) == ["Opened", "Renamed"])
 
 
@@ -88,7 +88,9 @@ def test_a_match_that_shows_late_is_a_conflict(
     position = world.store().read(COURSE).position
     showing(world, events)
     world.store().append([event("Renamed", "course:1")])
-    outcome = world.store().append([event("Closed", "course:1")], fail_if=COURSE, after=position, takes=takes)
+    outcome = world.store().try_append(
+        [event("Closed", "course:1")], fail_if=COURSE, after=position, takes=takes
+    )
     assert isinstance(outcome, Rejected)
     assert kinds(outcome.events) == ["Renamed"]
 
@@ -97,7 +99,7 @@ def test_an_append_of_which_half_is_there_was_made(world: World) -> None:
     mine = [event("Renamed", "course:1", id_=ONE), event("Closed", "course:1", id_=OTHER)]
     showing(world, lambda write: events(write) and write.item["eventId"]["S"] == OTHER)  # type: ignore[union-attr]
     world.store().append(mine)
-    again = world.store().append(mine)
+    again = world.store().try_append(mine)
     assert isinstance(again, Written)
     assert again.replayed
     assert kinds(again.events) == ["Renamed", "Closed"]
@@ -108,7 +110,7 @@ def test_who_is_told_that_his_append_was_made_finds_it(world: World, late: Late)
     mine = [event("Renamed", "course:1", id_=ONE)]
     showing(world, late)
     world.store().append(mine)
-    again = world.store().append(mine)
+    again = world.store().try_append(mine)
     assert isinstance(again, Written)
     assert again.replayed
     assert at_once(world.store()) == ["Opened", "Renamed"]

@@ -123,9 +123,9 @@ def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> Non
     assert len(seen.events) == 30
 
     Importer(store=world.store()).run(history(91)[90:])
-    unmoved = world.store().append([event("A", "other")], fail_if=asked, after=seen.position)
+    unmoved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
     Importer(store=world.store()).run(history(92)[91:])
-    moved = world.store().append([event("A", "other")], fail_if=asked, after=seen.position)
+    moved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
 
     assert isinstance(unmoved, Written)
     assert isinstance(moved, Rejected)

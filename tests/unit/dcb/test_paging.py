@@ -95,7 +95,7 @@ def test_what_is_appended_between_pages_is_in_none_of_them_and_beyond_their_posi
     numbers = itertools.count(20)
     found, position = pages(world, EITHER, 3, then=lambda: fill(world, 1, first=next(numbers)))
     assert found == list(whole.events)
-    answer = world.store().append([event("X", "a")], fail_if=EITHER, after=position)
+    answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=position)
     assert isinstance(answer, Rejected)
     assert [int(each.data) for each in answer.events] == [
         number for number in range(20, next(numbers)) if number % 5 != 4
@@ -122,7 +122,7 @@ def test_an_event_appended_while_heads_are_read_is_missed_by_no_decision(world: 
         world.tables.execute = torn  # type: ignore[method-assign]
         seen = read()
         assert seen.position is not None
-        answer = world.store().append([event("X", "c")], fail_if=EITHER, after=seen.position)
+        answer = world.store().try_append([event("X", "c")], fail_if=EITHER, after=seen.position)
         in_the_way = answer.events if isinstance(answer, Rejected) else ()
         there = {each.id for each in world.store().read(EITHER).events}
         assert {each.id for each in (*seen.events, *in_the_way)} == there
@@ -161,7 +161,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
     fill(world, 20)
     whole = world.store().read(EITHER).events
     for after in (None, Position(seen={"a": Reached(), "b": Reached()})):
-        answer = world.store().append([event("X", "a")], fail_if=EITHER, after=after, takes=only(3))
+        answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=after, takes=only(3))
         assert isinstance(answer, Rejected)
         assert (answer.events, answer.more) == (whole[:3], True)
         assert world.store().read(EITHER, after=answer.position).events == whole[3:]
@@ -170,9 +170,9 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
 def test_a_bounded_append_looks_past_what_does_not_match(world: World, short: int) -> None:
     for _ in range(3 * short):
         world.store().append([event("X", "a")])
-    answer = world.store().append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
+    answer = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
     assert isinstance(answer, Written)
-    again = world.store().append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
+    again = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
     assert isinstance(again, Rejected)
     assert (again.events, again.more) == (answer.events, False)
 
@@ -182,7 +182,7 @@ def test_a_repeated_bounded_append_finds_its_own_events(world: World, *, moved: 
     own = [event("X", "a", id_="00000000-0000-4000-8000-000000000001")]
     seen = world.store().read(EITHER).position
     for after in (None, seen):
-        answer = world.store().append(own, fail_if=EITHER, after=after, takes=only(1))
+        answer = world.store().try_append(own, fail_if=EITHER, after=after, takes=only(1))
         assert isinstance(answer, Written)
         assert answer.replayed == (after is not None)
         if moved:

@@ -40,7 +40,8 @@ def states(tables: MemoryTables, objects: MemoryObjects) -> ProjectionStates:
 
 
 def save(states: ProjectionStates, state: bytes, processed: int = 1, version: str = "v1") -> bool:
-    return states.save("Totals", version, [state], events_processed=processed, last_sortable_id="0" * 30)
+    kept = states.try_save("Totals", version, [state], events_processed=processed, last_sortable_id="0" * 30)
+    return kept is None
 
 
 def content(states: ProjectionStates, version: str = "v1") -> bytes:

@@ -9,12 +9,12 @@ from itertools import count
 import pytest
 
 from epochal.errors import (
+    ConflictError,
     Contended,
     InvalidInput,
     OutcomeUndetermined,
     StreamDeleted,
     Unavailable,
-    WrongExpectedVersion,
 )
 from epochal.layout.tips.calving import Fixed
 from epochal.model.events import Unfold
@@ -113,7 +113,7 @@ def test_a_decision_is_attempted_as_often_as_allowed(strategy: str) -> None:
     )
     with pytest.raises(Contended, match="overtaken by other writers at each of 3 attempts") as raised:
         store.tallies(STRATEGIES[strategy], attempts=3).transact(S, overtaken_by(store, strategy, 3))
-    assert isinstance(raised.value, WrongExpectedVersion)
+    assert isinstance(raised.value, ConflictError)
     assert raised.value.attempts == 3
     assert store.elsewhere(STRATEGIES[strategy]).query(S, total) == 51
 

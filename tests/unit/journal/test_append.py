@@ -17,7 +17,7 @@ def world() -> World:
 
 
 def begun(world: World) -> Lock:
-    appended = world.store().append(ALICE, [event(0)], snapshot=b'{"n":0}', expected=NO_STREAM)
+    appended = world.store().try_append(ALICE, [event(0)], snapshot=b'{"n":0}', expected=NO_STREAM)
     assert isinstance(appended, AggregateAppended)
     return appended.lock
 
@@ -28,7 +28,7 @@ def test_a_first_append_starts_at_number_one_and_version_one(world: World) -> No
 
 def test_several_events_in_one_append_raise_the_version_once(world: World) -> None:
     lock = begun(world)
-    appended = world.store().append(ALICE, [event(1), event(2), event(3)], expected=lock)
+    appended = world.store().try_append(ALICE, [event(1), event(2), event(3)], expected=lock)
     assert appended == AggregateAppended(first=2, lock=Lock(version=2, seq_nr=4))
     assert numbers(world.store()) == [0, 1, 2, 3]
 
@@ -45,7 +45,7 @@ def test_a_conflict_costs_one_request_and_changes_nothing(world: World) -> None:
     world.store().append(ALICE, [event(1)], expected=lock)
     items = sorted(map(repr, world.tables.items("journal")))
     before = world.meter.requests
-    assert world.store().append(ALICE, [event(2)], expected=lock) == AggregateConflict(version=2)
+    assert world.store().try_append(ALICE, [event(2)], expected=lock) == AggregateConflict(version=2)
     assert world.meter.requests == before + 1
     assert sorted(map(repr, world.tables.items("journal"))) == items
 
@@ -63,14 +63,14 @@ def test_a_conflict_costs_one_request_and_changes_nothing(world: World) -> None:
 )
 def test_expectations_are_judged_by_the_heads_version(world: World, expected: object, accepted: bool) -> None:
     begun(world)
-    answer = world.store().append(ALICE, [event(1)], snapshot=b"{}", expected=expected)  # type: ignore[arg-type]
+    answer = world.store().try_append(ALICE, [event(1)], snapshot=b"{}", expected=expected)  # type: ignore[arg-type]
     assert isinstance(answer, AggregateAppended) is accepted
 
 
 def test_a_lost_answer_is_recognised_by_the_head(world: World) -> None:
     lock = begun(world)
     world.lose_next_append()
-    assert world.store().append(ALICE, [event(1)], expected=lock) == AggregateAppended(
+    assert world.store().try_append(ALICE, [event(1)], expected=lock) == AggregateAppended(
         first=2, lock=Lock(version=2, seq_nr=2)
     )
     assert numbers(world.store()) == [0, 1]
@@ -78,8 +78,8 @@ def test_a_lost_answer_is_recognised_by_the_head(world: World) -> None:
 
 def test_a_lost_answer_hidden_by_an_equal_append_is_recognised_by_the_journal(world: World) -> None:
     lock = begun(world)
-    world.lose_next_append(meanwhile=lambda: World.store(world).append(ALICE, [event(1)]))
-    assert world.store().append(ALICE, [event(1)], expected=lock) == AggregateAppended(
+    world.lose_next_append(meanwhile=lambda: World.store(world).try_append(ALICE, [event(1)]))
+    assert world.store().try_append(ALICE, [event(1)], expected=lock) == AggregateAppended(
         first=2, lock=Lock(version=2, seq_nr=2)
     )
     assert numbers(world.store()) == [0, 1, 1]
@@ -88,12 +88,12 @@ def test_a_lost_answer_hidden_by_an_equal_append_is_recognised_by_the_journal(wo
 def test_another_writers_equal_event_is_not_taken_for_our_own(world: World) -> None:
     lock = begun(world)
     world.store().append(ALICE, [event(1)], expected=lock)
-    assert world.store().append(ALICE, [event(1)], expected=lock) == AggregateConflict(version=2)
+    assert world.store().try_append(ALICE, [event(1)], expected=lock) == AggregateConflict(version=2)
 
 
 def test_a_lost_first_append_is_applied_once(world: World) -> None:
     world.lose_next_append()
-    appended = world.store().append(ALICE, [event(0)], snapshot=b"{}", expected=NO_STREAM)
+    appended = world.store().try_append(ALICE, [event(0)], snapshot=b"{}", expected=NO_STREAM)
     assert appended == AggregateAppended(first=1, lock=Lock(version=1, seq_nr=1))
     assert numbers(world.store()) == [0]
 
@@ -106,7 +106,7 @@ def test_of_racers_with_one_lock_exactly_one_wins(world: World, racers: int) -> 
 
     def race(number: int) -> None:
         barrier.wait()
-        answers.append(world.store().append(ALICE, [event(number)], expected=lock))
+        answers.append(world.store().try_append(ALICE, [event(number)], expected=lock))
 
     threads = [threading.Thread(target=race, args=(number,)) for number in range(1, racers + 1)]
     for thread in threads:
@@ -120,7 +120,7 @@ def test_of_racers_with_one_lock_exactly_one_wins(world: World, racers: int) -> 
 def test_writers_that_take_any_version_lose_nothing(world: World) -> None:
     begun(world)
     threads = [
-        threading.Thread(target=lambda n=n: world.store().append(ALICE, [event(n)])) for n in range(1, 21)
+        threading.Thread(target=lambda n=n: world.store().try_append(ALICE, [event(n)])) for n in range(1, 21)
     ]
     for thread in threads:
         thread.start()

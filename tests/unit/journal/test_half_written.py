@@ -107,9 +107,9 @@ def test_an_append_that_meets_half_of_another_waits_for_the_rest(gradual: World,
     lock = gradual.store().append(ALICE, [event(0)], snapshot=b'{"n":0}').lock  # type: ignore[union-attr]
     late(gradual, table)
     gradual.store().append(ALICE, [event(1)])
-    assert bounded(gradual).append(ALICE, [event(9)], expected=lock) == AggregateConflict(version=2)
+    assert bounded(gradual).try_append(ALICE, [event(9)], expected=lock) == AggregateConflict(version=2)
     gradual.store().append(ALICE, [event(2)])
-    assert bounded(gradual).append(ALICE, [event(3)]) == AggregateAppended(
+    assert bounded(gradual).try_append(ALICE, [event(3)]) == AggregateAppended(
         first=4, lock=Lock(version=4, seq_nr=4)
     )
     carried_out(gradual)
@@ -120,7 +120,7 @@ def test_events_of_another_library_that_show_late_are_waited_for_too(gradual: Wo
     gradual.store().append(ALICE, [event(0)], snapshot=b'{"n":0}')
     late(gradual, "journal")
     foreign_append(gradual, version=1, seq_nr=2)
-    assert bounded(gradual).append(ALICE, [event(2)]) == AggregateAppended(
+    assert bounded(gradual).try_append(ALICE, [event(2)]) == AggregateAppended(
         first=3, lock=Lock(version=3, seq_nr=3)
     )
     assert numbers(gradual.store()) == [0, 1, 2]
@@ -150,7 +150,7 @@ def test_our_own_append_is_recognised_by_an_event_that_shows_late(gradual: World
         foreign.store().append(ALICE, [event(2)])
 
     gradual.lose_next_append(another)
-    assert bounded(gradual).append(ALICE, [event(1)]) == AggregateAppended(
+    assert bounded(gradual).try_append(ALICE, [event(1)]) == AggregateAppended(
         first=2, lock=Lock(version=2, seq_nr=2)
     )
     assert numbers(gradual.store()) == [0, 1, 2]

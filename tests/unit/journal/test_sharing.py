@@ -70,14 +70,14 @@ def test_a_snapshot_that_does_not_say_its_number_is_refused_not_guessed(world: W
 def test_our_append_continues_after_theirs_without_hole_or_double(world: World) -> None:
     foreign_append(world, version=1, seq_nr=3)
     foreign_append(world, version=2, seq_nr=4)
-    answer = world.store().append(ALICE, [event(4)])
+    answer = world.store().try_append(ALICE, [event(4)])
     assert answer == AggregateAppended(first=5, lock=Lock(version=4, seq_nr=5))
     assert numbers(world.store()) == [0, 1, 2, 3, 4]
 
 
 def test_our_lock_from_before_their_append_is_a_conflict(world: World) -> None:
     foreign_append(world, version=1, seq_nr=3)
-    answer = world.store().append(ALICE, [event(9)], expected=Lock(version=1, seq_nr=2))
+    answer = world.store().try_append(ALICE, [event(9)], expected=Lock(version=1, seq_nr=2))
     assert answer == AggregateConflict(version=2)
 
 
@@ -85,7 +85,7 @@ def test_a_lock_learnt_from_their_head_is_good_for_an_append(world: World) -> No
     foreign_append(world, version=1, seq_nr=3)
     snapshot = world.store().latest_snapshot(ALICE)
     assert snapshot is not None
-    answer = world.store().append(ALICE, [event(3)], expected=snapshot.lock)
+    answer = world.store().try_append(ALICE, [event(3)], expected=snapshot.lock)
     assert answer == AggregateAppended(first=4, lock=Lock(version=3, seq_nr=4))
 
 

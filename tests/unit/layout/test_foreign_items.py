@@ -87,7 +87,7 @@ def test_a_tip_that_lacks_an_optional_attribute_is_read_and_appended_to(
     state = streams.load(STREAM)
     assert state is not None
     assert (state.version, state.unfolds, state.low_water, state.deleted) == (2, (), 0, False)
-    outcome = streams.append(STREAM, [Event(type="New", data=b"2")], expected=expected)
+    outcome = streams.try_append(STREAM, [Event(type="New", data=b"2")], expected=expected)
 
     assert isinstance(outcome, Appended)
     assert [event.data for event in streams.read(STREAM)] == [b"0", b"1", b"2"]
@@ -102,8 +102,8 @@ def test_a_tip_without_an_etag_still_guards_against_lost_updates(
     assert state is not None
     assert state.token.etag is None
 
-    first = streams.append(STREAM, [Event(type="New")], expected=state.token)
-    second = streams.append(STREAM, [Event(type="New")], expected=state.token)
+    first = streams.try_append(STREAM, [Event(type="New")], expected=state.token)
+    second = streams.try_append(STREAM, [Event(type="New")], expected=state.token)
 
     assert isinstance(first, Appended)
     assert isinstance(second, Conflict)
@@ -116,7 +116,7 @@ def test_a_tip_without_events_is_an_empty_stream_or_one_whose_events_are_calved(
 
     assert [event.data for event in streams.read(STREAM)] == [b"0", b"1", b"2"]
     assert [event.data for event in streams.read(STREAM, direction="backward")] == [b"2", b"1", b"0"]
-    outcome = streams.append(STREAM, [Event(type="New", data=b"3")])
+    outcome = streams.try_append(STREAM, [Event(type="New", data=b"3")])
     assert isinstance(outcome, Appended)
     assert outcome.first == 3
 

@@ -228,7 +228,7 @@ def test_a_conflict_under_a_key_that_names_a_version_looks_at_one_index_only(rec
         streams.append(STREAM, [E])
     recorder.ops.clear()
 
-    streams.append(STREAM, [E], expected=AtVersion(version=7), idempotency_key="key")
+    streams.try_append(STREAM, [E], expected=AtVersion(version=7), idempotency_key="key")
 
     _, query = recorder.ops
     assert isinstance(query, Query)

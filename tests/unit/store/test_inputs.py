@@ -123,7 +123,7 @@ def test_a_stream_that_would_outgrow_its_indices_is_refused(tables: MemoryTables
 
 
 def test_a_token_of_a_stream_that_is_gone_is_a_conflict_not_an_error() -> None:
-    outcome = memory_streams().append("A-1", [E], expected=Token(version=5, etag="0" * 32, events=3))
+    outcome = memory_streams().try_append("A-1", [E], expected=Token(version=5, etag="0" * 32, events=3))
 
     assert not isinstance(outcome, Appended)
     assert outcome.version == 0  # type: ignore[union-attr]

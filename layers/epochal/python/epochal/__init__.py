@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
+    from epochal.errors import ConflictError as ConflictError
+    from epochal.errors import EpochalError as EpochalError
+    from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
+    from epochal.errors import StreamDeleted as StreamDeleted
     from epochal.feed.reactions import Delivery as Delivery
     from epochal.feed.reactions import reaction as reaction
     from epochal.feed.results import FeedEvent as FeedEvent
@@ -49,17 +53,21 @@ _ROOMS = {
     "Appended": "model.outcomes",
     "AtVersion": "model.versions",
     "Conflict": "model.outcomes",
+    "ConflictError": "errors",
     "Decider": "store.deciders",
     "Deciders": "store.deciders",
     "Decisions": "store.decisions",
     "Delivery": "feed.reactions",
+    "EpochalError": "errors",
     "Event": "model.events",
     "FeedEvent": "feed.results",
     "NO_STREAM": "model.versions",
+    "OutcomeUndetermined": "errors",
     "Query": "model.dcb",
     "QueryItem": "model.dcb",
     "Recorded": "model.events",
     "STREAM_EXISTS": "model.versions",
+    "StreamDeleted": "errors",
     "TaggedEvent": "model.dcb",
     "Undetermined": "model.outcomes",
     "Unfold": "model.events",

@@ -4,11 +4,12 @@
     ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
     │   ├── TooLarge                     a body, item or transaction over a limit: carries size and limit
     │   └── BeyondTheEnd                 a checkpoint past the end of the index: it is of another one
-    ├── WrongExpectedVersion             raised by façades that promise success; layouts return `Conflict`
+    ├── ConflictError                    another writer was first, nothing was written: carries the outcome
+    │   ├── WrongExpectedVersion         the stream or aggregate is not where the caller expected it
+    │   ├── StreamDeleted                the stream carries a tombstone and takes no more events
     │   └── Contended                    a decision was overtaken by other writers at each of its attempts
     ├── EventsPruned (LookupError)       a state needs events that are pruned and in no archive
     ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
-    ├── StreamDeleted                    the stream carries a tombstone and takes no more events
     ├── SubjectForgotten (LookupError)   the subject's key was destroyed: nothing is sealed for it any more
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
     ├── CorruptData                      what is stored breaks a format or leaves a hole
@@ -18,10 +19,13 @@
     ├── Refused (PermissionError)        AWS denied the request
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
 
-Conflicts are values inside the library (DESIGN §5.1); they become exceptions only at the façade a user calls.
+Conflicts are values inside the library (DESIGN §5.1). What a user calls raises them, so that a lost write cannot pass
+unseen, and has a twin named `try_…` that answers them as values.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class EpochalError(Exception):
@@ -59,22 +63,45 @@ class BeyondTheEnd(InvalidInput):
         self.checkpoint = checkpoint
 
 
-class WrongExpectedVersion(EpochalError):
-    """The stream stands at `actual`, not at what the caller expected."""
+class ConflictError(EpochalError):
+    """Nothing was written: another writer was first. Read again, and decide on what is there now.
 
-    def __init__(self, stream: str, expected: object, actual: int) -> None:
-        super().__init__(f"{stream}: expected {expected}, but the stream is at version {actual}")
+    Attributes:
+        outcome: what the call's twin `try_…` answers instead: a stream's `Conflict`, `AggregateConflict`, `Rejected` of
+            tagged events, or the `StoredState` that is ahead. None where an error is of more calls than one.
+    """
+
+    def __init__(self, message: str, outcome: Any = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class WrongExpectedVersion(ConflictError):
+    """The stream stands at `actual` (0: there may be none), not at what the caller expected."""
+
+    def __init__(self, stream: str, expected: object, actual: int, outcome: Any = None) -> None:
+        there = f"the stream is at version {actual}" if actual else "there is no event"
+        super().__init__(f"{stream}: expected {expected}, but {there}", outcome)
         self.stream = stream
         self.expected = expected
         self.actual = actual
 
 
-class Contended(WrongExpectedVersion):
+class StreamDeleted(ConflictError):
+    """`stream` was deleted at `version`; its name takes no more events, whatever is expected of it."""
+
+    def __init__(self, stream: str, version: int, outcome: Any = None) -> None:
+        super().__init__(f"{stream}: deleted at version {version}, takes no more events", outcome)
+        self.stream = stream
+        self.version = version
+
+
+class Contended(ConflictError):
     """A decision was made `attempts` times, and each time another writer was faster."""
 
-    def __init__(self, stream: str, expected: int, actual: int, attempts: int) -> None:
-        super().__init__(stream, expected, actual)
-        self.args = (f"{stream}: overtaken by other writers at each of {attempts} attempts",)
+    def __init__(self, stream: str, attempts: int) -> None:
+        super().__init__(f"{stream}: overtaken by other writers at each of {attempts} attempts")
+        self.stream = stream
         self.attempts = attempts
 
 
@@ -96,15 +123,6 @@ class UnknownType(EpochalError, LookupError):
         self.stream = stream
         self.index = index
         self.kind = kind
-
-
-class StreamDeleted(EpochalError):
-    """`stream` was deleted at `version`; its name takes no more events."""
-
-    def __init__(self, stream: str, version: int) -> None:
-        super().__init__(f"{stream}: deleted at version {version}, takes no more events")
-        self.stream = stream
-        self.version = version
 
 
 class SubjectForgotten(EpochalError, LookupError):

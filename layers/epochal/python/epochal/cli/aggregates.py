@@ -5,7 +5,7 @@ They are about tables, not about the API: any type will do, also one that no dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -16,7 +16,6 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import AggregateMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
-from epochal.errors import WrongExpectedVersion
 from epochal.http import aggregate_commands as parse
 from epochal.http import aggregate_views as views
 from epochal.http.locks import lock_text, parse_lock
@@ -31,7 +30,7 @@ from epochal.model.times import parse_time
 from epochal.model.versions import Expected
 from epochal.settings import JOURNAL_TABLE, SNAPSHOT_TABLE
 from epochal.store.aggregate_pages import walk
-from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Meter
 
 
@@ -93,7 +92,7 @@ def append(
     state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = _made(measured, which, events, state, expected)
+    made = measured.append(which, events, snapshot=state, expected=_expected(expected))
     view = {**views.appended(which, made, meter.units), "lock": lock_text(made.lock)}
     count = len(events)
     line = f"{which}: {count:,} event{'' if count == 1 else 's'}, now at version {made.lock.version}"
@@ -148,21 +147,6 @@ def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEve
     if occurred_at is not None:
         parse_time(occurred_at, "--at")
     return AggregateEvent(type=kind, data=content, occurred_at=occurred_at)
-
-
-def _made(
-    store: AggregateStore,
-    which: AggregateId,
-    new: Sequence[AggregateEvent],
-    snapshot: bytes | None,
-    expected: str,
-) -> AggregateAppended:
-    """The append that was made, or, raised, what kept it from being made."""
-    match store.append(which, new, snapshot=snapshot, expected=_expected(expected)):
-        case AggregateAppended() as made:
-            return made
-        case AggregateConflict(version=version):
-            raise WrongExpectedVersion(str(which), expected, version)
 
 
 def _expected(text: str) -> ExpectedLock:

@@ -101,14 +101,6 @@ class ProjectionMissing(EpochalError, LookupError):
         super().__init__(f"{name} {version}: there is no such state")
 
 
-class ProjectionBehind(EpochalError):
-    """The stored state has processed more events."""
-
-    def __init__(self, name: str, version: str, processed: int) -> None:
-        super().__init__(f"{name} {version}: not stored, the stored state has processed {processed:,} events")
-        self.processed = processed
-
-
 class StreamMissing(EpochalError, LookupError):
     """There is no such stream."""
 

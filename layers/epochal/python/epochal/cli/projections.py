@@ -15,7 +15,7 @@ from typing import IO, Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ProjectionBehind, ProjectionMissing, TableUnnamed
+from epochal.cli.errors import ProjectionMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
@@ -102,15 +102,13 @@ def put(
     if processed and not last:
         raise click.UsageError("--last is needed where there is a last event.")
     with output.progress("writing") as tell, _read(source) as file:
-        newer = states.offer(
+        states.save(
             name,
             version,
             _told(iter(lambda: file.read(CHUNK), b""), tell),
             events_processed=processed,
             last_sortable_id=parse_sortable_id(last, "--last") if last else "",
         )
-    if newer is not None:
-        raise ProjectionBehind(name, version, newer.events_processed)
     view = {"name": name, "version": version, "eventsProcessed": processed}
     output.document(view, [f"{name} {version}: {processed:,} events"], as_json=as_json)
 

@@ -11,12 +11,11 @@ import click
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
-from epochal.errors import OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
+from epochal.errors import StreamDeleted
 from epochal.http import events as parse
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import parse_time
-from epochal.model.versions import AtVersion, ExpectedVersion, Token
+from epochal.model.versions import ExpectedVersion
 from epochal.store.driver import Meter
 from epochal.store.streams import Streams
 
@@ -159,32 +158,6 @@ def _appends(
         its_unfolds = unfolds if part is parts[-1] else None
         meter = Meter()
         measured = replace(streams, driver=replace(streams.driver, meter=meter))
-        outcome = measured.append(
-            stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key
-        )
-        made = _made(stream, outcome, expected)
+        made = measured.append(stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key)
         expected = made.token
         yield views.appended_line(stream, made), views.appended(stream, made, meter.units)
-
-
-def _made(stream: str, outcome: Outcome, expected: ExpectedVersion) -> Appended:
-    """The append that was made, or, raised, what kept it from being made."""
-    match outcome:
-        case Appended():
-            return outcome
-        case Conflict(deleted=True, version=version):
-            raise StreamDeleted(stream, version)
-        case Conflict(version=version):
-            raise WrongExpectedVersion(stream, _said(expected), version)
-        case Undetermined(first=first):
-            raise OutcomeUndetermined(stream, first)
-
-
-def _said(expected: ExpectedVersion) -> str:
-    match expected:
-        case AtVersion(version=version):
-            return f"version {version}"
-        case Token(version=version):
-            return f"version {version} as its token saw it"
-        case _:
-            return expected.value

@@ -189,7 +189,7 @@ def _made(
     store: TaggedEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
 ) -> Written:
     """The append that was made, or, raised, what kept it from being made."""
-    match store.append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
+    match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
         case Written() as made:
             return made
         case Rejected(events=found, more=more):

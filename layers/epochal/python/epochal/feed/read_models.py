@@ -120,7 +120,7 @@ class ReadModel:
                 continue
             attempts += 1
             if attempts == ATTEMPTS:
-                raise Contended(delivery.stream, place or 0, place or 0, attempts)
+                raise Contended(delivery.stream, attempts)
 
     def get(self, key: str, default: Any = None) -> Any:
         """A document, strongly consistent; `default` where there is none."""

@@ -95,7 +95,7 @@ def _appended(
     store: AggregateStore, command: commands.AppendToAggregate
 ) -> AggregateAppended | AggregateConflict:
     try:
-        return store.append(
+        return store.try_append(
             command.aggregate,
             command.events,
             snapshot=command.snapshot,

@@ -45,7 +45,7 @@ def write_state(states: ProjectionStates, request: Request) -> Response:
         raise _too_large(error) from error
     which = command.which
     states, meter = measured(states, request)
-    newer = states.offer(
+    newer = states.try_save(
         which.name,
         which.version,
         [command.state],

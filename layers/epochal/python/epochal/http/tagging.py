@@ -41,7 +41,7 @@ def append_tagged(store: TaggedEvents, request: Request) -> Response:
     command = commands.append_tagged(request, type_heads=store.site.type_heads)
     store, meter = measured(store, request)
     listed = views.Listed(DEFAULT_LIMIT)
-    outcome = store.append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
+    outcome = store.try_append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
     match outcome:
         case Written():
             body = views.appended(outcome, meter.units, conditional=command.fail_if is not None)

@@ -35,7 +35,7 @@ def append_events(streams: Streams, request: Request) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     command = commands.append_events(request)
     store, meter = measured(streams, request)
-    outcome = store.append(
+    outcome = store.try_append(
         command.stream,
         command.events,
         unfolds=command.unfolds,
@@ -87,7 +87,7 @@ def delete_stream(streams: Streams, request: Request) -> Response:
     command = commands.delete_stream(request)
     store, meter = measured(streams, request)
     wanted = command.precondition
-    outcome = store.delete(command.stream, expected=wanted.expected, leave_open=command.leave_open)
+    outcome = store.try_delete(command.stream, expected=wanted.expected, leave_open=command.leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
             raise not_found(command.stream)

@@ -145,8 +145,7 @@ class AggregateDeciders(Generic[C, S, E]):
                     standing=after, events=decided, retention_error=outcome.retention_error
                 )
             if attempt == self.attempts:
-                expected = 0 if base.lock is None else base.lock.version
-                raise Contended(str(aggregate), expected, outcome.version, attempt)
+                raise Contended(str(aggregate), attempt)
             base, confirmed = self._caught_up(aggregate, base, outcome), True
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
@@ -190,7 +189,7 @@ class AggregateDeciders(Generic[C, S, E]):
         size = base.size + sum(len(event.data) for event in events)
         since = Since(state=state, events=base.events + len(events), size=size)
         taken = base.lock is None or self.policy(since)
-        outcome = self.store.append(
+        outcome = self.store.try_append(
             aggregate,
             events,
             snapshot=self.state.encode(state) if taken else None,

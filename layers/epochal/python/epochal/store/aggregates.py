@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.codec.wrapped import unwrap, wrap
-from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
+from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, read
 from epochal.layout.journal.items import Head, StoredEvent
 from epochal.layout.journal.keys import KeyResolver
@@ -33,6 +33,7 @@ from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
+from epochal.store.conflicts import said
 from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
@@ -121,7 +122,7 @@ class AggregateStore:
         *,
         snapshot: bytes | None = None,
         expected: ExpectedLock = ANY,
-    ) -> AggregateAppended | AggregateConflict:
+    ) -> AggregateAppended:
         """Append events, and the state they lead to where a snapshot is given, in one transaction.
 
         Args:
@@ -132,7 +133,22 @@ class AggregateStore:
         Raises:
             InvalidInput: no events, a first append without snapshot, a lock whose number does not join.
             TooLarge: a payload or the transaction.
+            ConflictError: the aggregate is not what was expected; carries an `AggregateConflict`.
         """
+        outcome = self.try_append(aggregate, new, snapshot=snapshot, expected=expected)
+        if isinstance(outcome, AggregateConflict):
+            raise WrongExpectedVersion(str(aggregate), said(expected), outcome.version, outcome)
+        return outcome
+
+    def try_append(
+        self,
+        aggregate: AggregateId,
+        new: Sequence[AggregateEvent],
+        *,
+        snapshot: bytes | None = None,
+        expected: ExpectedLock = ANY,
+    ) -> AggregateAppended | AggregateConflict:
+        """`append` for those who go on from a conflict: it is answered, not raised."""
         _check_id(aggregate)
         must_be_list(AggregateEvent, new, "events")
         must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
@@ -161,15 +177,13 @@ class AggregateStore:
             first=result.first, lock=result.lock, retention_error=self._retire_after(aggregate, batch)
         )
 
-    def persist_event(
-        self, aggregate: AggregateId, event: AggregateEvent, lock: Lock
-    ) -> AggregateAppended | AggregateConflict:
+    def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
         """Append one event and leave the snapshot as it is."""
         return self.append(aggregate, (event,), expected=lock)
 
     def persist_event_and_snapshot(
         self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
-    ) -> AggregateAppended | AggregateConflict:
+    ) -> AggregateAppended:
         """Append one event with the state it leads to; without a lock it is the aggregate's first."""
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 

@@ -158,7 +158,7 @@ class Deciders(Generic[C, S, E]):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(tip=tip):
                     # At once: a wait would only make the Tip in hand an old one.
-                    self._check_attempts(stream, attempt, plan.base, tip)
+                    self._check_attempts(stream, attempt, tip)
                     loaded = loader.made(stream, tip, plan.base, as_of)
 
     def _plan(
@@ -197,11 +197,11 @@ class Deciders(Generic[C, S, E]):
         encoded = self.codec.encode(event)
         return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
 
-    def _check_attempts(self, stream: str, attempt: int, base: Loaded[S], tip: Tip | None) -> None:
+    def _check_attempts(self, stream: str, attempt: int, tip: Tip | None) -> None:
         if tip is not None and tip.deleted:
             raise StreamDeleted(stream, tip.version)
         if attempt == self.attempts:
-            raise Contended(stream, base.version, 0 if tip is None else tip.version, attempt)
+            raise Contended(stream, attempt)
 
     @property
     def _loader(self) -> Loader[S, E]:

@@ -106,12 +106,12 @@ class Decisions:
             events = decide(model.states)
             if not events:
                 return Decided(events=(), model=model)
-            answer = self.store.append(events, fail_if=model.query, after=model.position)
+            answer = self.store.try_append(events, fail_if=model.query, after=model.position)
             if isinstance(answer, Written):
                 return Decided(events=answer.events, model=model)
             states = _folded(model.states, projections, answer.events)
             model = Model(states=states, query=model.query, position=answer.position)
-        raise Contended("the decision", 0, 0, self.attempts)
+        raise Contended("the decision", self.attempts)
 
 
 def _folded(

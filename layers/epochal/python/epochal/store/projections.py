@@ -14,7 +14,7 @@ from os import SEEK_END
 from typing import IO, Final, Protocol
 
 from epochal.codec.states import CHUNK, INLINE_BYTES, from_text, pack, to_text, unpack
-from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
+from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
@@ -102,9 +102,17 @@ class ProjectionStates:
         events_processed: int,
         last_sortable_id: str,
         safe_window: str | None = None,
-    ) -> bool:
-        """Store a state, unless one that has processed more events is there. Whether it was stored; see `offer`."""
-        newer = self.offer(
+    ) -> None:
+        """Store a state, unless one that has processed more events is there.
+
+        Args:
+            state: its bytes, a chunk at a time; compressed on the way, never held whole.
+
+        Raises:
+            TooLarge: it is large, and there is no bucket.
+            ConflictError: one that has processed more events is there; carries it, without its content.
+        """
+        newer = self.try_save(
             projector,
             version,
             state,
@@ -112,9 +120,13 @@ class ProjectionStates:
             last_sortable_id=last_sortable_id,
             safe_window=safe_window,
         )
-        return newer is None
+        if newer is not None:
+            raise ConflictError(
+                f"{projector} {version}: not stored, the stored state has processed {newer.events_processed:,} events",
+                newer,
+            )
 
-    def offer(
+    def try_save(
         self,
         projector: str,
         version: str,
@@ -124,14 +136,7 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> StoredState | None:
-        """Store a state: None if done, else the stored one, which has processed more events.
-
-        Args:
-            state: its bytes, a chunk at a time; compressed on the way, never held whole.
-
-        Raises:
-            TooLarge: it is large, and there is no bucket.
-        """
+        """`save` that answers a conflict: None if stored, else the state that is there."""
         check_names(projector, version)
         if events_processed < 0:
             raise InvalidInput("events_processed", "must not be negative")

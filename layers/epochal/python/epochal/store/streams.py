@@ -28,6 +28,7 @@ from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix
 from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.bodies import BodyCodec
+from epochal.store.conflicts import made, removed
 from epochal.store.driver import Driver
 from epochal.store.encoding import (
     contents_digest,
@@ -76,7 +77,7 @@ class Streams:
         unfolds: Sequence[Unfold] | None = None,
         expected: ExpectedVersion = ANY,
         idempotency_key: str | None = None,
-    ) -> Outcome:
+    ) -> Appended:
         """Append events, replace unfolds, or both, in one atomic write.
 
         Args:
@@ -89,8 +90,25 @@ class Streams:
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other events.
             TooLarge: the events do not fit an item.
+            ConflictError: the stream is not what was expected; carries a `Conflict`. `StreamDeleted` is one.
+            OutcomeUndetermined: a response was lost, and the events that would tell have been pruned since.
             Unavailable: see `maybe_applied`.
         """
+        outcome = self.try_append(
+            stream, events, unfolds=unfolds, expected=expected, idempotency_key=idempotency_key
+        )
+        return made(stream, outcome, expected)
+
+    def try_append(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        *,
+        unfolds: Sequence[Unfold] | None = None,
+        expected: ExpectedVersion = ANY,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """`append` for those who go on from a conflict: it is answered, not raised."""
         check_expected(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
@@ -151,14 +169,21 @@ class Streams:
         found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found)
 
-    def delete(
-        self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
-    ) -> Pruned | Conflict:
+    def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
         """Prune all of the stream and leave a tombstone, so that its name takes no more events.
 
         Args:
             leave_open: no tombstone; the stream goes on at its next index.
+
+        Raises:
+            ConflictError: the stream is not what was expected, or there is none.
         """
+        return removed(stream, self.try_delete(stream, expected=expected, leave_open=leave_open), expected)
+
+    def try_delete(
+        self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
+    ) -> Pruned | Conflict:
+        """`delete` that answers a conflict."""
         check_expected(expected)
         steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         found = self.driver.run(steps)

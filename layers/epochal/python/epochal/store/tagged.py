@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.codec import json
-from epochal.errors import InvalidInput
+from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.dcb.append import Condition, Rejected, Written, append
 from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.items import Keys, read_event
@@ -39,6 +39,9 @@ from epochal.store.driver import Driver
 
 MAX_FIELD_BYTES: Final = 1024
 """Of what says why and by whom an event came about."""
+
+NAMED: Final = 3
+"""Events in the way of an append that its error names; it carries all."""
 
 MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
@@ -85,20 +88,37 @@ class TaggedEvents:
         *,
         fail_if: Query | None = None,
         after: Position | None = None,
-        takes: Takes | None = None,
-    ) -> Written | Rejected:
+    ) -> Written:
         """Append events, unless an event that matches `fail_if` lies beyond `after`.
 
         Args:
             events: with their entries and heads at most 100 items and 4 MB.
             fail_if: None appends in any case.
             after: the position that a read of the same query returned; None means from the beginning.
-            takes: how many of the events in the way a conflict brings; None is all.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
                 alone while type heads are off, a position of another query.
             TooLarge: an event, or the transaction.
+            ConflictError: such events are there; carries a `Rejected` with them.
+        """
+        outcome = self.try_append(events, fail_if=fail_if, after=after)
+        if isinstance(outcome, Rejected):
+            raise ConflictError(_in_the_way(outcome), outcome)
+        return outcome
+
+    def try_append(
+        self,
+        events: Sequence[TaggedEvent],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        takes: Takes | None = None,
+    ) -> Written | Rejected:
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            takes: how many of the events in the way a conflict brings; None is all.
         """
         must_be_list(TaggedEvent, events, "events")
         if fail_if is None and after is not None:
@@ -176,3 +196,9 @@ class TaggedEvents:
             Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in checked
         )
         return Batch(events=checked, stamps=tuple(stamps))
+
+
+def _in_the_way(rejected: Rejected) -> str:
+    named = ", ".join(f"{event.type} {event.id}" for event in rejected.events[:NAMED])
+    rest = " and others" if len(rejected.events) > NAMED else ""
+    return f"not appended: the condition forbids {named}{rest}, appended since the position given"

@@ -1,0 +1,185 @@
+"""What a user calls raises where nothing was written; its twin answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_type_hints
+
+import pytest
+
+from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
+from epochal.errors import WrongExpectedVersion as Wrong
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.states import StoredState
+from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.store.projections import ProjectionStates
+from epochal.store.results import Pruned
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.stores import (
+    memory_aggregates,
+    memory_projection_states,
+    memory_streams,
+    memory_tables,
+    memory_tagged_events,
+)
+
+S = "Cart-1"
+E = Event(type="Added")
+ALICE = aggregate_id("user", "alice")
+CREATED = AggregateEvent(type="Created", data=b"{}")
+TAKEN = Query(items=(QueryItem(tags=frozenset({"name:ann"})),))
+TAKE = TaggedEvent(type="Taken", data="{}", tags=("name:ann",))
+
+
+def begun() -> Streams:
+    streams = memory_streams()
+    streams.append(S, [E])
+    return streams
+
+
+def aggregate() -> AggregateStore:
+    store = memory_aggregates()
+    store.append(ALICE, [CREATED], snapshot=b"{}", expected=NO_STREAM)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        (AtVersion(version=0), "version 0"),
+        (AtVersion(version=7), "version 7"),
+        (Token(version=1, etag="0" * 32), "version 1 as its token saw it"),
+        (NO_STREAM, "no_stream"),
+    ],
+)
+@pytest.mark.parametrize(
+    "write", [lambda s, e: s.append(S, [E], expected=e), lambda s, e: s.delete(S, expected=e)]
+)
+def test_a_stream_that_is_elsewhere_is_an_error_that_carries_the_outcome(
+    write: Callable[..., object], expected: Any, said: str
+) -> None:
+    streams = begun()
+    with pytest.raises(Wrong) as raised:
+        write(streams, expected)
+    assert str(raised.value) == f"{S}: expected {said}, but the stream is at version 1"
+    assert (raised.value.stream, raised.value.expected, raised.value.actual) == (S, said, 1)
+    state = streams.load(S)
+    assert state is not None
+    assert raised.value.outcome == Conflict(version=1, token=state.token)
+    streams.append(S, [E], expected=raised.value.outcome.token)
+
+
+@pytest.mark.parametrize("expected", [AtVersion(version=3), STREAM_EXISTS])
+def test_a_stream_that_is_not_there_is_said_to_have_no_event(expected: Any) -> None:
+    with pytest.raises(ConflictError, match="but there is no event"):
+        memory_streams().append(S, [E], expected=expected)
+    with pytest.raises(ConflictError, match="expected any stream there is, but there is no event"):
+        memory_streams().delete(S)
+
+
+@pytest.mark.parametrize("expected", [ANY, NO_STREAM, AtVersion(version=1), AtVersion(version=9)])
+def test_a_deleted_stream_is_a_conflict_of_its_own_kind_whatever_is_expected(expected: Any) -> None:
+    streams = begun()
+    streams.delete(S)
+    with pytest.raises(StreamDeleted, match="deleted at version 1") as raised:
+        streams.append(S, [E], expected=expected)
+    assert isinstance(raised.value, ConflictError)
+    assert raised.value.outcome.deleted
+    assert streams.try_append(S, [E], expected=expected) == raised.value.outcome
+
+
+def test_an_outcome_that_nothing_can_tell_is_raised_and_is_no_conflict() -> None:
+    tables = memory_tables()
+    others = memory_streams(tables)
+    lost = iter([True])
+
+    def losing(op: Op) -> Reply:
+        reply = tables.execute(op)
+        if isinstance(op, Put | Update) and next(lost, False):
+            others.append(S, [E])
+            others.prune(S, 2)
+            raise Lost("the test's fault")
+        return reply
+
+    streams = memory_streams(tables)
+    with pytest.raises(OutcomeUndetermined) as raised:
+        replace(streams, driver=replace(streams.driver, execute=losing)).append(S, [E])
+    assert not isinstance(raised.value, ConflictError)
+    assert (raised.value.stream, raised.value.version) == (S, 0)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store, lock: store.append(ALICE, [CREATED], expected=lock),
+        lambda store, lock: store.persist_event(ALICE, CREATED, lock),
+        lambda store, lock: store.persist_event_and_snapshot(ALICE, CREATED, b"{}", lock),
+    ],
+)
+def test_an_aggregate_that_is_elsewhere_is_an_error_that_carries_the_outcome(
+    write: Callable[[AggregateStore, Lock], object],
+) -> None:
+    store, stale = aggregate(), Lock(version=7, seq_nr=7)
+    with pytest.raises(Wrong, match="user-alice: expected version 7 with event 7 for its last") as raised:
+        write(store, stale)
+    assert raised.value.outcome == AggregateConflict(version=1)
+    assert store.try_append(ALICE, [CREATED], expected=stale) == raised.value.outcome
+    assert len(store.events_after(ALICE)) == 1
+
+
+def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() -> None:
+    store = memory_tagged_events()
+    for _ in range(5):
+        store.append([TAKE])
+    named = r"the condition forbids (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
+    with pytest.raises(ConflictError, match=named) as raised:
+        store.append([TAKE], fail_if=TAKEN)
+    assert isinstance(raised.value.outcome, Rejected)
+    assert len(raised.value.outcome.events) == 5
+    assert store.try_append([TAKE], fail_if=TAKEN) == raised.value.outcome
+    store.append([TAKE], fail_if=TAKEN, after=raised.value.outcome.position)
+
+
+def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None:
+    states = memory_projection_states()
+
+    def save(processed: int) -> None:
+        states.save("Totals", "v1", [b"{}"], events_processed=processed, last_sortable_id="0" * 30)
+
+    save(5)
+    with pytest.raises(
+        ConflictError, match="Totals v1: not stored, the stored state has processed 5 events"
+    ) as raised:
+        save(4)
+    assert isinstance(raised.value.outcome, StoredState)
+    assert raised.value.outcome.events_processed == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "answers"),
+    [
+        (Streams.append, Appended),
+        (Streams.delete, Pruned),
+        (AggregateStore.append, AggregateAppended),
+        (AggregateStore.persist_event, AggregateAppended),
+        (AggregateStore.persist_event_and_snapshot, AggregateAppended),
+        (TaggedEvents.append, Written),
+        (ProjectionStates.save, type(None)),
+    ],
+)
+def test_what_a_call_answers_by_its_type_is_success_alone(call: Callable[..., object], answers: type) -> None:
+    assert get_type_hints(call)["return"] is answers
+
+
+def test_one_except_catches_every_conflict() -> None:
+    assert issubclass(ConflictError, EpochalError)
+    assert not issubclass(OutcomeUndetermined, ConflictError)
