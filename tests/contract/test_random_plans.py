@@ -57,7 +57,7 @@ CONDITION: st.SearchStrategy[Condition] = st.recursive(
     st.one_of(
         st.builds(Absent, st.sampled_from(("i", *SCALARS, *LISTS))),
         st.builds(Present, st.sampled_from(("i", *SCALARS, *LISTS))),
-        st.builds(Compare, st.sampled_from(SCALARS), st.sampled_from(("=", "<", "<=")), SCALAR),
+        st.builds(Compare, st.sampled_from(SCALARS), st.sampled_from(("=", "<", "<=", ">=")), SCALAR),
     ),
     lambda inner: st.one_of(
         st.lists(inner, min_size=1, max_size=3).map(tuple).map(All),

@@ -112,6 +112,8 @@ CONDITIONS: list[tuple[str, Condition, bool]] = [
     ("numbers compare by size, not by text", Compare("n", "<", number(9)), False),
     ("negative numbers too", Compare("n", "<=", number(-11)), False),
     ("at most", Compare("n", "<=", number(10)), True),
+    ("at least", Compare("n", ">=", number(10)), True),
+    ("not at least", Compare("n", ">=", number(11)), False),
     ("not at most", Compare("n", "<=", number(9)), False),
     ("no order between types", Compare("n", "<", text("99")), False),
     ("absent attributes compare as nothing", Compare("other", "<=", number(10)), False),

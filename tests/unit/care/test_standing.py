@@ -8,8 +8,10 @@ from epochal.feed.standing import GroupStanding, groups_of, standings
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, group_stream, load, save
 from epochal.index.series import Ids
+from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from tests.unit.care.damage import Damaged
 
 
@@ -99,3 +101,16 @@ def test_a_group_that_gets_to_a_tail_that_grows_meanwhile_is_not_taken_for_one_b
     (first, *_) = standings(driver, "index", ["mail"])
     assert looks > 3
     assert first.groups[0].behind is not None
+
+
+def test_streams_that_somebody_appended_to_the_index_are_told_by_verify(damaged: Damaged) -> None:
+    """Its table has the keys of a table of streams, and took them before stores looked."""
+    strays = Streams(driver=damaged.driver, table="index")
+    strays.append("Order-1", [Event(type="Placed"), Event(type="Paid")])
+    strays.append("+39", [Event(type="Rung")])
+    put_group(damaged, 0, "mail", GroupState(checkpoint=Checkpoint.of(4, 0)))
+    found = [(each.kind, each.stream, each.index, each.end, each.remedy) for each in damaged.findings()]
+    assert sorted(found) == [
+        ("stray stream", "+39", 0, 1, "look"),
+        ("stray stream", "Order-1", 0, 2, "look"),
+    ]

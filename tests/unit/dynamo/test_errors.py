@@ -27,7 +27,7 @@ from botocore.stub import Stubber
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.errors import failure_of, reply_to
 from epochal.dynamo.interpreter import interpreter
-from epochal.errors import MissingTable, Refused
+from epochal.errors import MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
@@ -315,3 +315,11 @@ def test_keys_left_unprocessed_without_any_progress_are_a_failure_to_wait_out(st
 
 def test_our_own_client_never_retries_by_itself() -> None:
     assert dynamodb_client(region="eu-central-1").meta.config.retries["total_max_attempts"] == 1
+
+
+def test_an_operation_on_a_table_with_other_keys_names_the_table_in_a_transaction_too() -> None:
+    said = "The provided key element does not match the schema"
+    with pytest.raises(WrongTable, match="tips has other keys or indexes"):
+        reply_to(refused_by_aws("ValidationException", said), OPS["get"])
+    with pytest.raises(WrongTable, match="tips has other keys or indexes"):
+        reply_to(cancelled({"Code": "ValidationError", "Message": said}, {"Code": "None"}), OPS["transact"])

@@ -3,6 +3,7 @@
     EpochalError
     ├── InvalidInput (ValueError)        the caller's fault: names the field and the rule; nothing was written
     │   ├── TooLarge                     a body, item or transaction over a limit: carries size and limit
+    │   ├── WrongTable                   a table of another kind than the store that was handed it
     │   └── BeyondTheEnd                 a checkpoint past the end of the index: it is of another one
     ├── ConflictError                    another writer was first, nothing was written: carries the outcome
     │   ├── WrongExpectedVersion         the stream or aggregate is not where the caller expected it
@@ -48,6 +49,20 @@ class TooLarge(InvalidInput):
         super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed")
         self.size = size
         self.limit = limit
+
+
+class WrongTable(InvalidInput):
+    """`table` is of the kind `found` (empty: of none with such keys), and not of the kind `wanted`.
+
+    Of a transaction over several tables DynamoDB does not say which it is; then all of them are named.
+    """
+
+    def __init__(self, table: str, wanted: str = "", found: str = "") -> None:
+        what = f"is a table of {found}" if found else "has other keys or indexes"
+        super().__init__("table", f"{table} {what}, not a table of {wanted}" if wanted else f"{table} {what}")
+        self.table = table
+        self.wanted = wanted
+        self.found = found
 
 
 class BeyondTheEnd(InvalidInput):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,8 @@ from epochal.feed.rebuilding import Rebuilder
 from epochal.feed.spool import Spool
 from epochal.index.series import read_series
 from epochal.index.sources import Source
+from epochal.layout.tables import INDEX
+from epochal.store.checking import checked
 
 
 @click.command()
@@ -63,8 +66,9 @@ def rebuild(
         raise InvalidInput("--into", "must be another table than the index in use")
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
-    mender = Mender(driver=store.feed.driver, table=into)
-    Indexer(driver=store.feed.driver, index_table=into, sources=sources).register()
+    driver = replace(store.feed.driver, execute=checked(store.feed.driver.execute, {into: INDEX.kind}))
+    mender = Mender(driver=driver, table=into)
+    Indexer(driver=driver, index_table=into, sources=sources).register()
     found = _places(exports, sources)
     root = context.find_root().params
     s3 = partial(s3_client, endpoint=root["endpoint"] or None, region=root["region"] or None)

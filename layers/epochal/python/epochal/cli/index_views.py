@@ -29,6 +29,7 @@ SENTENCES: Final = MappingProxyType[Kind, str](
         "orphan": "{events} indexed, and the store has no such stream",
         "head unreadable": "its head cannot be read",
         "checkpoint beyond": "its checkpoint {at} lies beyond the end: of another index",
+        "stray stream": "{events} in the index, where no feed has them: a store of streams was opened on its table",
     }
 )
 

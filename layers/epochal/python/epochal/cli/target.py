@@ -25,6 +25,7 @@ from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, MissingTable
 from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
+from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
@@ -50,6 +51,7 @@ from epochal.settings import (
 )
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
+from epochal.store.checking import checked, distinct
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
 from epochal.store.streams import Streams
@@ -71,6 +73,18 @@ LATER_OUTPUTS = {
     "ReadModelsTable": "read_models_table",
 }
 """Those that a stack of an older version lacks."""
+
+
+TABLES = {
+    "--tips-table": ("tips_table", TIPS.kind),
+    "--index-table": ("index_table", INDEX.kind),
+    "--journal-table": ("journal_table", JOURNAL.kind),
+    "--snapshot-table": ("snapshot_table", SNAPSHOT.kind),
+    "--events-table": ("events_table", EVENTS.kind),
+    "--tags-table": ("tags_table", TAGS.kind),
+    "--projection-states-table": ("projection_states_table", PROJECTION_STATES.kind),
+}
+"""Options that name tables: the settings they are, and the kinds that the tables must be of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +142,17 @@ def open_store(choice: Choice) -> Store:
     settings = _outputs(choice) if choice.stack else choice.settings
     if not settings.tips_table and not settings.index_table:
         return _local()
+    distinct(**{option: getattr(settings, name) for option, (name, _) in TABLES.items()})
     for table, option in ((settings.tips_table, TIPS_TABLE), (settings.index_table, INDEX_TABLE)):
         if not table:
             raise TableUnnamed(option, "is needed too, where the other table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
-    return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)))
+    kinds = {
+        getattr(choice.settings, name): kind
+        for name, kind in TABLES.values()
+        if getattr(choice.settings, name)
+    }
+    return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)), kinds)
 
 
 def _local() -> Store:
@@ -143,8 +163,10 @@ def _local() -> Store:
     return _opened(found.settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
 
 
-def _opened(settings: Settings, dynamodb: Any, s3: Any) -> Store:
-    driver = Driver(execute=interpreter(dynamodb), meter=Meter())
+def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
+    """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
+    execute = interpreter(dynamodb)
+    driver = Driver(execute=checked(execute, kinds) if kinds else execute, meter=Meter())
     # Without a bucket, bodies too large for an item are refused.
     bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
     codec = BodyCodec(bodies=bodies)

@@ -5,7 +5,7 @@ item too large                               Overflow
 throttled, in conflict with a transaction    NotApplied; Lost where boto had tried before by itself
 no connection was made                       NotApplied; Lost where boto may have tried before
 time-out, cut off, internal error            Lost: it may have been applied
-no such table, denied                        MissingTable, Refused
+no such table, other keys, denied            MissingTable, WrongTable, Refused
 anything else                                raised as it is: a defect of ours
 """
 
@@ -24,7 +24,7 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from epochal.errors import MissingTable, Refused
+from epochal.errors import MissingTable, Refused, WrongTable
 from epochal.plan.failures import Failure, Lost, NotApplied
 from epochal.plan.ops import (
     BatchGet,
@@ -67,6 +67,18 @@ _DENIED: Final = frozenset(
 )
 _TOO_LARGE: Final = "exceeded the maximum allowed size"
 
+_OTHER_KEYS: Final = (
+    "does not match the schema",
+    "missed key schema element",
+    "Missing the key",
+    "One of the required keys was not given a value",
+    "does not have the specified index",
+    "Type mismatch for key",
+    "not valid schema",
+    "number of conditions on the keys is invalid",
+)
+"""What DynamoDB and its stand-ins say of an operation on a table with other keys or indexes."""
+
 
 def reply_to(error: ClientError, op: Op) -> Reply:
     """The reply that an error stands for, or the failure or error it means, raised."""
@@ -75,9 +87,11 @@ def reply_to(error: ClientError, op: Op) -> Reply:
         blocking: Any = error.response.get("Item")
         return _refusal((blocking,), (True,), error, factor=1)
     if code == "TransactionCanceledException":
-        return _cancelled(error)
+        return _cancelled(error, op)
     if code == "ValidationException" and _TOO_LARGE in message:
         return Overflow()
+    if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
+        raise WrongTable(_table(op)) from error
     if code == "ResourceNotFoundException":
         raise MissingTable(_table(op)) from error
     if code in _DENIED:
@@ -113,7 +127,7 @@ def _retried(error: ClientError) -> bool:
     return int(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) > 0
 
 
-def _cancelled(error: ClientError) -> Reply:
+def _cancelled(error: ClientError, op: Op) -> Reply:
     reasons: Any = error.response.get("CancellationReasons", [])
     codes = [reason.get("Code", "None") for reason in reasons]
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
@@ -122,6 +136,8 @@ def _cancelled(error: ClientError) -> Reply:
         return _refusal(tuple(items), failed, error, factor=2)
     if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
         return Overflow()
+    if any(said in reason.get("Message", "") for reason in reasons for said in _OTHER_KEYS):
+        raise WrongTable(_table(op)) from error
     if any(
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
     ):

@@ -1,10 +1,13 @@
 """Opening stores on the tables of an account: what an application does once, at its start.
 
-Clients come from the usual AWS chain of credentials and region. A store is safe to share between threads.
+Clients come from the usual AWS chain of credentials and region. A store is safe to share between threads. Before its
+first request to a table it looks, once and with a request that no meter counts, whether the table is of its kind, and
+raises `WrongTable` where it is not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,9 +24,20 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site as JournalSite
+from epochal.layout.tables import (
+    EVENTS,
+    INDEX,
+    JOURNAL,
+    PROJECTION_STATES,
+    READ_MODELS,
+    SNAPSHOT,
+    TAGS,
+    TIPS,
+)
 from epochal.settings import PROJECTIONS, SHARDS
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
+from epochal.store.checking import checked, distinct
 from epochal.store.driver import DEFAULT, Driver, Meter, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import NoObjects, Objects, ProjectionStates
@@ -41,10 +55,11 @@ class Place:
     endpoint: str | None = None
     region: str | None = None
 
-    def driver(self, patience: Patience = DEFAULT) -> Driver:
-        """A driver with a meter of its own."""
+    def driver(self, patience: Patience = DEFAULT, kinds: Mapping[str, str] | None = None) -> Driver:
+        """A driver with a meter of its own, which looks at tables whose `kinds` are told before it uses them."""
         client = dynamodb_client(endpoint=self.endpoint, region=self.region)
-        return Driver(execute=interpreter(client), meter=Meter(), patience=patience)
+        execute = interpreter(client)
+        return Driver(execute=checked(execute, kinds) if kinds else execute, meter=Meter(), patience=patience)
 
     def codec(self, bucket: str) -> BodyCodec:
         """Bodies too large for an item go to the bucket; without one they are refused."""
@@ -68,7 +83,7 @@ READS_AT_ONCE = 4
 
 def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
     """Named streams in a table of the `tips` layout."""
-    return Streams(driver=place.driver(), table=table, codec=place.codec(bucket))
+    return Streams(driver=place.driver(kinds={table: TIPS.kind}), table=table, codec=place.codec(bucket))
 
 
 def open_feed(
@@ -80,9 +95,9 @@ def open_feed(
     place: Place = HERE,
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
-    return FeedReader(
-        driver=place.driver(), table=index_table, streams=streams, aggregates=aggregates, tagged=tagged
-    )
+    distinct(streams="" if streams is None else streams.table, index_table=index_table)
+    driver = place.driver(kinds={index_table: INDEX.kind})
+    return FeedReader(driver=driver, table=index_table, streams=streams, aggregates=aggregates, tagged=tagged)
 
 
 def open_aggregates(
@@ -93,13 +108,15 @@ def open_aggregates(
     Args:
         shards: of the tables' partition keys; the same for everyone who uses them, for ever.
     """
+    distinct(journal=journal, snapshot=snapshot)
     site = JournalSite(journal=journal, snapshot=snapshot, keys=KeyResolver(shards=shards))
-    return AggregateStore(driver=place.driver(), site=site)
+    driver = place.driver(kinds={journal: JOURNAL.kind, snapshot: SNAPSHOT.kind})
+    return AggregateStore(driver=driver, site=site)
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
     """Read models in a table of their own (`layout.tables.READ_MODELS`)."""
-    return ReadModels(driver=place.driver(), table=table)
+    return ReadModels(driver=place.driver(kinds={table: READ_MODELS.kind}), table=table)
 
 
 def open_tagged_events(
@@ -125,9 +142,10 @@ def open_tagged_events(
         patience: how long to wait out throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30
             seconds apart, as the original library does.
     """
+    distinct(events=events, tags=tags)
     keys = Keys(service=service, shards=write_shards)
     return TaggedEvents(
-        driver=place.driver(patience),
+        driver=place.driver(patience, {events: EVENTS.kind, tags: TAGS.kind}),
         site=TagSite(events=events, tags=tags, keys=keys, type_heads=type_heads),
         consistent=consistent,
         reads_at_once=reads_at_once,
@@ -156,7 +174,7 @@ def open_projection_states(
     """
     objects = place.objects(bucket)
     return ProjectionStates(
-        driver=place.driver(patience),
+        driver=place.driver(patience, {table: PROJECTION_STATES.kind}),
         table=table,
         objects=CachedObjects(objects, cache_bytes) if cache_bytes else objects,
         keys=Keys(service=service),

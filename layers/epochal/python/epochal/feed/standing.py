@@ -7,7 +7,7 @@ its marks too: one for nearly every stream there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,13 +21,20 @@ from epochal.index.series import read_series
 from epochal.index.walking import tail
 from epochal.layout.tips.append import read
 from epochal.layout.tips.items import TIP, event_bytes
-from epochal.plan.conditions import Absent, All, equals
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
+from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps
-from epochal.plan.values import number
+from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver
 
 _STATES: Final = All((equals("i", number(TIP)), Absent("c")))
 """Streams of unfolds alone: the groups' states."""
+
+_OF_USERS: Final = Compare("p", ">=", text("%"))
+"""Names that do not begin with $. Users' names have no character before it, and the next one is %."""
+
+_ODD: Final = All((equals("i", number(TIP)), AnyOf((Absent("c"), _OF_USERS))))
+"""The groups' states, and streams that do not belong into an index."""
 
 _NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]+)")
 
@@ -76,14 +83,20 @@ def groups_of(driver: Driver, table: str) -> list[str]:
     """The names of all groups that have a state, found by a scan of the index table."""
     found: set[str] = set()
     for page in driver.pages(Scan(table=table, where=_STATES)):
-        named = (_NAME.fullmatch(item["p"]["S"]) for item in page.items)
-        found.update(match["group"] for match in named if match)
+        found.update(_groups_in(page.items))
     return sorted(found)
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:
-    """Checkpoints of groups that lie beyond the end of their chain, where that can be read."""
-    groups = groups_of(driver, table)
+    """What is in an index and not of it: users' streams, and checkpoints of groups that lie beyond the end of their
+    chain, where that can be read.
+    """
+    named: set[str] = set()
+    for page in driver.pages(Scan(table=table, where=_ODD)):
+        named.update(_groups_in(page.items))
+        strays = (_stray(item) for item in page.items if holds(_OF_USERS, item))
+        yield from (stray for stray in strays if stray.index != stray.end)
+    groups = sorted(named)
     for partition, epoch in driver.run(read_series(table)).reached() if groups else ():
         try:
             found = driver.run(_standing(table, partition, epoch, groups))
@@ -98,6 +111,22 @@ def strayed(driver: Driver, table: str) -> Iterator[Finding]:
                     stream=group.group,
                     at=group.checkpoint,
                 )
+
+
+def _groups_in(items: Iterable[Item]) -> set[str]:
+    named = (_NAME.fullmatch(item["p"]["S"]) for item in items)
+    return {match["group"] for match in named if match}
+
+
+def _stray(item: Item) -> Finding:
+    """A stream that somebody appended to the index, as if it were a table of streams."""
+    return Finding(
+        kind="stray stream",
+        source="index",
+        stream=item["p"]["S"],
+        index=read_number(item, "l") or 0,
+        end=read_number(item, "n"),
+    )
 
 
 def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:

@@ -33,6 +33,7 @@ Kind = Literal[
     "orphan",
     "head unreadable",
     "checkpoint beyond",
+    "stray stream",
 ]
 
 REMEDIES: Final = MappingProxyType[Kind, Remedy](
@@ -53,6 +54,7 @@ REMEDIES: Final = MappingProxyType[Kind, Remedy](
         "orphan": "look",
         "head unreadable": "look",
         "checkpoint beyond": "look",
+        "stray stream": "look",
     }
 )
 
@@ -62,7 +64,7 @@ class Finding:
     """Something that is wrong.
 
     Attributes:
-        source: of the feed.
+        source: of the feed; `index` for what is of none.
         partition: of the feed, where it is one's.
         stream: whose events these are; of a head that cannot be read its key, of a checkpoint its group.
         index: of the first event that is concerned.

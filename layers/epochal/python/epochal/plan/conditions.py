@@ -11,7 +11,7 @@ from typing import Literal
 
 from epochal.plan.values import AttributeValue
 
-Comparison = Literal["=", "<", "<="]
+Comparison = Literal["=", "<", "<=", ">="]
 
 
 @dataclass(frozen=True, slots=True)

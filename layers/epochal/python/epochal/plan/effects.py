@@ -63,6 +63,8 @@ def _compares(condition: Compare, stored: AttributeValue) -> bool:
             return bool(left < right)
         case "<=":
             return bool(left <= right)
+        case ">=":
+            return bool(left >= right)
 
 
 def _updated(update: Update, before: Item | None) -> Item:

@@ -23,6 +23,9 @@ from epochal.plan.conditions import Absent, AnyOf, Compare
 from epochal.plan.ops import Done, Put, Steps
 from epochal.plan.values import number
 
+PREFIX: Final = "$Idempotency-"
+"""Of the names of records, which stand beside the streams that the keys are for."""
+
 WINDOW_SECONDS: Final = 24 * 3600
 """How long a key is remembered. DynamoDB may keep a record longer; it is then taken over."""
 
@@ -38,7 +41,7 @@ class KeyRecord:
     def of(cls, stream: str, key: str, now: int) -> KeyRecord:
         """The record of a caller's `key` for `stream`."""
         digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
-        return cls(name=f"$Idempotency-{digest}", now=now)
+        return cls(name=f"{PREFIX}{digest}", now=now)
 
 
 def append_once(

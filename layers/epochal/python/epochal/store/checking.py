@@ -1,0 +1,98 @@
+"""That tables are of the kind that a store takes them for, looked at once, before a store's first request to each.
+
+    tips        the stream that every index begins with is not there          one read by key
+    index       it is there; else, what the table holds is not a table of tips'
+    others      an item, if there is any, is of the kind
+
+The keys of `tips` and `index` are the same, and so are those of tables of pairs; a table with other keys is refused by
+DynamoDB itself. An empty table passes, and so does one that the caller may not look at. Deployed functions do not
+look: their tables come from the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from epochal.errors import InvalidInput, Refused, WrongTable
+from epochal.index.names import SERIES
+from epochal.layout.recognising import kind_of
+from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tips.items import tip_key
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
+
+_KEYS: Final = tip_key(SERIES)
+
+
+def distinct(**tables: str) -> None:
+    """Raise `InvalidInput` where one table is named for two purposes, which are the arguments' names."""
+    purposes: dict[str, str] = {}
+    for purpose, table in tables.items():
+        if table and table in purposes:
+            raise InvalidInput(purpose, f"must be another table than {purposes[table]}: both are {table}")
+        purposes[table] = purpose
+
+
+def checked(execute: Execute, kinds: Mapping[str, str]) -> Execute:
+    """The interpreter, which looks at each of these tables before the first operation on it.
+
+    Args:
+        kinds: the kind that each table must be of, by its name.
+
+    Raises (from the interpreter returned):
+        WrongTable: a table is of another kind.
+    """
+    unseen = set(kinds)
+
+    def perform(op: Op) -> Reply:
+        for table in unseen and unseen.intersection(tables_of(op)):
+            _look(execute, table, kinds[table])
+            unseen.discard(table)
+        try:
+            return execute(op)
+        except WrongTable as error:
+            wanted = [kinds[table] for table in error.table.split(", ") if table in kinds]
+            raise WrongTable(error.table, " and ".join(wanted)) from error
+
+    return perform
+
+
+def _look(execute: Execute, table: str, kind: str) -> None:
+    try:
+        found = _kind_in(execute, table, kind)
+    except Refused:
+        return
+    except Lost as error:
+        # A read that got no answer has written nothing: the operation that waits for it has not been tried.
+        raise NotApplied(error.cause) from error
+    except WrongTable as error:
+        raise WrongTable(table, kind) from error
+    if found not in (kind, None):
+        raise WrongTable(table, kind, found or "")
+
+
+def tables_of(op: Op) -> Collection[str]:
+    """The tables that an operation touches."""
+    match op:
+        case Transact(writes=writes):
+            return {write.table for write in writes}
+        case TransactGet(keys=keys):
+            return {table for table, _ in keys}
+        case _:
+            return (op.table,)
+
+
+def _kind_in(execute: Execute, table: str, kind: str) -> str | None:
+    if kind in (TIPS.kind, INDEX.kind) and _asked(execute, table):
+        return INDEX.kind
+    if kind == TIPS.kind:
+        return None
+    reply = execute(Scan(table=table, limit=1, consistent=False))
+    items = reply.items if isinstance(reply, Items) else ()
+    return kind_of(items[0]) if items else None
+
+
+def _asked(execute: Execute, table: str) -> bool:
+    reply = execute(Get(table=table, key=_KEYS, consistent=False))
+    return isinstance(reply, Found) and reply.item is not None

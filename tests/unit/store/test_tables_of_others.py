@@ -1,0 +1,166 @@
+"""A store that was handed another store's table says so before its first request to it, and writes nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
+from epochal.feed.reactions import Delivery, reaction
+from epochal.layout.recognising import kind_of
+from epochal.layout.tables import ALL, READ_MODELS
+from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
+from epochal.model.versions import NO_STREAM
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Get, Op, Reply, Scan
+from epochal.store.aggregates import AggregateStore
+from epochal.store.checking import checked, distinct
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.projections import ProjectionStates
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.feeds import MemoryFeed
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import (
+    memory_aggregates,
+    memory_projection_states,
+    memory_streams,
+    memory_tagged_events,
+)
+
+ORDER = aggregate_id("order", "1")
+KINDS = {spec.kind: spec for spec in (*ALL, READ_MODELS)}
+ALIKE = [pair for pair in permutations(KINDS, 2) if KINDS[pair[0]].keys == KINDS[pair[1]].keys]
+"""Kinds whose tables have the same keys, so that DynamoDB itself refuses nothing."""
+
+
+@pytest.fixture(scope="module")
+def used() -> MemoryTables:
+    """Every table of a deployment in use, and one of read models."""
+    feed = MemoryFeed()
+    feed.streams.append("Order-1", [Event(type="E")], idempotency_key="k")
+    feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}")
+    feed.tagged.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
+    states = memory_projection_states(feed.tables)
+    states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id="0" * 30)
+    model = feed.read_models.open("seen", 1)
+
+    @reaction(name="seen-1", categories=["Order"])
+    def update(delivery: Delivery) -> None:
+        model.apply(delivery, lambda documents, event: documents.put("all", event.index))
+
+    feed.react(update)
+    return feed.tables
+
+
+def guarded(tables: MemoryTables, kinds: dict[str, str]) -> Driver:
+    return Driver(execute=checked(tables.execute, kinds), meter=Meter())
+
+
+USES: dict[str, Callable[[Driver, str], Any]] = {
+    "tips": lambda driver, table: Streams(driver=driver, table=table).append("Order-2", [Event(type="E")]),
+    "index": lambda driver, table: replace(MemoryFeed().reader, driver=driver, table=table).partitions(),
+    "read-models": lambda driver, table: replace(MemoryFeed().read_models, driver=driver, table=table).live(
+        "seen"
+    ),
+    "projection-states": lambda driver, table: ProjectionStates(
+        driver=driver, table=table, objects=memory_projection_states().objects
+    ).save("Totals", "v2", [b"1"], events_processed=1, last_sortable_id="0" * 30),
+    "journal": lambda driver, table: _aggregates(driver, journal=table),
+    "snapshot": lambda driver, table: _aggregates(driver, snapshot=table),
+    "events": lambda driver, table: _tagged(driver, events=table),
+    "tags": lambda driver, table: _tagged(driver, tags=table),
+}
+"""The first use of a store on a table, by the kind that it must be."""
+
+
+def _aggregates(driver: Driver, **tables: str) -> Any:
+    store = memory_aggregates()
+    mine = AggregateStore(driver=driver, site=replace(store.site, **tables))
+    return mine.append(aggregate_id("order", "2"), [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}")
+
+
+def _tagged(driver: Driver, **tables: str) -> Any:
+    store = memory_tagged_events()
+    mine = TaggedEvents(driver=driver, site=replace(store.site, **tables))
+    return mine.append([TaggedEvent(type="T", data="{}", tags=("course:2",))])
+
+
+@pytest.mark.parametrize(("wanted", "given"), ALIKE)
+def test_a_table_of_another_kind_is_refused_and_nothing_is_written(
+    used: MemoryTables, wanted: str, given: str
+) -> None:
+    before = {kind: list(used.items(kind)) for kind in KINDS}
+    with pytest.raises(WrongTable, match=f"{given} is a table of {given}, not a table of {wanted}"):
+        USES[wanted](guarded(used, {given: wanted}), given)
+    assert {kind: list(used.items(kind)) for kind in KINDS} == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_item_of_a_table_tells_its_kind(used: MemoryTables, kind: str) -> None:
+    found = {kind_of(item) for item in used.items(kind)}
+    assert found - {None} == {kind}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_of_the_right_kind_is_looked_at_once_with_one_request(used: MemoryTables, kind: str) -> None:
+    asked: list[Op] = []
+
+    def execute(op: Op) -> Reply:
+        asked.append(op)
+        return used.execute(op)
+
+    perform = checked(execute, {kind: kind})
+    key = {name: next(used.items(kind))[name] for name in KINDS[kind].keys}
+    for _ in range(3):
+        perform(Get(table=kind, key=key))
+    assert len(asked) == 4
+    assert isinstance(asked[0], Get if kind in ("tips", "index") else Scan)
+    assert not asked[0].consistent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_table_passes_as_any_kind(kind: str) -> None:
+    empty = MemoryTables({kind: KINDS[kind]})
+    assert checked(empty.execute, {kind: kind})(Scan(table=kind)).items == ()
+
+
+def test_a_caller_who_may_not_look_is_not_kept_from_his_table() -> None:
+    tables = MemoryTables({"tips": KINDS["tips"]})
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Get) and op.key["p"]["S"].startswith("$"):
+            raise Refused("GetItem", "no such key for you")
+        return tables.execute(op)
+
+    driver = Driver(execute=checked(execute, {"tips": "tips"}), meter=Meter())
+    Streams(driver=driver, table="tips").append("Order-1", [Event(type="E")])
+    assert memory_streams(tables).load("Order-1") is not None
+
+
+def test_a_look_whose_answer_is_lost_leaves_no_doubt_about_the_write_behind_it() -> None:
+    def execute(op: Op) -> Reply:
+        raise Lost("ReadTimeoutError")
+
+    driver = Driver(
+        execute=_checked(execute), meter=Meter(), patience=Patience(seconds=0.0), sleep=lambda _: None
+    )
+    with pytest.raises(Unavailable) as caught:
+        Streams(driver=driver, table="tips").append("Order-1", [Event(type="E")], expected=NO_STREAM)
+    assert not caught.value.maybe_applied
+
+
+def _checked(execute: Execute) -> Execute:
+    return checked(execute, {"tips": "tips"})
+
+
+def test_one_table_cannot_be_named_for_two_purposes() -> None:
+    with pytest.raises(InvalidInput, match="index_table: must be another table than streams: both are t"):
+        distinct(streams="t", index_table="t")
+    distinct(streams="", index_table="")
