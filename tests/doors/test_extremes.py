@@ -140,8 +140,8 @@ def asked() -> Iterator[tuple[str, str, Any, str, dict[str, str]]]:
         yield "POST", "/dcb/query", {"query": query, "after": position}, "", {}
         yield "POST", "/dcb/query", {"query": query, "from": f"{forged(0, '')}.{position}"}, "", {}
         yield "POST", "/dcb/events", {"events": [event], "failIf": query, "after": position}, "", {}
-    for partition, sort in (("p" * 2_048, "s" * 1_024), ("p", "s"), ("\x00", "\x00"), ("TAG#order:1", "#")):
-        written = json.dumps([partition, sort], ensure_ascii=False).encode()
+    for parts, part, beyond in ((1, 0, "x" * 512), (1024, 1023, ""), (1, 0, "order:1")):
+        written = json.dumps([parts, part, beyond], ensure_ascii=False).encode()
         yield "GET", "/dcb/tags", None, f"from={place(written)}", {}
     yield "POST", "/streams/S-1/events", events, "", {"If-Match": f'"{etag}"'}
     yield "POST", "/streams/S-1/events", {**events, "expected": MAX_VERSION}, "", {}

@@ -7,7 +7,6 @@ event is lost, doubled or hidden, nothing becomes unreadable, and no work is don
 from __future__ import annotations
 
 import base64
-import json
 import random
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -151,8 +150,11 @@ def place(raw: bytes) -> str:
         b'{"a":' * 1_400,
         b"9" * 7_000,
         b"NaN",
-        json.dumps(["a" * 2_049, "#"]).encode(),
-        json.dumps(["a", "#" * 1_025]).encode(),
+        b'["TAG#order:1","#"]',
+        b'["SERVICE#other#TAG#order:1","#"]',
+        b'[1, 0, "$all"]',
+        b'[1024, 1024, ""]',
+        b'[1024, 9999999999999999999999, ""]',
         b'["\\ud800","#"]',
         b'["a","\\ud800"]',
         b'["","#"]',

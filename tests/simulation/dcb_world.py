@@ -62,7 +62,7 @@ class World:
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
 
     def heads(self) -> Mapping[str, Head]:
-        return {head.tag: head for head in map(read_head, filter(is_head, self.tables.items("tags")))}
+        return {tag_of(item): read_head(item) for item in filter(is_head, self.tables.items("tags"))}
 
     def entries(self) -> list[Item]:
         return [item for item in self.tables.items("tags") if not is_head(item)]
@@ -79,11 +79,15 @@ class World:
         found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
         for item in filter(is_head, self.tables.changes("tags")):
             head = read_head(item)
-            found.setdefault(head.tag, []).append((int(item["a"]["N"]), head.ids))
+            found.setdefault(tag_of(item), []).append((int(item["a"]["N"]), head.ids))
         return found
 
     def everything(self) -> list[Item]:
         return [*self.tables.items("events"), *self.tables.items("tags")]
+
+
+def tag_of(item: Item) -> str:
+    return str(item["pk"]["S"]).removeprefix("TAG#")
 
 
 def piecemeal(execute: Execute) -> Execute:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,12 +11,19 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.items import Keys
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import text
+from epochal.store import tag_scans
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import DatedPage, TagPage, TagPages
-from tests.unit.dcb.world import NOW, World, event
+from tests.unit.dcb.world import NOW, World, event, query
+
+
+def place_of(content: object) -> str:
+    raw = json.dumps(content, ensure_ascii=False).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def pages(world: World) -> TagPages:
@@ -128,27 +137,85 @@ def test_a_tag_of_the_original_library_alone_stands_in_one_page_however_many_ent
     assert sorted(tag for page in found for tag in page) == ["t:1", "theirs", "u:0", "u:1", "u:2"]
 
 
+def pad(world: World, name: str, count: int) -> None:
+    """Heads of tags that nobody lists, of 390 KB each."""
+    for nth in range(count):
+        item = {"pk": text(f"{name}{nth}"), "sk": text("#"), "pad": text("x" * 390_000)}
+        world.tables.execute(Put(table="tags", item=item))
+
+
+def scans_of(world: World) -> list[Scan]:
+    scans: list[Scan] = []
+    world.before = lambda op: scans.append(op) if isinstance(op, Scan) else None
+    return scans
+
+
 def test_a_page_of_all_tags_takes_a_bounded_number_of_requests() -> None:
     world = World()
-    for nth in range(9):
-        world.tables.execute(
-            Put(table="tags", item={"pk": text(f"TAG#$x{nth}"), "sk": text("#"), "pad": text("x" * 390_000)})
-        )
-    for nth in range(30):
-        item = {"pk": text(f"TAG#$y{nth}"), "sk": text("#"), "pad": text("x" * 390_000)}
-        world.tables.execute(Put(table="tags", item=item))
-    scans = []
-    world.before = lambda op: scans.append(op) if isinstance(op, Scan) else None
+    fill(world, 9)
+    pad(world, "TAG#$x", 9)
+    scans = scans_of(world)
+    asked, found, after = [], list[str](), None
+    while True:
+        page = pages(world).tags(limit=4, after=after)
+        asked.append(len(scans))
+        scans.clear()
+        found += [count.tag for count in page.tags]
+        after = page.next
+        if after is None:
+            break
 
-    found = pages(world).tags(limit=10)
-
-    assert len(scans) == 8
-    assert found.tags == ()
-    assert found.next is not None
-    assert pages(world).tags(limit=10, after=found.next).next is None
+    assert sorted(found) == ["t:1", *(f"u:{nth}" for nth in range(9))]
+    assert max(asked) <= 64 + 3
+    assert asked[0] == 1, "a table of more than a request is read in parts from the first page on"
 
 
-@pytest.mark.parametrize("after", ["", "!", "e30", "WyIiLCIiXQ", "WzEsMl0", "bnVsbA"])
+def test_a_page_of_a_table_with_very_large_parts_ends_after_eight_megabytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tag_scans, "PARTS", 4)
+    world = World()
+    pad(world, "TAG#$x", 60)
+    scans = scans_of(world)
+    page = pages(world).tags(limit=10)
+    scans.clear()
+    page = pages(world).tags(limit=10, after=page.next)
+
+    assert 8 <= len(scans) <= 8 + 15
+    assert page.next is not None
+
+
+@pytest.mark.parametrize("limit", [1, 1000])
+def test_where_a_listing_goes_on_shows_nothing_of_other_tenants_nor_of_the_systems_tags(limit: int) -> None:
+    world = World(keys=Keys(service="north"), type_heads=True)
+    fill(world, 9)
+    pad(world, "SERVICE#secret#TAG#secret:", 9)
+    places, found = list[str](), list[str]()
+    page = pages(world).tags(limit=limit)
+    while page.next is not None:
+        places.append(page.next)
+        found += [count.tag for count in page.tags]
+        page = pages(world).tags(limit=limit, after=page.next)
+
+    assert sorted([*found, *(count.tag for count in page.tags)]) == ["t:1", *(f"u:{n}" for n in range(9))]
+    assert places
+    for place in places:
+        shown = base64.urlsafe_b64decode(place + "=" * (-len(place) % 4)).decode()
+        assert "secret" not in shown
+        assert "$" not in shown
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "",
+        "!",
+        *map(
+            place_of, ({}, ["", ""], [1, 2], None, ["TAG#t:1", "#"], [1, 1, ""], [2, 0, ""], [1024, 1024, ""])
+        ),
+        *map(place_of, ([1, -1, ""], [1, 0, "$all"], [1, 0, 5], [True, 0, ""], [1, 0, "", 1])),
+    ],
+)
 def test_a_place_that_no_page_named_is_refused(after: str) -> None:
     with pytest.raises(InvalidInput, match="after"):
         pages(World()).tags(after=after, limit=1)
@@ -170,7 +237,7 @@ def test_limits_are_1_to_1000(limit: int) -> None:
             ask("t:1", limit=limit)
 
 
-def test_pages_of_a_tenant_show_no_other_even_from_a_place_among_anothers_tags() -> None:
+def test_pages_of_a_tenant_show_no_other_even_from_a_place_that_another_was_given() -> None:
     world = World(keys=Keys(service="north"))
     fill(world, 9)
     other = World(keys=Keys(service="south"), tables=world.tables)
@@ -181,3 +248,23 @@ def test_pages_of_a_tenant_show_no_other_even_from_a_place_among_anothers_tags()
 
     assert [count.tag for count in found[0]] == ["own:1"]
     assert {count.tag for count in found[1]} <= {"own:1"}
+
+
+@pytest.mark.parametrize("service", ["TAG", "x-TAG", "EVENT", "ALL_EVENTS", "SERVICE", "PROJECTOR"])
+def test_a_tenant_may_have_the_name_of_a_mark_in_keys(service: str) -> None:
+    world = World(keys=Keys(service=service))
+    ids = fill(world, 2)
+    asked = query(("", "t:1"))
+    seen = world.store().read(asked)
+
+    assert [each.id for each in seen.events] == ids
+    assert isinstance(world.store().append([event("A", "t:1")], fail_if=asked), Rejected)
+    assert isinstance(world.store().append([event("A", "t:1")], fail_if=asked, after=seen.position), Written)
+    listings = TagListings(store=world.store())
+    assert [(count.tag, count.events) for count in listings.all_tags()] == [
+        ("t:1", 3),
+        ("u:0", 1),
+        ("u:1", 1),
+    ]
+    assert listings.all_tags() == [*listings.tags("t"), *listings.tags("u")]
+    assert [each.id for each in listings.all_events()][:2] == ids

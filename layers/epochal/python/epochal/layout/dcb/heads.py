@@ -59,9 +59,5 @@ def stored(item: Item, service: str = "") -> Span | None:
 
 def _tag_of(item: Item, service: str) -> str | None:
     """The tag that an item is of, if the feed has it."""
-    before = Keys(service=service).tag(UNTAGGED)
-    partition: str = item["pk"]["S"]
-    if not partition.startswith(before):
-        return None
-    tag = partition.removeprefix(before)
-    return None if is_reserved(tag) and tag != UNTAGGED else tag
+    tag = Keys(service=service).tag_of(item["pk"]["S"])
+    return None if tag is None or (is_reserved(tag) and tag != UNTAGGED) else tag

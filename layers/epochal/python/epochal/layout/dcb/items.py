@@ -50,6 +50,11 @@ class Keys:
         """Partition key of a tag's head and entries."""
         return self._prefixed(f"TAG#{tag}")
 
+    def tag_of(self, partition: str) -> str | None:
+        """The tag whose partition key this is; None where it is another tenant's, or no tag's."""
+        before = self.tag("")
+        return partition.removeprefix(before) if partition.startswith(before) else None
+
     def head(self, tag: str) -> Key:
         """Primary key of a tag's head."""
         return {"pk": text(self.tag(tag)), "sk": text(HEAD)}
@@ -90,7 +95,6 @@ class Keys:
 class Head:
     """A tag's head: what it has reached, and the latest append."""
 
-    tag: str
     reached: Reached
     types: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
@@ -165,7 +169,6 @@ def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[RecordedT
 def read_head(item: Item) -> Head:
     """Decode a head."""
     return Head(
-        tag=item["pk"]["S"].partition("TAG#")[2],
         reached=Reached(read_number(item, "n") or 0, read_text(item, "last") or ""),
         types=tuple(kind["S"] for kind in read_list(item, "c")),
         ids=tuple(event_id["S"] for event_id in read_list(item, "ids")),

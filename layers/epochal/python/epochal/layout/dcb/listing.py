@@ -12,7 +12,7 @@ from typing import Final
 
 from epochal.layout.dcb.items import is_head, read_head
 from epochal.layout.dcb.reading import Site
-from epochal.model.dcb import UNTAGGED, SortableId, is_reserved
+from epochal.model.dcb import SortableId, is_reserved
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, read_number, text
@@ -115,10 +115,8 @@ def tags_page(site: Site, after: Key | None = None) -> Scan:
 
 def read_tag(site: Site, item: Item) -> TagCount | None:
     """A tag and its number of events, of an item of `tags_page`; None where it is reserved, or another tenant's."""
-    before = site.keys.tag(UNTAGGED)
-    partition = item["pk"]["S"]
-    tag = partition.removeprefix(before)
-    if not partition.startswith(before) or is_reserved(tag):
+    tag = site.keys.tag_of(item["pk"]["S"])
+    if tag is None or is_reserved(tag):
         return None
     return TagCount(tag=tag, events=read_head(item).reached.count if is_head(item) else 0)
 

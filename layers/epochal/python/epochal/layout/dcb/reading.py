@@ -129,7 +129,8 @@ def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
     """How far each tag has got; nowhere where it has no head."""
     found = {tag: Reached() for tag in tags}
     items = yield from get_all(site.tags, map(site.keys.head, found))
-    return found | {head.tag: head.reached for head in map(read_head, items)}
+    reached = {site.keys.tag_of(item["pk"]["S"]): read_head(item).reached for item in items}
+    return {tag: reached.get(tag, nowhere) for tag, nowhere in found.items()}
 
 
 def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
