@@ -126,7 +126,7 @@ class OneStream(Simulation):
             case "prune":
                 store.prune(stream, luck.randint(0, 10))
             case "delete":
-                store.delete(stream, leave_open=luck.random() < 0.8)
+                store.try_delete(stream, leave_open=luck.random() < 0.8)
 
     def _append(
         self, luck: random.Random, store: Streams, expected: ExpectedVersion, key: str | None
@@ -135,7 +135,7 @@ class OneStream(Simulation):
         attempt = Attempt(stream=self.world.stream, events=events, expected=expected)
         self.attempts.append(attempt)
         listening = replace(store, driver=replace(store.driver, execute=attempt.listen(store.driver.execute)))
-        attempt.outcome = listening.append(
+        attempt.outcome = listening.try_append(
             attempt.stream,
             events,
             unfolds=None if key else luck.choice((None, (), (Unfold(type="State"),))),

@@ -109,15 +109,15 @@ def others(world: World) -> dict[str, Callable[[], object]]:
     pruner = world.store("pruner")
 
     def append_and_calve() -> None:
-        calving.append(STREAM, [EQUAL])
-        calving.append(STREAM, [EQUAL])
+        calving.try_append(STREAM, [EQUAL])
+        calving.try_append(STREAM, [EQUAL])
 
     def prune() -> None:
         pruner.prune(STREAM, 10**6)
 
     def delete_and_go_on() -> None:
-        pruner.delete(STREAM, leave_open=True)
-        theirs.append(STREAM, [EQUAL])
+        pruner.try_delete(STREAM, leave_open=True)
+        theirs.try_append(STREAM, [EQUAL])
 
     return {
         "nothing": lambda: None,
