@@ -65,7 +65,6 @@ def feed(stores: Stores) -> Statements:
         grants.on_table(stores.index, "GetItem", "Query"),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.events, "BatchGetItem"),
         grants.on_table(stores.tags, "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
@@ -80,7 +79,6 @@ def indexer(stores: Stores) -> Statements:
         grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "BatchGetItem"),
-        grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.tags, "Query"),
         *grants.on_key(stores.key, write=True),
     ]
@@ -92,7 +90,7 @@ def auditor(stores: Stores) -> Statements:
         grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
         grants.on_table(stores.tips, "GetItem", "Query", "Scan"),
         grants.on_table(stores.journal, "BatchGetItem"),
-        grants.on_table(stores.snapshot, "GetItem", "BatchGetItem", "Scan"),
+        grants.on_table(stores.snapshot, "GetItem", "Scan"),
         grants.on_table(stores.tags, "GetItem", "Query", "Scan"),
         *grants.on_key(stores.key, write=True),
     ]
@@ -110,7 +108,6 @@ def reaction(stores: Stores) -> Statements:
         ),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        grants.on_table(stores.snapshot, "BatchGetItem"),
         grants.on_table(stores.events, "BatchGetItem"),
         grants.on_table(stores.tags, "BatchGetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),

@@ -34,7 +34,7 @@ Environment = dict[str, str]
 
 
 def events(stage: Stage, stores: Stores) -> Environment:
-    """Events of every layout, by their heads. The types of aggregates tell an id's type without a request."""
+    """Events of every layout, by their heads. The types of aggregates tell how ids are read."""
     return {
         TIPS_TABLE: stores.tips.table_name,
         JOURNAL_TABLE: stores.journal.table_name,

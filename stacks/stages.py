@@ -52,7 +52,8 @@ class Stage:
         partitions, journal_partitions, dcb_partitions: partitions of the feed, of streams, of aggregates and of
             tags. Fixed at the first deployment; another number is a rebuild.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
-        aggregate_types: types of aggregates that the API serves; with none it refuses them all.
+        aggregate_types: types of aggregates that the API serves; with none it refuses them all. A type that holds `-`
+            must be among them, or the feed sets its events aside.
         journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
             number it is not found.
         type_heads: tagged events may be appended on conditions by type alone, at the price of heads that every

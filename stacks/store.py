@@ -74,8 +74,10 @@ class StoreStack(Stack):
         }
         if self.stores.read_models:
             values["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
+        # An output may not be empty.
+        if stage.aggregate_types:
+            values["AggregateTypes"] = (",".join(stage.aggregate_types), "Types of aggregates, as declared")
         if stage.service:
-            # An output may not be empty.
             values["Service"] = (stage.service, "Tenant of tagged events and projection states")
         for name, (value, description) in values.items():
             CfnOutput(self, name, value=value, description=description)

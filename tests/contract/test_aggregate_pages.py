@@ -11,7 +11,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site
 from epochal.layout.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
+from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
 from epochal.plan.ops import Scan
 from epochal.plan.sizes import item_size
 from epochal.store.aggregate_pages import page
@@ -33,7 +33,9 @@ def store(request: pytest.FixtureRequest) -> AggregateStore:
     else:
         local: Tables = request.getfixturevalue("ddbl_tables")
         execute, names = interpreter(local.client), (local.create(JOURNAL), local.create(SNAPSHOT))
-    site = Site(journal=names[0], snapshot=names[1], keys=KeyResolver())
+    site = Site(
+        journal=names[0], snapshot=names[1], keys=KeyResolver(), types=AggregateTypes(["user-account"])
+    )
     return AggregateStore(driver=Driver(execute=execute, meter=Meter()), site=site)
 
 

@@ -58,6 +58,7 @@ class Deployment:
             type_heads=True,
             partitions=2,
             dcb_partitions=3,
+            aggregate_types=("user-account",),
         )
         self.execute = interpreter(self.tables.client)
         self.driver = Driver(execute=self.execute, meter=Meter())

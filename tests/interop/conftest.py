@@ -13,6 +13,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site
 from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.model.aggregates import AggregateTypes
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.interop.adapter import Adapter
@@ -38,6 +39,7 @@ def site(ddbl_tables: Tables) -> Site:
         journal=ddbl_tables.create(JOURNAL),
         snapshot=ddbl_tables.create(SNAPSHOT),
         keys=KeyResolver(shards=SHARDS),
+        types=AggregateTypes(["user-account"]),
     )
 
 

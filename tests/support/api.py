@@ -152,6 +152,7 @@ class Api:
             snapshot_table=SNAPSHOT.kind,
             events_table=EVENTS.kind,
             tags_table=TAGS.kind,
+            aggregate_types=self.types,
             type_heads=self.type_heads,
             partitions=self.partitions,
         )

@@ -44,7 +44,7 @@ class Terminal:
     def store(self) -> Store:
         return Store(
             streams=self.streams,
-            aggregates=memory_aggregates(self.tables),
+            aggregates=memory_aggregates(self.tables, types=["user-account"]),
             tagged=TaggedEvents(driver=self.streams.driver, site=tag_site_of(SETTINGS)),
             states=states_of(SETTINGS, self.streams.driver, self.objects),
             feed=FeedReader(driver=self.streams.driver, table=INDEX.kind, streams=self.streams),

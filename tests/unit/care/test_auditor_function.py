@@ -39,6 +39,7 @@ def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
         settings.JOURNAL_TABLE: "journal",
         settings.SNAPSHOT_TABLE: "snapshot",
         settings.JOURNAL_SHARDS: "4",
+        settings.AGGREGATE_TYPES: "user-account",
         settings.EVENTS_TABLE: "events",
         settings.TAGS_TABLE: "tags",
         settings.INDEX_TABLE: "index",

@@ -139,3 +139,10 @@ def test_where_no_tables_of_aggregates_are_named_the_option_is(terminal: Termina
     result = CliRunner().invoke(epochal, ["aggregate", "show", *CART], obj=lambda: store)
     assert isinstance(result.exception, EpochalError)
     assert "--journal-table: is needed for aggregates" in str(result.exception)
+
+
+def test_a_type_that_holds_a_dash_and_is_not_declared_is_an_error(terminal: Terminal) -> None:
+    result = terminal.run("aggregate", "append", "gift-card", "7", "Issued", "1", "--snapshot", "{}")
+    assert isinstance(result.exception, InvalidInput)
+    assert result.exception.field == "type"
+    assert "'gift-card' holds - and is not among the types declared" in result.exception.rule

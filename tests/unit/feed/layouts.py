@@ -15,7 +15,7 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site as JournalSite
-from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.conditions import Absent, equals
@@ -28,7 +28,12 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 
-JOURNAL = JournalSite(journal="journal", snapshot="snapshot", keys=KeyResolver(shards=4))
+JOURNAL = JournalSite(
+    journal="journal",
+    snapshot="snapshot",
+    keys=KeyResolver(shards=4),
+    types=AggregateTypes(["user-account"]),
+)
 HEADS = ("tips", "snapshot", "tags")
 START = {"tips": 0, "journal": 10_000, "dcb": 20_000}
 
@@ -90,6 +95,7 @@ class Layouts:
             streams=self.streams,
             aggregates=self.aggregates,
             tagged=self.tagged,
+            types=JOURNAL.types,
         )
 
     def records(self, table: str) -> list[Record]:

@@ -212,11 +212,11 @@ def test_an_event_missing_from_the_journal_stops_its_aggregate_alone(layouts: La
     assert layouts.feed("journal") == [(str(BOB), 0, "x")]
 
 
-def test_an_aggregate_whose_head_is_gone_is_set_aside_and_not_taken_for_an_empty_one(
+def test_an_aggregate_whose_events_are_gone_is_set_aside_and_not_taken_for_an_empty_one(
     layouts: Layouts,
 ) -> None:
     layouts.persist_elsewhere(BOB, "a")
-    layouts.tables.execute(Delete(table="snapshot", key=JOURNAL.keys.key(BOB, 0)))
+    layouts.tables.execute(Delete(table="journal", key=JOURNAL.keys.key(BOB, 1)))
     assert layouts.indexer().index(layouts.records("snapshot")).set_aside == 1
 
 

@@ -10,7 +10,7 @@ from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.retention import Retention
 from epochal.layout.journal.writes import Site
 from epochal.layout.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
+from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact
 from epochal.store.aggregates import AggregateStore
@@ -52,7 +52,9 @@ class World:
 
 
 def site() -> Site:
-    return Site(journal="journal", snapshot="snapshot", keys=KeyResolver())
+    return Site(
+        journal="journal", snapshot="snapshot", keys=KeyResolver(), types=AggregateTypes(["user-account"])
+    )
 
 
 def event(number: int, kind: str = "Renamed") -> AggregateEvent:

@@ -212,11 +212,9 @@ def replay(tables: Tables) -> None:
 
 
 def feed(tables: Tables) -> None:
-    """What `feed` does to fill in events, of types that are registered and of others."""
+    """What `feed` does to fill in events."""
     assert len(list(from_tagged(tables.tagged, Places())("order:1", 0, 1))) == 1
-    for types in ((), ("order",)):
-        found = from_aggregates(tables.aggregates, types)(str(ORDER), 0, EVENTS_OF_ORDER)
-        assert len(list(found)) == EVENTS_OF_ORDER
+    assert len(list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER))) == EVENTS_OF_ORDER
     with pytest.raises(CorruptData, match="missing"):
         list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER + 1))
 
@@ -224,9 +222,8 @@ def feed(tables: Tables) -> None:
 def index(tables: Tables) -> None:
     """What `indexer` does to heal gaps."""
     assert tables.driver.run(heal_dcb(tables.tagged.site)(Gap(stream="order:1", index=0, end=1))).events == 1
-    for types in ((), ("order",)):
-        heal = heal_journal(tables.aggregates.site, types)
-        assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == EVENTS_OF_ORDER
+    heal = heal_journal(tables.aggregates.site)
+    assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == EVENTS_OF_ORDER
 
 
 def react(tables: Tables) -> None:

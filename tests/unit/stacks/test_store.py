@@ -229,13 +229,16 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     assert {*tables, "EventsTable", "TagsTable", "ProjectionStatesTable", "BucketName"} <= set(store)
     facts = {"JournalShards": "64", "WriteShards": "1", "TypeHeads": "false", "StatesPrefix": "projections"}
     assert {name: store[name]["Value"] for name in facts} == facts
-    assert "Service" not in store
+    assert not {"Service", "AggregateTypes"} & set(store)
     assert {"ApiUrl", "ApiId"} <= set(api)
 
 
-def test_outputs_name_the_tenant_where_there_is_one(synthesise: Synthesise) -> None:
-    outputs = synthesise(service="shop", type_heads=True)["store"].to_json()["Outputs"]
-    facts = {"Service": "shop", "TypeHeads": "true"}
+def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any(
+    synthesise: Synthesise,
+) -> None:
+    settings = {"service": "shop", "type_heads": True, "aggregate_types": ["order", "user-account"]}
+    outputs = synthesise(**settings)["store"].to_json()["Outputs"]
+    facts = {"Service": "shop", "TypeHeads": "true", "AggregateTypes": "order,user-account"}
     assert {name: outputs[name]["Value"] for name in facts} == facts
 
 

@@ -73,7 +73,7 @@ class Settings:
         partitions: partitions of the feed of the `tips` source, 1 to 10,000.
         journal_table: events of aggregates.
         snapshot_table: their heads, and kept copies of their snapshots.
-        aggregate_types: the types that are served, in the environment separated by commas.
+        aggregate_types: the types that are declared, and served, in the environment separated by commas.
         journal_shards: shards of each type's partition keys, 1 to 10,000. They belong to the tables: with another
             number nothing that is stored is found.
         events_table: tagged events.
@@ -123,7 +123,7 @@ class Settings:
             partitions=_number(environment, PARTITIONS, 1, MAX_PARTITIONS),
             journal_table=environment.get(JOURNAL_TABLE, ""),
             snapshot_table=environment.get(SNAPSHOT_TABLE, ""),
-            aggregate_types=_names(environment, AGGREGATE_TYPES),
+            aggregate_types=names_in(AGGREGATE_TYPES, environment.get(AGGREGATE_TYPES, "")),
             journal_shards=_number(environment, JOURNAL_SHARDS, SHARDS, MAX_SHARDS),
             events_table=environment.get(EVENTS_TABLE, ""),
             tags_table=environment.get(TAGS_TABLE, ""),
@@ -160,8 +160,8 @@ def _flag(environment: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
-def _names(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
-    text = environment.get(name, "")
+def names_in(name: str, text: str) -> tuple[str, ...]:
+    """Names separated by commas; raises `InvalidInput` of `name` for anything else."""
     names = tuple(text.split(",")) if text else ()
     if any(not each or each != each.strip() for each in names):
         raise InvalidInput(name, "must be names separated by commas, without spaces")

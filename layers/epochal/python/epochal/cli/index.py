@@ -135,8 +135,7 @@ def sources_of(store: Store, partitions: Sequence[str], *, told_wins: bool = Fal
     if store.streams.table:
         found.append(tips_source(store.streams.table, counts.get("tips", 1)))
     if store.aggregates.site.snapshot:
-        site, types = store.aggregates.site, store.feed.types
-        found.append(journal_source(site, counts.get("journal", 1), types))
+        found.append(journal_source(store.aggregates.site, counts.get("journal", 1)))
     if store.tagged.site.tags:
         found.append(dcb_source(store.tagged.site, counts.get("dcb", 1)))
     return tuple(found)

@@ -30,6 +30,7 @@ from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
 from epochal.settings import (
+    AGGREGATE_TYPES,
     BUCKET,
     EVENTS_TABLE,
     INDEX_TABLE,
@@ -48,6 +49,7 @@ from epochal.settings import (
     TYPE_HEADS,
     WRITE_SHARDS,
     Settings,
+    names_in,
 )
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
@@ -216,9 +218,15 @@ def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
     """What the keys of the stack's tables are made with: it knows better than whoever names it."""
     return {
         "journal_shards": int(outputs.get("JournalShards", named.journal_shards)),
+        "aggregate_types": names_in("AggregateTypes", outputs.get("AggregateTypes", ""))
+        or named.aggregate_types,
         "write_shards": int(outputs.get("WriteShards", named.write_shards)),
         "type_heads": outputs.get("TypeHeads", "true" if named.type_heads else "false") == "true",
     }
+
+
+def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
+    return names_in(option.opts[0], text)
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -233,6 +241,13 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(1, MAX_SHARDS),
             envvar=JOURNAL_SHARDS,
             help="Shards of aggregates' keys, where the tables are named.",
+        ),
+        click.option(
+            "--aggregate-types",
+            default="",
+            callback=_names,
+            envvar=AGGREGATE_TYPES,
+            help="Types of aggregates, with commas, where the tables are named. Those that hold - must be.",
         ),
         click.option(
             "--write-shards",

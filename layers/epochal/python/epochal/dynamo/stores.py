@@ -7,7 +7,7 @@ raises `WrongTable` where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from epochal.layout.tables import (
     TAGS,
     TIPS,
 )
+from epochal.model.aggregates import AggregateTypes
 from epochal.settings import PROJECTIONS, SHARDS
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
@@ -96,20 +97,28 @@ def open_feed(
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
     distinct(streams="" if streams is None else streams.table, index_table=index_table)
-    driver = place.driver(kinds={index_table: INDEX.kind})
-    return FeedReader(driver=driver, table=index_table, streams=streams, aggregates=aggregates, tagged=tagged)
+    return FeedReader(
+        driver=place.driver(kinds={index_table: INDEX.kind}),
+        table=index_table,
+        streams=streams,
+        aggregates=aggregates,
+        tagged=tagged,
+        types=aggregates.site.types if aggregates else None,
+    )
 
 
 def open_aggregates(
-    journal: str, snapshot: str, *, shards: int = SHARDS, place: Place = HERE
+    journal: str, snapshot: str, *, types: Iterable[str] = (), shards: int = SHARDS, place: Place = HERE
 ) -> AggregateStore:
     """Aggregates in a journal and a snapshot table, which event-store-adapter's libraries may share.
 
     Args:
+        types: of aggregates, which must be declared where they hold `-`; the same for everyone who uses the tables.
         shards: of the tables' partition keys; the same for everyone who uses them, for ever.
     """
     distinct(journal=journal, snapshot=snapshot)
-    site = JournalSite(journal=journal, snapshot=snapshot, keys=KeyResolver(shards=shards))
+    keys = KeyResolver(shards=shards)
+    site = JournalSite(journal=journal, snapshot=snapshot, keys=keys, types=AggregateTypes(types))
     driver = place.driver(kinds={journal: JOURNAL.kind, snapshot: SNAPSHOT.kind})
     return AggregateStore(driver=driver, site=site)
 

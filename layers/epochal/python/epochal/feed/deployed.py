@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from epochal.feed.reader import FeedReader
 from epochal.index.names import BASES
+from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
@@ -24,7 +25,7 @@ def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReade
         streams=Streams(driver=driver, table=tips, codec=codec) if tips else None,
         aggregates=AggregateStore(driver=driver, site=site_of(settings)) if snapshots else None,
         tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)) if tags else None,
-        types=settings.aggregate_types,
+        types=AggregateTypes(settings.aggregate_types),
     )
 
 

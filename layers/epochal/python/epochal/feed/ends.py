@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import Gap
@@ -26,7 +24,7 @@ def end_of(reader: FeedReader, partition: int, stream: str, since: int) -> int:
         case "tips" if reader.streams is not None:
             found = _end_of_stream(reader.streams, stream)
         case "journal" if reader.aggregates is not None:
-            found = _end_of_aggregate(reader.aggregates, stream, since, reader.types)
+            found = _end_of_aggregate(reader.aggregates, stream, since)
         case "dcb" if reader.tagged is not None:
             found = _end_of_tag(reader.tagged, stream)
         case source:
@@ -40,11 +38,11 @@ def _end_of_stream(store: Streams, stream: str) -> int:
     return 0 if tip is None else tip.version
 
 
-def _end_of_aggregate(store: AggregateStore, aggregate: str, since: int, types: Collection[str]) -> int:
+def _end_of_aggregate(store: AggregateStore, aggregate: str, since: int) -> int:
     """The index after an aggregate's last event, looked for from `since` on: a head that another library wrote does
     not tell.
     """
-    heal = heal_journal(store.site, types)
+    heal = heal_journal(store.site)
     while True:
         found = store.driver.run(heal(Gap(stream=aggregate, index=since, end=None)))
         since += found.events

@@ -8,7 +8,7 @@ dcb        the tag's entries, then the events that they name; one that is not th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from threading import Lock
 from typing import Final
 
@@ -18,7 +18,6 @@ from epochal.feed.results import FeedEvent
 from epochal.layout.dcb.listing import TagEntry
 from epochal.layout.dcb.reading import read_events
 from epochal.layout.dcb.seeking import entries
-from epochal.layout.journal.finding import identify
 from epochal.layout.journal.reading import Stretch, events
 from epochal.model.aggregates import RecordedAggregateEvent
 from epochal.model.dcb import RecordedTaggedEvent
@@ -69,13 +68,13 @@ def from_streams(streams: Streams, *, fetch: bool = True) -> Hydrate:
     return hydrate
 
 
-def from_aggregates(store: AggregateStore, types: Collection[str] = ()) -> Hydrate:
-    """Events of aggregates; `types` are those registered, and save a request each time."""
+def from_aggregates(store: AggregateStore) -> Hydrate:
+    """Events of aggregates."""
 
     def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
-        aggregate = store.driver.run(identify(store.site, stream, types))
+        aggregate = store.site.types.read(stream)
         if aggregate is None:
-            raise CorruptData(f"{stream}: there is no such aggregate")
+            raise CorruptData(f"{stream!r} is no id of an aggregate")
         for start in range(first, end, BATCH_KEYS):
             last = min(start + BATCH_KEYS, end)
             stretch = Stretch(aggregate=aggregate, first=start + 1, last=last, total=None)

@@ -1,7 +1,7 @@
 """Which streams belong to a category: it is the name's, the aggregate's type, or the tag's group (FORMATS §4).
 
-An aggregate's id is its type, `-` and its value, and types may hold `-` themselves; but no registered type followed
-by `-` begins another, so asking whether the id begins with one needs no list of them.
+An aggregate's id tells its type to those who know which types that hold `-` are declared. To others, all ids that begin
+with a category and `-` are in it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from epochal.index.names import source_of
+from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import group_of
 from epochal.model.names import category_of
 from epochal.model.spans import Span
@@ -16,9 +17,14 @@ from epochal.model.spans import Span
 Predicate = Callable[[Span], bool]
 
 
-def in_categories(partition: int, stream: str, categories: Collection[str]) -> bool:
-    """Whether a stream of a partition is in one of these."""
+def in_categories(
+    partition: int, stream: str, categories: Collection[str], types: AggregateTypes | None = None
+) -> bool:
+    """Whether a stream of a partition is in one of these; `types` are those declared, where they are known."""
     match source_of(partition):
+        case "journal" if types is not None:
+            aggregate = types.read(stream)
+            return aggregate is not None and aggregate.type in categories
         case "journal":
             return any(stream.startswith(f"{kind}-") for kind in categories)
         case "dcb":
@@ -27,11 +33,16 @@ def in_categories(partition: int, stream: str, categories: Collection[str]) -> b
             return category_of(stream) in categories
 
 
-def wanted(partition: int, categories: Collection[str] | None, predicate: Predicate | None) -> Predicate:
+def wanted(
+    partition: int,
+    categories: Collection[str] | None,
+    predicate: Predicate | None,
+    types: AggregateTypes | None = None,
+) -> Predicate:
     """What a reader of a partition asked for."""
 
     def is_wanted(span: Span) -> bool:
-        in_category = categories is None or in_categories(partition, span.stream, categories)
+        in_category = categories is None or in_categories(partition, span.stream, categories, types)
         return in_category and (predicate is None or predicate(span))
 
     return is_wanted

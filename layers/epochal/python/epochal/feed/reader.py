@@ -21,6 +21,7 @@ from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, S
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import source_of
 from epochal.index.walking import tails
+from epochal.model.aggregates import AggregateTypes
 from epochal.model.spans import Span
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
@@ -60,7 +61,7 @@ class FeedReader:
         streams: where events of the source `tips` are read from when data is asked for.
         aggregates: likewise, of `journal`.
         tagged: likewise, of `dcb`.
-        types: of aggregates, as registered; they save a request for each aggregate of a page.
+        types: of aggregates, as declared for their tables: they tell an id's category. None: they are not known.
     """
 
     driver: Driver
@@ -68,7 +69,7 @@ class FeedReader:
     streams: Streams | None = None
     aggregates: AggregateStore | None = None
     tagged: TaggedEvents | None = None
-    types: Collection[str] = ()
+    types: AggregateTypes | None = None
     _places: Places = field(default_factory=Places, repr=False, compare=False)
 
     def on(self, driver: Driver) -> FeedReader:
@@ -132,7 +133,7 @@ class FeedReader:
         """`page` that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
         hydrate = self._hydrate(partition, fetch=False) if data else None
         entries = self._passage(partition, start).entries(
-            limit=limit, wanted=wanted(partition, categories, None), seconds=seconds, wait=wait
+            limit=limit, wanted=wanted(partition, categories, None, self.types), seconds=seconds, wait=wait
         )
         return fill(room, list(entries), hydrate, self.driver.clock)
 
@@ -157,7 +158,10 @@ class FeedReader:
         reaches it. The arguments are those of `page`.
         """
         return self._passage(partition, start).spans(
-            limit=limit, wanted=wanted(partition, categories, predicate), seconds=seconds, wait=wait
+            limit=limit,
+            wanted=wanted(partition, categories, predicate, self.types),
+            seconds=seconds,
+            wait=wait,
         )
 
     def read(
@@ -218,7 +222,7 @@ class FeedReader:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         return _Wish(
             limit=limit,
-            wanted=wanted(partition, categories, predicate),
+            wanted=wanted(partition, categories, predicate, self.types),
             hydrate=self._hydrate(partition) if data else None,
             once=once,
         )
@@ -228,7 +232,7 @@ class FeedReader:
             case "tips" if self.streams is not None:
                 return from_streams(self.streams, fetch=fetch)
             case "journal" if self.aggregates is not None:
-                return from_aggregates(self.aggregates, self.types)
+                return from_aggregates(self.aggregates)
             case "dcb" if self.tagged is not None:
                 return from_tagged(self.tagged, self._places)
             case source:

@@ -118,7 +118,7 @@ class Run:
             self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)
         page = self._passage.spans(
             limit=STRETCH,
-            wanted=wanted(self.partition, reaction.categories, reaction.wants),
+            wanted=wanted(self.partition, reaction.categories, reaction.wants, reader.types),
             seconds=STRETCH_SECONDS,
             wait=0.0,
         )

@@ -19,6 +19,6 @@ def _sources(settings: Settings) -> Iterator[Source]:
     if settings.tips_table:
         yield tips_source(settings.tips_table, settings.partitions)
     if settings.snapshot_table:
-        yield journal_source(site_of(settings), settings.journal_partitions, settings.aggregate_types)
+        yield journal_source(site_of(settings), settings.journal_partitions)
     if settings.tags_table:
         yield dcb_source(tag_site_of(settings), settings.dcb_partitions)

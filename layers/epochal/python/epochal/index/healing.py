@@ -7,7 +7,7 @@ dcb        the tag's entries, which outlive the events
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,7 +15,6 @@ from epochal.errors import CorruptData
 from epochal.index.epochs import Gap
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.dcb.seeking import entries
-from epochal.layout.journal.finding import identify
 from epochal.layout.journal.items import read_event
 from epochal.layout.journal.writes import Site as JournalSite
 from epochal.layout.tips.reading import advance, begin
@@ -67,9 +66,9 @@ def heal_tips(table: str) -> Heal:
     return _soundly(lambda gap: _from_tips(table, gap), "tips")
 
 
-def heal_journal(site: JournalSite, types: Collection[str] = ()) -> Heal:
-    """Heals gaps of aggregates; `types` are those registered, and save a request for each gap."""
-    return _soundly(lambda gap: _from_journal(site, types, gap), "journal")
+def heal_journal(site: JournalSite) -> Heal:
+    """Heals gaps of aggregates."""
+    return _soundly(lambda gap: _from_journal(site, gap), "journal")
 
 
 def heal_dcb(site: TagSite) -> Heal:
@@ -101,10 +100,10 @@ def _from_tips(table: str, gap: Gap) -> Steps[Healed]:
     return found
 
 
-def _from_journal(site: JournalSite, types: Collection[str], gap: Gap) -> Steps[Healed]:
-    aggregate = yield from identify(site, gap.stream, types)
+def _from_journal(site: JournalSite, gap: Gap) -> Steps[Healed]:
+    aggregate = site.types.read(gap.stream)
     if aggregate is None:
-        raise CorruptData(f"{gap.stream}: there is no such aggregate")
+        raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
     found = Healed()
     index, width = gap.index, 2
     while gap.end is None or index < gap.end:
@@ -113,7 +112,8 @@ def _from_journal(site: JournalSite, types: Collection[str], gap: Gap) -> Steps[
         enough = found.add(Span(gap.stream, index, tuple(kinds)))
         index += len(kinds)
         if index < ends:
-            if gap.end is not None:
+            # The first must be there: whoever wrote a head wrote an event.
+            if gap.end is not None or index == 0:
                 raise CorruptData(f"{gap.stream}: event {index + 1} is missing from the journal")
             return found
         if enough and index != gap.end:

@@ -10,8 +10,9 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from epochal.index.epochs import Change, Touched
 from epochal.index.healing import Heal, heal_dcb, heal_journal, heal_tips
@@ -25,6 +26,8 @@ from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Condition
 from epochal.plan.values import Item
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +82,19 @@ def tips_source(table: str, partitions: int = 1) -> Source:
     )
 
 
-def journal_source(site: JournalSite, partitions: int = 1, types: Collection[str] = ()) -> Source:
-    """Aggregates; `types` are those registered, and save a request for each gap."""
+def journal_source(site: JournalSite, partitions: int = 1) -> Source:
+    """Aggregates that are stored where the site looks for them."""
+    told: Callable[[Item], Change | None] = _in_place(site, _appended_to_aggregate)
     return Source(
         name="journal",
         table=site.snapshot,
         partitions=partitions,
-        appended=_appended_to_aggregate,
-        heal=heal_journal(site, types),
-        end=journal_heads.end,
-        told=_appended_to_aggregate,
+        appended=told,
+        heal=heal_journal(site),
+        end=_in_place(site, journal_heads.end),
+        told=told,
         where=journal_heads.WHERE,
-        stored=journal_heads.stored,
+        stored=_in_place(site, journal_heads.stored),
     )
 
 
@@ -107,6 +111,18 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
         where=dcb_heads.WHERE,
         stored=lambda item: dcb_heads.stored(item, site.keys.service),
     )
+
+
+def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
+    """What an item tells, of an aggregate that readers of the feed will find by its id."""
+
+    def checked(item: Item) -> T | None:
+        told = read(item)
+        if told is not None:
+            journal_heads.check_place(site, item)
+        return told
+
+    return checked
 
 
 def _appended_to_aggregate(item: Item) -> Change | None:

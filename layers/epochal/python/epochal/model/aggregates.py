@@ -1,7 +1,8 @@
 """Aggregates of the `journal` layout: ids, events, snapshots.
 
-An id is `<type>-<value>`. Types may hold `-` themselves (`user-account`), so ids are unambiguous only if no registered
-type followed by `-` begins another: `AggregateTypes` sees to that.
+An id is `<type>-<value>`, and values may hold `-`. Where a type held one too, two aggregates could share an id:
+`user-account-1` is account 1 of `user-account`, or account-1 of `user`. So such a type must be declared, no declared
+type followed by `-` begins another, and every id is read in one way: `AggregateTypes` sees to that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be
-from epochal.model.names import MAX_NAME_BYTES
+from epochal.model.names import MAX_NAME_BYTES, category_of
 
 _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)
 
@@ -48,7 +49,10 @@ def aggregate_id(kind: str, value: str) -> AggregateId:
 
 
 class AggregateTypes:
-    """The types a store serves; ids of different types can never be equal."""
+    """The types that are declared for the tables; ids of different types can never be equal.
+
+    A type without `-` need not be declared.
+    """
 
     def __init__(self, types: Iterable[str]) -> None:
         if isinstance(types, str):  # also a collection of texts: its letters
@@ -70,8 +74,36 @@ class AggregateTypes:
             raise InvalidInput("type", f"{kind!r} is not registered")
         return aggregate_id(kind, value)
 
+    def read(self, aid: str) -> AggregateId | None:
+        """The one aggregate that an id stands for: of the declared type that begins it, else of what precedes its first
+        `-`; None where that leaves nothing.
+        """
+        kind = next((each for each in self._types if aid.startswith(f"{each}-")), category_of(aid))
+        value = aid[len(kind) + 1 :]
+        return AggregateId(type=kind, value=value) if kind and value else None
+
+    def check(self, aggregate: AggregateId) -> None:
+        """Refuse an aggregate whose id stands for another one; raises `InvalidInput`."""
+        kind, aid = aggregate.type, str(aggregate)
+        found = self.read(aid)
+        if found == aggregate:
+            return
+        if found is not None and found.type in self._types:
+            raise InvalidInput("type", f"{aid} is an id of the declared type {found.type!r}, not of {kind!r}")
+        raise InvalidInput("type", f"{kind!r} holds - and is not among the types declared for these tables")
+
     def __contains__(self, kind: str) -> bool:
         return kind in self._types
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AggregateTypes) and other._types == self._types
+
+    def __hash__(self) -> int:
+        return hash(self._types)
+
+
+UNDECLARED: Final = AggregateTypes(())
+"""Tables whose types hold no `-`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

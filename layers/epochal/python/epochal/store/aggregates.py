@@ -25,6 +25,7 @@ from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
     AggregateSnapshot,
+    AggregateTypes,
     Lock,
     RecordedAggregateEvent,
 )
@@ -79,7 +80,8 @@ class Replay:
 def site_of(settings: Settings) -> Site:
     """The tables of a deployment."""
     keys = KeyResolver(shards=settings.journal_shards)
-    return Site(journal=settings.journal_table, snapshot=settings.snapshot_table, keys=keys)
+    types = AggregateTypes(settings.aggregate_types)
+    return Site(journal=settings.journal_table, snapshot=settings.snapshot_table, keys=keys, types=types)
 
 
 def number_in(data: bytes) -> int | None:
@@ -96,7 +98,7 @@ class AggregateStore:
     """Aggregates in a journal and a snapshot table.
 
     Attributes:
-        site: the tables, and how keys are made: both belong together.
+        site: the tables, how keys are made, and which types are declared: all of it belongs together.
         retention: keep copies of snapshots under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
         number_of: the event number in a snapshot that another library wrote.
@@ -149,7 +151,7 @@ class AggregateStore:
         expected: ExpectedLock = ANY,
     ) -> AggregateAppended | AggregateConflict:
         """`append` for those who go on from a conflict: it is answered, not raised."""
-        _check_id(aggregate)
+        self._check_id(aggregate)
         must_be_list(AggregateEvent, new, "events")
         must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
         must_be(
@@ -189,17 +191,17 @@ class AggregateStore:
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
         """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
-        _check_id(aggregate)
+        self._check_id(aggregate)
         return self.driver.run(self._lock(aggregate))
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
         """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
-        _check_id(aggregate)
+        self._check_id(aggregate)
         return self.driver.run(self._snapshot(aggregate))
 
     def replay(self, aggregate: AggregateId) -> Replay | None:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
-        _check_id(aggregate)
+        self._check_id(aggregate)
         return self.driver.run(self._replay(aggregate))
 
     def since(self, head: Head, seq_nr: int) -> Replay:
@@ -213,7 +215,7 @@ class AggregateStore:
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
     ) -> list[RecordedAggregateEvent]:
         """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
-        _check_id(aggregate)
+        self._check_id(aggregate)
         if seq_nr < 0:
             raise InvalidInput("from", "must not be negative")
         if limit is not None and limit < 1:
@@ -226,6 +228,10 @@ class AggregateStore:
             raise InvalidInput("retention", "is off")
         seconds = self.now() // 1_000_000_000
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
+
+    def _check_id(self, aggregate: AggregateId) -> None:
+        must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
+        self.site.types.check(aggregate)
 
     def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:
         head = yield from read(self.site, aggregate)
@@ -290,10 +296,6 @@ class AggregateStore:
         except EpochalError as error:
             return error
         return None
-
-
-def _check_id(aggregate: AggregateId) -> None:
-    must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
 
 
 def recorded(aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from epochal.feed.deployed import reader_of
@@ -25,7 +25,7 @@ from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 
-_SETTINGS = Settings(
+_TABLES = Settings(
     tips_table=TIPS.kind,
     index_table=INDEX.kind,
     journal_table=JOURNAL.kind,
@@ -44,23 +44,26 @@ class MemoryFeed:
     """Stores of every layout, and the feed over them.
 
     Attributes:
+        types: of aggregates, which must be declared where they hold `-`.
         sleep: how reactions pause before they try again; not at all, so that tests are fast.
     """
 
     tables: MemoryTables = field(default_factory=_all_tables)
+    types: Sequence[str] = ()
     sleep: Callable[[float], object] = lambda _seconds: None
     _indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open the stores."""
         self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
+        settings = replace(_TABLES, aggregate_types=tuple(self.types))
         codec = BodyCodec(bodies=MemoryBodies())
         self.streams = Streams(driver=self._driver, table=TIPS.kind, codec=codec)
-        self.aggregates = AggregateStore(driver=self._driver, site=site_of(_SETTINGS))
-        self.tagged = TaggedEvents(driver=self._driver, site=tag_site_of(_SETTINGS))
+        self.aggregates = AggregateStore(driver=self._driver, site=site_of(settings))
+        self.tagged = TaggedEvents(driver=self._driver, site=tag_site_of(settings))
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
-        self.reader = reader_of(_SETTINGS, self._driver, codec)
-        self._indexer = Indexer(driver=self._driver, index_table=INDEX.kind, sources=sources_of(_SETTINGS))
+        self.reader = reader_of(settings, self._driver, codec)
+        self._indexer = Indexer(driver=self._driver, index_table=INDEX.kind, sources=sources_of(settings))
         self._indexer.register()
 
     def index(self) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
@@ -27,11 +31,12 @@ def memory_streams(tables: MemoryTables | None = None) -> Streams:
     return Streams(driver=driver, table=TIPS.kind, codec=BodyCodec(bodies=MemoryBodies()))
 
 
-def memory_aggregates(tables: MemoryTables | None = None) -> AggregateStore:
-    """A store of aggregates in memory."""
+def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
+    """A store of aggregates in memory; `types` are declared, as those that hold `-` must be."""
     tables = tables or memory_tables()
     site = site_of(Settings(journal_table=JOURNAL.kind, snapshot_table=SNAPSHOT.kind))
-    return AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=site)
+    declared = replace(site, types=AggregateTypes(types))
+    return AggregateStore(driver=Driver(execute=tables.execute, meter=Meter()), site=declared)
 
 
 def memory_tagged_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> TaggedEvents:

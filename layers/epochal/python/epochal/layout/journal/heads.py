@@ -9,6 +9,7 @@ from __future__ import annotations
 from epochal.errors import CorruptData
 from epochal.layout.journal.items import head_types, is_head, read_event
 from epochal.layout.journal.keys import HEAD
+from epochal.layout.journal.writes import Site
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Condition, equals
@@ -57,6 +58,28 @@ def stored(item: Item) -> Span:
     """The event that an item of the journal is."""
     event = read_event(item)
     return Span(item["aid"]["S"], event.seq_nr - 1, (event.event_type or "",))
+
+
+def check_place(site: Site, item: Item) -> None:
+    """Raise `CorruptData` where the aggregate of an item is not the one that its id stands for, or is under another
+    key: readers of the feed have the id alone, and would find another aggregate by it, or none.
+    """
+    aid, partition = item["aid"]["S"], item["pkey"]["S"]
+    found = site.types.read(aid)
+    if found is None:
+        raise CorruptData(f"{aid!r} is no id of an aggregate")
+    key = site.keys.key(found, HEAD)["pkey"]["S"]
+    if partition == key:
+        return
+    kind, other = partition.rpartition("-")[0], key.rpartition("-")[0]
+    if kind != other:
+        raise CorruptData(
+            f"{aid} is stored as of type {kind!r}, and stands for an aggregate of type {other!r}: a type that holds - "
+            "must be among the types declared for these tables, and none of them may begin another's ids"
+        )
+    raise CorruptData(
+        f"{aid} is stored under {partition}, and looked for under {key}: other shards, or other keys"
+    )
 
 
 def _is_foreign(head: Item) -> bool:

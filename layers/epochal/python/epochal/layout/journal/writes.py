@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from epochal.errors import InvalidInput
 from epochal.layout.journal.items import NO_TTL, StoredEvent, write_copy, write_event
 from epochal.layout.journal.keys import HEAD, KeyResolver
-from epochal.model.aggregates import AggregateId, Lock
+from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lock
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import AttributeValue, binary, number, sequence, text
@@ -15,11 +15,17 @@ from epochal.plan.values import AttributeValue, binary, number, sequence, text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where aggregates are: the two tables, and how keys are made."""
+    """Where aggregates are, and how what is there is read. All of it belongs together, and to the tables.
+
+    Attributes:
+        keys: how keys are made.
+        types: those declared; ids are read by them.
+    """
 
     journal: str
     snapshot: str
     keys: KeyResolver
+    types: AggregateTypes = UNDECLARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
