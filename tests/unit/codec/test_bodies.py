@@ -8,7 +8,7 @@ import zlib
 
 import brotli
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from epochal.codec import bodies
@@ -40,6 +40,57 @@ def test_every_body_survives(body: bytes) -> None:
     assert decode(encode(body)) == body
     assert decode(encode(body, compress=False)) == body
     assert decode(Encoded(DEFLATE, deflated(body))) == body
+
+
+PARTS = st.lists(
+    st.binary(max_size=400) | st.just(b"\x00\x00\xff\xff" * 9) | st.just(JSON * 9), min_size=1, max_size=4
+)
+FLUSHES = st.sampled_from((zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH))
+
+
+def flushed(parts: list[bytes], level: int, mode: int) -> bytes:
+    """As FsCodec before 3.0 wrote it: flushed, not finished."""
+    packer = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
+    return b"".join(packer.compress(part) + packer.flush(mode) for part in parts)
+
+
+@given(parts=PARTS, level=st.integers(0, 9), mode=FLUSHES)
+def test_a_deflated_body_that_ends_with_a_flush_instead_of_a_last_block_is_whole(
+    parts: list[bytes], level: int, mode: int
+) -> None:
+    assert decode(Encoded(DEFLATE, flushed(parts, level, mode))) == b"".join(parts)
+
+
+@given(body=st.binary(min_size=1, max_size=2_000), level=st.integers(0, 9), mode=FLUSHES, data=st.data())
+def test_a_flushed_body_that_is_cut_off_within_a_block_is_corrupt(
+    body: bytes, level: int, mode: int, data: st.DataObject
+) -> None:
+    assume(not body.endswith(b"\x00\x00\xff\xff"))
+    whole = flushed([body], level, mode)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+
+    with pytest.raises(CorruptData, match="cut off"):
+        decode(Encoded(DEFLATE, whole[:cut]))
+
+
+def test_bytes_of_a_stored_block_that_look_like_a_flush_do_not_end_a_body() -> None:
+    stored = flushed([b"\x00\x00\xff\xff" * 100], 0, zlib.Z_SYNC_FLUSH)
+
+    for cut in range(9, len(stored) - 5, 4):
+        assert stored[:cut].endswith(b"\x00\x00\xff\xff")
+        with pytest.raises(CorruptData, match="cut off"):
+            decode(Encoded(DEFLATE, stored[:cut]))
+
+
+def test_a_flushed_body_is_inflated_no_further_than_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = flushed([bytes(100_000)], 9, zlib.Z_SYNC_FLUSH)
+    monkeypatch.setattr(bodies, "MAX_DECODED", 100_000)
+    assert decode(Encoded(DEFLATE, packed)) == bytes(100_000)
+
+    for limit in (1, 50_000, 99_999):
+        monkeypatch.setattr(bodies, "MAX_DECODED", limit)
+        with pytest.raises(CorruptData, match="too large"):
+            decode(Encoded(DEFLATE, packed))
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))

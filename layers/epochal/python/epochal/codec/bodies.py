@@ -5,6 +5,8 @@
     2   brotli
     64  claim check        UTF-8 JSON naming an object in the bucket; 64 to 127 are Epochal's own
 
+Deflate may end without a final block: FsCodec before 3.0 took what it had written after a flush for the whole.
+
 A body is compressed where it is at least 48 bytes and gains more than 4, as FsCodec does. Quality 5, because
 11 takes fifteen times as long for 5 to 10 % (JSON of 300 bytes to 20 KB).
 """
@@ -28,6 +30,12 @@ CLAIM: Final = 64
 MIN_SIZE: Final = 48
 MIN_GAIN: Final = 4
 QUALITY: Final = 5
+
+_FLUSHED: Final = b"\x00\x00\xff\xff"
+"""How a flush ends: with an empty block, which is not marked as the last one."""
+
+_LAST_BLOCK: Final = b"\x01\x00\x00\xff\xff"
+"""The same block, marked as the last one."""
 
 MAX_DECODED: Final = 256 * 1024 * 1024
 """A stored body that inflates past this is taken for an attack or corruption, not for data."""
@@ -104,9 +112,20 @@ def _inflate(data: bytes) -> bytes:
         decoded = inflater.decompress(data, MAX_DECODED)
     except zlib.error as error:
         raise CorruptData("a body under encoding 1 is not raw deflate") from error
-    if not inflater.eof:
+    if not inflater.eof and not _was_flushed(inflater, data):
         raise CorruptData("a body under encoding 1 is cut off or too large")
     return decoded
+
+
+def _was_flushed(inflater: zlib._Decompress, data: bytes) -> bool:
+    """Whether all of `data` has been inflated, and ends with a flush: between blocks, where a last one may follow."""
+    if inflater.unconsumed_tail or not data.endswith(_FLUSHED):
+        return False
+    try:
+        rest = inflater.decompress(_LAST_BLOCK, 1)
+    except zlib.error:
+        return False
+    return inflater.eof and not rest and not inflater.unused_data
 
 
 def _claim(data: bytes) -> Claim:
