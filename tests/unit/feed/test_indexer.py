@@ -321,19 +321,39 @@ def test_a_record_that_cannot_be_set_aside_now_is_delivered_again_and_its_neighb
     assert indexer.index(batch).set_aside == 1
 
 
+GAP = [
+    record(0, head("Order-1", 1, "a")),
+    record(1, head("Order-1", 2, "b")),
+    record(2, head("Order-2", 1, "x")),
+    record(3, head("Order-1", 5, "e")),
+    record(4, head("Order-1", 6, "f")),
+]
+
+FIRST: Item = {**tip(n={"N": "1"}, e={"L": [{"M": {}}]}, c={"L": [{"S": "a"}]}), "i": {"N": "0"}}
+"""A calf: whoever prunes deletes the oldest first."""
+
+
+def test_what_another_library_pruned_before_it_was_indexed_is_passed_over_and_its_stream_goes_on() -> None:
+    feeds = Feeds()
+    feeds.tables.execute(Put(table="tips", item=tip(n={"N": "7"}, e={"L": []})))
+    report = feeds.indexer().index(GAP)
+    assert (report.failed, report.set_aside) == ((), 0)
+    assert report.by_partition[0].pruned == 2
+    assert [place for place in feeds.feed() if place[0] == "Order-1"] == [
+        ("Order-1", 0, "a"),
+        ("Order-1", 1, "b"),
+        ("Order-1", 4, "e"),
+        ("Order-1", 5, "f"),
+    ]
+
+
 def test_records_of_a_stream_that_cannot_be_healed_are_set_aside_and_the_others_indexed() -> None:
     feeds = Feeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
     feeds.tables.execute(Put(table="tips", item=tip(n={"N": "7"}, e={"L": []})))
-    batch = [
-        record(0, head("Order-1", 1, "a")),
-        record(1, head("Order-1", 2, "b")),
-        record(2, head("Order-2", 1, "x")),
-        record(3, head("Order-1", 5, "e")),
-        record(4, head("Order-1", 6, "f")),
-    ]
-    report = indexer.index(batch)
+    feeds.tables.execute(Put(table="tips", item=FIRST))
+    report = indexer.index(GAP)
     assert (report.failed, report.set_aside) == ((), 2)
     assert report.by_partition[0].events == 2
     assert [found["image"]["n"]["N"] for found in kept(feeds)] == ["5", "6"]

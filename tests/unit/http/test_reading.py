@@ -11,7 +11,10 @@ from typing import Any
 import brotli
 import pytest
 
+from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event, Unfold
+from epochal.model.names import StreamName
+from epochal.plan.ops import Put
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api
 
@@ -234,6 +237,22 @@ def test_a_pruned_stream_begins_at_its_low_water_mark(api: Api) -> None:
     api.call("POST", "/streams/Cat-1/prune", {"before": 3})
     page = api.call("GET", "/streams/Cat-1/events").json
     assert page["lowWater"] == 3
+    assert [event["index"] for event in page["events"]] == [3, 4]
+    assert page["hole"] == {"first": 0, "end": 3}
+    assert "hole" not in api.call("GET", "/streams/Cat-1/events?from=3").json
+    assert "hole" not in api.call("GET", "/streams/Cat-1/events?direction=backward").json
+
+
+def test_a_stream_that_equinox_pruned_begins_with_the_first_event_there_is(api: Api) -> None:
+    api.append("Cat-1", *"ABCDE")
+    key = tip_key(StreamName("Cat-1"))
+    (tip,) = (item for item in api.tables.items("tips") if item["i"] == key["i"])
+    kept = {name: {"L": tip[name]["L"][3:]} for name in "ec"}
+    api.tables.execute(Put(table="tips", item={**tip, **kept}))
+
+    page = api.call("GET", "/streams/Cat-1/events").json
+
+    assert (page["lowWater"], page["hole"]) == (3, {"first": 0, "end": 3})
     assert [event["index"] for event in page["events"]] == [3, 4]
 
 

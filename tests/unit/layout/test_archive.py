@@ -114,7 +114,7 @@ def test_copying_is_done_once_whichever_request_goes_wrong(
 
 
 def test_what_was_pruned_unarchived_cannot_be_archived_and_says_so(live: Streams) -> None:
-    live.prune(STREAM, 5)
+    live.prune(STREAM, 5, unarchived=True)
 
     with pytest.raises(InvalidInput, match="events 0 to 4 were pruned unarchived"):
         live.copy_to_archive(STREAM, 10)

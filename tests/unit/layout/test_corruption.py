@@ -35,8 +35,6 @@ READS: dict[str, Callable[[Streams], object]] = {
 
 HOLES: dict[str, list[Item]] = {
     "a calf is missing": [calf(0, numbered(0, 2)), calf(5, numbered(5, 6))],
-    "the first calf is missing": [calf(4, numbered(4, 6))],
-    "every calf is missing": [],
     "a calf is too short": [calf(0, numbered(0, 3)), calf(4, numbered(4, 6))],
 }
 

@@ -10,12 +10,15 @@ from epochal.errors import CorruptData
 from epochal.layout.tables import TIPS
 from epochal.layout.tips import reading
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event
-from epochal.plan.ops import Put, TransactionWrite
+from epochal.plan.ops import Get, Put, TransactionWrite
+from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
+from epochal.store.results import Direction
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual
-from tests.unit.layout.items import STREAM, TABLE
+from tests.unit.layout.items import STREAM, TABLE, numbered, store, tip
 
 EVENTS = 4
 
@@ -31,11 +34,50 @@ def half_written() -> Streams:
     tables = Gradual({TABLE: TIPS})
     driver = Driver(execute=tables.execute, meter=Meter())
     streams = Streams(driver=driver, table=TABLE, calving=Fixed(max_events=1, mode="transactional"))
-    for number in range(EVENTS):
+    for index in range(EVENTS):
         tables.carry_out()
-        tables.late = _is_calf if number == EVENTS - 1 else None
-        streams.append(STREAM, [Event(type="E", data=b"%d" % number)])
+        tables.late = _is_calf if index == EVENTS - 1 else None
+        streams.append(STREAM, [Event(type="E", data=b"%d" % index)])
     return streams
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_one_who_waits_for_the_calf_need_not_look_often(
+    read: Callable[[Streams], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LOOKS", 1)
+    assert read(half_written()) == list(range(EVENTS))
+
+
+PRUNED = tip(7, numbered(5, 7), a=number(1))
+"""As a prune by Equinox leaves it: there is nothing below 5."""
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_the_first_calf_that_a_pruned_stream_has_is_not_taken_for_pruned_while_it_does_not_show(
+    direction: Direction,
+) -> None:
+    """Nothing lies below it, and its key is nowhere to be seen: only looking again can tell."""
+    tables = Gradual({TABLE: TIPS})
+    store(tables, PRUNED)
+    tables.late = _is_calf
+    driver = Driver(execute=tables.execute, meter=Meter(), sleep=lambda _: None)
+    streams = Streams(driver=driver, table=TABLE, calving=Fixed(max_events=2, mode="transactional"))
+    streams.append(STREAM, [Event(type="E")])
+
+    found = [event.index for event in streams.read(STREAM, direction=direction)]
+
+    assert sorted(found) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_one_who_looked_once_would_take_it_for_pruned(
+    direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the test above proves something."""
+    monkeypatch.setattr(reading, "LOOKS", 0)
+    with pytest.raises(AssertionError, match=r"\[7\]"):
+        test_the_first_calf_that_a_pruned_stream_has_is_not_taken_for_pruned_while_it_does_not_show(direction)
 
 
 def _is_calf(write: TransactionWrite) -> bool:
@@ -54,6 +96,9 @@ def test_one_who_looked_once_would_take_it_for_lost(
     read: Callable[[Streams], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the test above proves something."""
-    monkeypatch.setattr(reading, "LOOKS", 1)
+    monkeypatch.setattr(reading, "LOOKS", 0)
+    monkeypatch.setattr(
+        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.tip.stream))
+    )
     with pytest.raises(CorruptData, match="is in no item"):
         read(half_written())

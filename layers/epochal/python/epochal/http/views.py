@@ -61,15 +61,16 @@ def page(stream: str, found: Page, link: Link) -> str:
             following = event.index
             break
         shown.append(view)
-    return text_of(
-        {
-            "stream": stream,
-            "version": found.version,
-            "lowWater": found.low_water,
-            "events": shown,
-            "next": following,
-        }
-    )
+    view = {
+        "stream": stream,
+        "version": found.version,
+        "lowWater": found.low_water,
+        "events": shown,
+        "next": following,
+    }
+    if found.hole is not None:
+        view["hole"] = {"first": found.hole.first, "end": found.hole.end}
+    return text_of(view)
 
 
 def pruned(stream: str, outcome: Pruned) -> str:

@@ -92,7 +92,7 @@ def _from_tips(table: str, gap: Gap) -> Steps[Healed]:
     while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
         if found.size >= PIECE:
             return replace(found, whole=False)
-        pages = yield from advance(table, cursor)
+        pages = yield from advance(table, cursor, shared=True)
         for span in pages.spans:
             kept = span if gap.end is None else span.before(gap.end)
             found.add(Span(gap.stream, kept.base, kept.types))

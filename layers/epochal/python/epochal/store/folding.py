@@ -4,8 +4,8 @@
     goes on with       the events since, from the Tip in hand where it carries them, else from calves
     cut short by       an event that is an origin, looked for backward from the newest
 
-No Tip is read here: the caller has one, from a load or a refusal. Events are counted as they are folded, so that no
-state is made over a hole: what was pruned and is in no archive raises `EventsPruned`.
+No Tip is read here: the caller has one, from a load or a refusal. No state is made over a hole: what was pruned and is
+in no archive raises `EventsPruned`, or is forgotten, where that was asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from epochal.layout.tips.items import Tip, read_unfold
 from epochal.model.events import Claim, Recorded, RecordedUnfold
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
+from epochal.store.results import Hole
 from epochal.store.strategies import Access
 from epochal.store.streams import Streams
 
@@ -140,30 +141,36 @@ class Folder(Generic[S, E]):
         return self._backward(tip, start, self.access.event_is_origin)
 
     def _forward(self, tip: Tip, start: _Start[S]) -> S:
-        state, version = start.state, start.version
-        for recorded in self.streams.reader().onward(tip, version, "forward"):
-            if recorded.index != version:
-                break
-            state = self.fold(state, self._decode(recorded))
-            version += 1
-        if version < tip.version:
-            raise EventsPruned(tip.stream, version, tip.low_water)
+        state = start.state
+        for found in self.streams.reader().onward(tip, start.version, "forward"):
+            if isinstance(found, Hole):
+                state = self._begun_anew(tip, found)
+                continue
+            state = self.fold(state, self._decode(found))
         return state
+
+    def _begun_anew(self, tip: Tip, hole: Hole) -> S:
+        """The state behind a hole, where it may begin there."""
+        if self.forget_pruned:
+            return self.initial()
+        raise EventsPruned(tip.stream, hole.first, hole.end)
 
     def _backward(self, tip: Tip, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
         later: list[E] = []
         reached = tip.version
-        for recorded in self._newest_first(tip, start):
-            for event in self._decode(recorded):
+        for found in self._newest_first(tip, start):
+            if isinstance(found, Hole):
+                return self.fold(self._begun_anew(tip, found), reversed(later))
+            for event in self._decode(found):
                 later.append(event)
                 if is_origin(event):
                     return self.fold(self.initial(), reversed(later))
-            reached = recorded.index
+            reached = found.index
         return (
             self.fold(start.state, reversed(later)) if reached == start.version else self._forward(tip, start)
         )
 
-    def _newest_first(self, tip: Tip, start: _Start[S]) -> Iterator[Recorded]:
+    def _newest_first(self, tip: Tip, start: _Start[S]) -> Iterator[Recorded | Hole]:
         """Where to look for an origin: where a state is known, in the Tip alone, since a page of calves read backward
         would go far beyond it.
         """

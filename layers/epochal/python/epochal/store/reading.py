@@ -1,27 +1,45 @@
-"""Reading events: pages as they are needed, bodies decoded, an archive where the table was pruned."""
+"""Reading events: pages as they are needed, bodies decoded, an archive where the table was pruned.
+
+Nothing is left out in silence. Where events are gone, pruned and in no archive, a walk through the stream says so, and
+what a caller gets is made of that:
+
+    events    an error; without an archive a stream may begin with a hole, which is how one that was pruned looks
+    page      ends before the hole, and the next page names it
+    onward    the hole, for a state to be made or refused
+    found     nothing: who asks counts the indices
+
+A stream that was deleted has no events, whatever its archive holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import TypeVar
 
-from epochal.layout.tips.items import StoredEvent, Tip, read_event
+from epochal.errors import CorruptData, EventsPruned, MissingBody
+from epochal.layout.tips.items import Tip, read_event, read_timestamp
 from epochal.layout.tips.reading import Cursor, Pages, advance, begin, stand
 from epochal.model.events import Claim, Recorded
+from epochal.plan.values import AttributeValue
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import recorded_events
-from epochal.store.results import Direction, Page
+from epochal.store.results import Direction, Hole, Page, Unreadable
 
 T = TypeVar("T")
+
+Found = Recorded | Unreadable
 
 _CHUNK = 16
 """Events whose bodies are decoded at once: enough to fetch them in parallel, few enough where each has megabytes."""
 
 _FIELDS = 200
 """Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
+
+_Stored = tuple[int, tuple[str, AttributeValue]]
+"""An event's index, its type, and the event as an item holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +55,44 @@ class Reader:
     def events(
         self, stream: str, start: int | None, limit: int | None, direction: Direction
     ) -> Iterator[Recorded]:
-        """Events from `start` on, at most `limit`."""
-        found = self._walk(stream, self._begin(stream, start, direction), start, limit)
+        """Events from `start` on, at most `limit`. Raises `EventsPruned` at a hole, `CorruptData` and `MissingBody`."""
+        walk = self._begin(stream, start, limit, direction)
+        found = iter(()) if walk is None else self._without_holes(walk)
         return found if limit is None else islice(found, limit)
 
-    def onward(self, tip: Tip, start: int | None, direction: Direction) -> Iterator[Recorded]:
+    def found(
+        self, stream: str, start: int, direction: Direction = "forward", limit: int | None = None
+    ) -> Iterator[Found]:
+        """Events from `start` on, those that cannot be read too, and none where one is gone.
+
+        Args:
+            limit: about so many are wanted; more may come.
+        """
+        walk = self._begin(stream, start, limit, direction)
+        return iter(()) if walk is None else walk.found()
+
+    def onward(self, tip: Tip, start: int | None, direction: Direction) -> Iterator[Recorded | Hole]:
         """Events from `start` on of the stream that `tip` heads: no request for what the Tip itself carries."""
         cursor = stand(tip, start, forward=direction == "forward")
-        return self._walk(tip.stream, cursor, start, None)
+        for each in _walk(self, cursor, start, None).told():
+            yield each if isinstance(each, Hole) else _readable(each)
 
     def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""
-        cursor = self._begin(stream, start, direction)
+        cursor = self.driver.run(begin(self.table, stream, start, forward=direction == "forward"))
         if cursor is None:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
+        walk = _walk(self, cursor, start, limit)
+        hole: Hole | None = None
         taken: list[Recorded] = []
         size = 0
-        for event in self._walk(stream, cursor, start, limit):
+        for each in () if cursor.tip.deleted else walk.told():
+            if taken and not isinstance(each, Recorded):
+                break
+            if isinstance(each, Hole):
+                hole = each
+                continue
+            event = _readable(each)
             size += _size(event)
             if taken and size > max_bytes:
                 break
@@ -62,47 +101,27 @@ class Reader:
                 break
         return Page(
             events=tuple(taken),
-            next=self._next(taken[-1].index, cursor) if taken else None,
+            next=self._next(taken[-1].index, walk.cursor) if taken else None,
             version=cursor.tip.version,
-            low_water=cursor.tip.low_water,
+            low_water=walk.cursor.tip.low_water,
             exists=True,
             deleted=cursor.tip.deleted,
+            hole=hole,
         )
 
-    def _begin(self, stream: str, start: int | None, direction: Direction) -> Cursor | None:
-        return self.driver.run(begin(self.table, stream, start, forward=direction == "forward"))
+    def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
+        """A walk through a stream that has events."""
+        cursor = self.driver.run(begin(self.table, stream, start, forward=direction == "forward"))
+        if cursor is None or cursor.tip.deleted:
+            return None
+        return _walk(self, cursor, start, limit)
 
-    def _walk(
-        self, stream: str, cursor: Cursor | None, start: int | None, limit: int | None
-    ) -> Iterator[Recorded]:
-        if cursor is None:
-            return
-        low_water = cursor.tip.low_water
-        if cursor.forward and (start or 0) < low_water:
-            yield from self._archived(stream, start or 0, low_water)
-        while not cursor.at_end:
-            cursor = yield from self._advance(cursor, limit)
-        if not cursor.forward and low_water > 0:
-            last = low_water - 1 if start is None else min(low_water - 1, start)
-            yield from self._archived_backward(stream, last)
-
-    def _advance(self, cursor: Cursor, limit: int | None) -> Generator[Recorded, None, Cursor]:
-        """One page more. Nothing of it is held once it has been consumed: a page in wire form is large."""
-        pages = self.driver.run(advance(self.table, cursor, limit))
-        size = _CHUNK if limit is None else min(_CHUNK, limit)
-        for chunk in _chunks(_stored(pages, forward=cursor.forward), size):
-            yield from recorded_events(cursor.tip.stream, chunk, self.codec, fetch=self.fetch)
-        return pages.cursor
-
-    def _archived(self, stream: str, start: int, end: int) -> Iterator[Recorded]:
-        if self.archive is None:
-            return iter(())
-        return takewhile(lambda event: event.index < end, self.archive.events(stream, start, None, "forward"))
-
-    def _archived_backward(self, stream: str, last: int) -> Iterator[Recorded]:
-        if self.archive is None:
-            return iter(())
-        return self.archive.events(stream, last, None, "backward")
+    def _without_holes(self, walk: _Walk) -> Iterator[Recorded]:
+        for each in walk.told():
+            if not isinstance(each, Hole):
+                yield _readable(each)
+            elif self.archive is not None or not walk.begins_with(each):
+                raise EventsPruned(walk.cursor.tip.stream, each.first, each.end)
 
     def _next(self, last: int, cursor: Cursor) -> int | None:
         """Where a page that ends at event `last` goes on."""
@@ -112,11 +131,117 @@ class Reader:
         return last - 1 if last > lowest else None
 
 
-def _stored(pages: Pages, *, forward: bool) -> Iterator[tuple[int, StoredEvent]]:
-    """A page's events with their indices, each decoded when it is asked for."""
+def _walk(reader: Reader, cursor: Cursor, start: int | None, limit: int | None) -> _Walk:
+    first = (start or 0) if cursor.forward else cursor.at - 1
+    return _Walk(reader, cursor, first, limit)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk under way.
+
+    Attributes:
+        start: forward, the first event wanted; backward, the last.
+    """
+
+    reader: Reader
+    cursor: Cursor
+    start: int
+    limit: int | None
+
+    def told(self) -> Iterator[Found | Hole]:
+        """Everything wanted: what is found, and the holes between."""
+        return self._told_forward() if self.cursor.forward else self._told_backward()
+
+    def begins_with(self, hole: Hole) -> bool:
+        """Whether a hole lies where the stream begins, or this walk of it."""
+        return hole.first == (self.start if self.cursor.forward else 0)
+
+    def found(self) -> Iterator[Found]:
+        """Everything that is found."""
+        return self._forward() if self.cursor.forward else self._backward()
+
+    def _forward(self) -> Iterator[Found]:
+        at = self.start
+        while not self.cursor.at_end:
+            yield from self._archived(at, self.cursor.at)
+            at = self.cursor.at
+            pages = yield from self._page()
+            at = pages.spans[-1].next if pages.spans else at
+            self.cursor = pages.cursor
+        yield from self._archived(at, self.cursor.tip.version)
+
+    def _backward(self) -> Iterator[Found]:
+        at = self.start + 1
+        while not self.cursor.at_end:
+            pages = yield from self._page()
+            at = pages.spans[-1].base if pages.spans else at
+            self.cursor = pages.cursor
+        if at > 0 and self.reader.archive is not None:
+            yield from self.reader.archive.found(self.cursor.tip.stream, at - 1, "backward")
+
+    def _told_forward(self) -> Iterator[Found | Hole]:
+        at = self.start
+        for each in self.found():
+            if each.index > at:
+                yield Hole(first=at, end=each.index)
+            yield each
+            at = each.index + 1
+        if at < self.cursor.tip.version:
+            yield Hole(first=at, end=self.cursor.tip.version)
+
+    def _told_backward(self) -> Iterator[Found | Hole]:
+        at = self.start + 1
+        for each in self.found():
+            if each.index + 1 < at:
+                yield Hole(first=each.index + 1, end=at)
+            yield each
+            at = each.index
+        if at > 0:
+            yield Hole(first=0, end=at)
+
+    def _page(self) -> Generator[Found, None, Pages]:
+        """One page more. Nothing of it is held once it has been consumed: a page in wire form is large."""
+        reader, stream = self.reader, self.cursor.tip.stream
+        pages = reader.driver.run(advance(reader.table, self.cursor, self.limit, shared=True))
+        size = _CHUNK if self.limit is None else min(_CHUNK, self.limit)
+        for chunk in _chunks(_stored(pages, forward=self.cursor.forward), size):
+            yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+        return pages
+
+    def _archived(self, first: int, end: int) -> Iterator[Found]:
+        """What the archive has of events `first` to `end - 1`."""
+        if self.reader.archive is None or first >= end:
+            return iter(())
+        found = self.reader.archive.found(self.cursor.tip.stream, first)
+        return takewhile(lambda each: each.index < end, found)
+
+
+def _decoded(stream: str, chunk: list[_Stored], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
+    """Events together; where one of them cannot be decoded, one by one."""
+    try:
+        return recorded_events(
+            stream, [(index, read_event(*stored)) for index, stored in chunk], codec, fetch=fetch
+        )
+    except (CorruptData, MissingBody) as fault:
+        if len(chunk) > 1:
+            return chain.from_iterable(_decoded(stream, [each], codec, fetch=fetch) for each in chunk)
+        ((index, (kind, event)),) = chunk
+        return (Unreadable(index=index, type=kind, timestamp=read_timestamp(event), fault=fault),)
+
+
+def _readable(found: Found) -> Recorded:
+    """An event that was found; raises what keeps it from being read."""
+    if isinstance(found, Unreadable):
+        raise found.fault
+    return found
+
+
+def _stored(pages: Pages, *, forward: bool) -> Iterator[_Stored]:
+    """A page's events with their indices, in wire form."""
     for span in pages.spans:
-        for offset, (kind, event) in _ordered(enumerate(span.pairs), forward=forward):
-            yield span.base + offset, read_event(kind, event)
+        for offset, pair in _ordered(enumerate(span.pairs), forward=forward):
+            yield span.base + offset, pair
 
 
 def _ordered(pairs: Iterable[T], *, forward: bool) -> Iterable[T]:

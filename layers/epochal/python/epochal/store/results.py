@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from epochal.errors import CorruptData, MissingBody
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.versions import Token
 
@@ -19,7 +20,7 @@ class StreamState:
         version: next index.
         token: makes the next append one request.
         events: those still in the Tip, the last of the stream.
-        low_water: events below are pruned.
+        low_water: events below are pruned. Another library's pruning leaves no mark: what is gone by it a read tells.
     """
 
     stream: str
@@ -32,15 +33,35 @@ class StreamState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """Events `first` to `end - 1` of a stream: pruned, and in no archive."""
+
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """An event that is there, and whose contents cannot be decoded or fetched; `fault` is the error."""
+
+    index: int
+    type: str
+    timestamp: str = ""
+    fault: CorruptData | MissingBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some events of a stream, in the order asked for.
+    """Some events of a stream, in the order asked for, none left out between them.
 
     Attributes:
         next: index to ask for next; None at the end of the stream (or its beginning, backward).
+        hole: events that were asked for before these, and are gone; None where there are none. A page ends where a hole
+            begins, and the next one tells of it.
         version: the stream's next index when the page was read.
         low_water: events below are pruned.
         exists: False where there is no such stream.
-        deleted: the stream carries a tombstone; what there may be of its events is in the archive.
+        deleted: the stream carries a tombstone, and has no events any more.
     """
 
     events: tuple[Recorded, ...]
@@ -49,6 +70,7 @@ class Page:
     low_water: int
     exists: bool
     deleted: bool
+    hole: Hole | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,8 +136,13 @@ class Streams:
     ) -> Iterator[Recorded]:
         """Every event from `start` on, page by page as they are consumed.
 
-        The Tip is read first: what is appended later is not part of the read. A stream that was deleted has no
-        events, nor has one that never was; `page` and `load` tell.
+        The Tip is read first: what is appended later is not part of the read. A stream that was pruned goes on with
+        its archive, and without one it begins with the first event there is. A stream that was deleted has no events,
+        archived or not, nor has one that never was; `page` and `load` tell.
+
+        Raises:
+            EventsPruned: events between those read are gone, since a prune has overtaken the read, or where the store
+                has an archive any that were asked for: they were pruned unarchived. The read can begin at `low_water`.
         """
         _check_range(start, limit, direction)
         return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
@@ -152,7 +157,7 @@ class Streams:
         max_bytes: int = RESPONSE_BYTES,
         fetch: bool = True,
     ) -> Page:
-        """Events up to `limit` or `max_bytes`, at least one, and where to go on.
+        """Events up to `limit` or `max_bytes`, and where to go on. What is gone of what was asked for is its `hole`.
 
         Args:
             start: index of the first event wanted; None is the first, or backward the last.
@@ -161,11 +166,20 @@ class Streams:
         _check_range(start, limit, direction)
         return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
 
-    def prune(self, stream: str, before: int) -> Pruned | None:
-        """Make the events below index `before` gone, for good. None where there is no such stream."""
+    def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
+        """Make the events below index `before` gone, for good. None where there is no such stream.
+
+        Args:
+            unarchived: even those that the archive has not, where the store was given one.
+
+        Raises:
+            InvalidInput: the archive has not all of them; nothing was pruned.
+        """
         must_be(int, before, "before", "the index of an event")
         if before < 0:
             raise InvalidInput("before", "must not be negative")
+        if self.archive is not None and not unarchived:
+            before = self._archived(stream, before, self.archive)
         found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found)
 
@@ -247,6 +261,18 @@ class Streams:
             append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
             keyed=key is not None,
         )
+
+    def _archived(self, stream: str, before: int, archive: Streams) -> int:
+        """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
+        copy = archive.head(stream)
+        reached = 0 if copy is None or copy.deleted else copy.version
+        head = self.head(stream) if reached < before else None
+        if head is not None and reached < min(before, head.version):
+            rule = (
+                f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
+            )
+            raise InvalidInput("before", rule)
+        return min(before, reached)
 
     def _etag(self) -> str:
         return self.fresh(16).hex()

@@ -181,7 +181,15 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "description": "`from` of the next page; null where there is none.",
                 "anyOf": [_INDEX, {"type": "null"}],
             },
-        }
+            "hole": record(
+                {
+                    "first": whole("The first index that was asked for.", 0, MAX_VERSION),
+                    "end": whole("The index after the last of them.", 0, MAX_VERSION),
+                },
+                description="Events that were asked for before these and have been pruned; absent where none have.",
+            ),
+        },
+        required=("stream", "version", "lowWater", "events", "next"),
     ),
     "Prune": record({"before": whole("The first index to keep.", 0, MAX_VERSION)}),
     "Pruned": record(

@@ -14,7 +14,7 @@ from epochal.layout.tips.append import append, read
 from epochal.layout.tips.batch import Batch, Known, Written
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import Span, span_size
-from epochal.layout.tips.reading import advance, begin
+from epochal.layout.tips.reading import Cursor, advance, begin
 from epochal.layout.tips.writes import token_of, version_of
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
@@ -42,11 +42,17 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         if cursor is None or reached >= min(before, cursor.tip.version):
             return reached
         if cursor.at > reached:
-            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
-        pages = yield from advance(table, cursor)
+            raise _unarchived(reached, cursor)
+        pages = yield from advance(table, cursor, shared=True)
+        if not pages.spans:
+            raise _unarchived(reached, pages.cursor)
         at: Known = target
         for span in pages.spans:
             at = yield from _copy(into, stream, span.before(before), at, next(etags))
+
+
+def _unarchived(reached: int, cursor: Cursor) -> InvalidInput:
+    return InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
 
 
 def _copy(into: str, stream: str, span: Span, target: Known, etag: str) -> Steps[Known]:

@@ -196,17 +196,30 @@ def write_event(event: StoredEvent) -> AttributeValue:
 
 
 def read_event(kind: str, event: AttributeValue) -> StoredEvent:
-    """Decode an event from its wire form."""
-    fields = event["M"]
-    return StoredEvent(
-        type=kind,
-        data=_read_body(fields, "d", "D"),
-        meta=_read_body(fields, "m", "M"),
-        timestamp=fields["t"]["S"] if "t" in fields else "",
-        correlation_id=fields["x"]["S"] if "x" in fields else None,
-        causation_id=fields["y"]["S"] if "y" in fields else None,
-        append_id=append_id(event),
-    )
+    """Decode an event from its wire form. Raises `CorruptData` where that is not of this layout."""
+    try:
+        fields = event["M"]
+        return StoredEvent(
+            type=kind,
+            data=_read_body(fields, "d", "D"),
+            meta=_read_body(fields, "m", "M"),
+            timestamp=fields["t"]["S"] if "t" in fields else "",
+            correlation_id=fields["x"]["S"] if "x" in fields else None,
+            causation_id=fields["y"]["S"] if "y" in fields else None,
+            append_id=append_id(event),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptData(
+            f"an event of type {kind} has attributes that are not of the tips layout"
+        ) from error
+
+
+def read_timestamp(event: AttributeValue) -> str:
+    """When an event happened, as far as its wire form tells; for one that may be broken."""
+    try:
+        return str(event["M"]["t"]["S"])
+    except (KeyError, TypeError):
+        return ""
 
 
 def read_data(event: AttributeValue) -> Encoded:

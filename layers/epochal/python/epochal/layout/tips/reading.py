@@ -4,22 +4,30 @@ The Tip is read first and fixes what the read is of (DESIGN §5.6): its version 
 no further request, and what lies below its base is in calves. Every index below has a calf that holds it, but
 calves may overlap each other and the Tip: a prune that cuts a Tip gives it a base where a writer, which crashed or
 is slow, has put calves from before. So what has been passed is dropped by index, and the calf that holds an index
-is not always the last to begin at or before it. Where none does, the stream was pruned meanwhile, which the Tip
-read again must confirm; or a transaction is still putting the calf; otherwise the hole is corruption.
+is not always the last to begin at or before it. Where none does,
+
+    the Tip read again says that the stream was pruned past it      the read goes on above
+    a transaction is still putting the calf                         it is looked for again, and waited for
+    no item has any event below it either                           another library has pruned the stream: it deletes
+                                                                    calves, oldest first, and leaves no mark
+    otherwise                                                       a hole in the middle: corruption
+
+What a read passes over it shows: its cursor moves on without spans, and its low-water mark with it.
 
 A read is a value: `Cursor`s can be kept and resumed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData
 from epochal.layout.tips.append import read
 from epochal.layout.tips.find import LOOKS
-from epochal.layout.tips.items import Span, Tip, calf_key, read_span
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import Key, number
+from epochal.layout.tips.items import TIP, Span, Tip, calf_key, read_span
+from epochal.plan.ops import Query, Steps, TransactGet
+from epochal.plan.values import Item, Key, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +78,12 @@ def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
     return Cursor(tip=tip, at=last, forward=False)
 
 
-def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages]:
+def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False) -> Steps[Pages]:
     """One page more: one request, and others only to get round an overlap or to explain a hole.
 
     Args:
         limit: events wanted; more may come, since calves are read whole.
+        shared: other libraries may prune the stream, and leave no mark.
 
     Raises:
         CorruptData: an event is in no item, and was not pruned.
@@ -83,6 +92,12 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Pages
         pages = yield from _advance(table, cursor, limit)
         if pages is not None:
             return pages
+    yield _settled(table, cursor)
+    pages = yield from _advance(table, cursor, limit)
+    if pages is None and shared:
+        pages = yield from _pruned_by_others(table, cursor)
+    if pages is not None:
+        return pages
     raise CorruptData(f"{cursor.tip.stream}: event {cursor.wanted} is in no item, and was not pruned")
 
 
@@ -108,13 +123,15 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | Non
     reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
     spans: list[Span] = []
     at = cursor.at
-    for span in map(read_span, reply.items):
+    for span in _sound(reply.items):
         if span.base > at:
             break
         if span.next > at:
             spans.append(span.since(at))
             at = span.next
-    return Pages(spans=tuple(spans), cursor=replace(cursor, at=at, located=bool(spans)))
+    if not spans:
+        return (yield from _holding(table, cursor))
+    return Pages(spans=tuple(spans), cursor=replace(cursor, at=at, located=True))
 
 
 def _holding(table: str, cursor: Cursor) -> Steps[Pages | None]:
@@ -136,7 +153,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | No
     while True:
         reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
         spans: list[Span] = []
-        for span in map(read_span, reply.items):
+        for span in _sound(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
                 spans.append(span.before(cursor.at).since(cursor.tip.low_water))
                 cursor = replace(cursor, at=spans[-1].base)
@@ -150,12 +167,50 @@ def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | No
 def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Pages | None]:
     """No item holds the event wanted: if the stream was pruned past it, go on from there."""
     fresh = yield from read(table, cursor.tip.stream)
-    if fresh is None or fresh.low_water <= cursor.wanted:
+    return None if fresh is None else _passed(cursor, fresh.low_water)
+
+
+def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Pages | None]:
+    """Likewise, if the stream begins above it."""
+    last: Key | None = None
+    mark = cursor.tip.low_water
+    while True:
+        # Calves that lie wholly below the mark are still to be deleted, and tell nothing.
+        limit = None if mark else 1
+        reply = yield _query(table, cursor, 0, cursor.tip.span.base - 1, limit=limit, after=last)
+        for span in map(read_span, reply.items):
+            if span.next > mark:
+                return _passed(cursor, span.base)
+        if reply.last is None:
+            return _passed(cursor, cursor.tip.span.base)
+        last = reply.last
+
+
+def _passed(cursor: Cursor, low_water: int) -> Pages | None:
+    """Go on from a low-water mark, if the event wanted lies below it."""
+    if low_water <= cursor.wanted:
         return None
-    if cursor.forward:
-        return Pages(spans=(), cursor=replace(cursor, at=fresh.low_water, located=False))
-    pruned = replace(cursor.tip, low_water=fresh.low_water)
-    return Pages(spans=(), cursor=replace(cursor, at=fresh.low_water, tip=pruned))
+    mark = min(low_water, cursor.tip.version)
+    tip = replace(cursor.tip, low_water=mark)
+    return Pages(spans=(), cursor=replace(cursor, tip=tip, at=mark, located=False))
+
+
+def _settled(table: str, cursor: Cursor) -> TransactGet:
+    """A read that waits for transactions on the Tip, and on calves where they are likely to be put."""
+    bases = sorted({0, cursor.tip.low_water, cursor.wanted, TIP})
+    return TransactGet(keys=tuple((table, calf_key(cursor.tip.stream, base)) for base in bases))
+
+
+def _sound(items: Iterable[Item]) -> Iterator[Span]:
+    """Calves up to one that cannot be read, which is an error once it comes first."""
+    for position, item in enumerate(items):
+        try:
+            span = read_span(item)
+        except CorruptData:
+            if position:
+                return
+            raise
+        yield span
 
 
 def _query(
