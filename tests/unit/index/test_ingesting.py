@@ -378,6 +378,8 @@ def test_a_stream_that_cannot_be_healed_is_named_and_its_neighbours_go_on() -> N
     feeds.append("A-1", "a")
     lying = {"p": {"S": "A-1"}, "i": {"N": "2147483647"}, "n": {"N": "9"}}
     feeds.tables.execute(Put(table="tips", item=lying))
+    first = {"i": {"N": "0"}, "n": {"N": "1"}, "e": {"L": [{"M": {}}]}, "c": {"L": [{"S": "a"}]}}
+    feeds.tables.execute(Put(table="tips", item={**lying, **first}))
     batch = spans_of(["B-1:0:b", "A-1:0:a", "A-1:8:i", "A-1:9:j", "B-1:1:b"])
     ingested = ingest(feeds, partition, batch)
     assert (ingested.events, ingested.healed) == (3, 0)
@@ -410,7 +412,7 @@ def test_a_stream_is_healed_as_soon_as_its_store_is_sound_again() -> None:
     feeds, partition = Feeds(), Partition(number=0)
     feeds.append("A-1", "a", "b")
     (sound,) = feeds.tables.items("tips")
-    feeds.tables.execute(Put(table="tips", item={**sound, "n": {"N": "7"}}))
+    feeds.tables.execute(Put(table="tips", item={**sound, "c": {"L": []}}))
     assert ingest(feeds, partition, spans_of(["A-1:1:b"])).unhealed
     feeds.tables.execute(Put(table="tips", item=sound))
     feeds.append("A-1", "c")
