@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from epochal.errors import InvalidInput
 from epochal.layout.journal.append import ExpectedLock
 from epochal.layout.journal.items import is_head, read_event
+from epochal.layout.journal.retention import Retention
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateId, Lock
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
-from epochal.plan.ops import Execute
+from epochal.plan.ops import Execute, Op, Query, Reply
 from epochal.plan.values import Item
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from tests.simulation.dcb_world import piecemeal
@@ -28,6 +29,9 @@ from tests.unit.feed.layouts import persist_elsewhere
 
 ALICE = AggregateId(type="user", value="alice")
 EQUAL = AggregateEvent(type="Renamed", data=b"{}")
+RETENTION = Retention(keep=1, ttl_seconds=60)
+"""Of every other seed."""
+
 STATE = b'{"seq_nr":0}'
 """A snapshot that has folded nothing in, for those who find it beneath another library's write."""
 
@@ -63,6 +67,8 @@ class Aggregates(Simulation):
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[tuple[int, Replay]] = field(default_factory=list)
     elsewhere: int = 0
+    retired: int = 0
+    shown: dict[str, list[Reply]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.seed % 3 == 1:
@@ -85,6 +91,17 @@ class Aggregates(Simulation):
             last = replay.snapshot.lock.seq_nr
             assert numbers == list(range(replay.snapshot.seq_nr + 1, last + 1)), "a replay with a gap"
             assert last >= acknowledged, "an acknowledged event is missing"
+        self._check_copies()
+
+    def _check_copies(self) -> None:
+        """The newest copies of snapshots are there, and for good."""
+        written = {
+            int(item["seq_nr"]["N"]) for item in self.tables.changes(SITE.snapshot) if not is_head(item)
+        }
+        until = {int(item["seq_nr"]["N"]): int(item["ttl"]["N"]) for item in self.tables.items(SITE.snapshot)}
+        for number in sorted(written)[-RETENTION.keep :]:
+            assert until.get(number) == 0, f"copy {number} of {sorted(written)} is retired"
+        self.retired = sum(1 for number in written if until.get(number))
 
     def _judge(self, attempt: Attempt, places: list[int]) -> None:
         assert len(places) <= 1, f"appended {len(places)} times, at {places}"
@@ -116,12 +133,24 @@ class Aggregates(Simulation):
         return found
 
     def execute(self, _luck: random.Random, _rate: float) -> Execute:
-        return self.tables.execute
+        """The tables, whose indexes lag: they may answer as they did before."""
+        late = random.Random(self.seed)
+
+        def lagging(op: Op) -> Reply:
+            reply = self.tables.execute(op)
+            if isinstance(op, Query) and op.index is not None:
+                before = self.shown.setdefault(repr(op), [])
+                before.append(reply)
+                return late.choice(before)
+            return reply
+
+        return lagging
 
     def store(self, luck: random.Random, _name: str, execute: Execute) -> AggregateStore:
         return AggregateStore(
             driver=driver_on(awaiting(piecemeal(execute), self.tables)),
             site=SITE,
+            retention=RETENTION if self.seed % 2 else None,
             fresh=luck.randbytes,
             now=lambda: NOON,
         )

@@ -117,7 +117,9 @@ class Tagged(Simulation):
         after = None if attempt.known is None else attempt.known.position
         takes = None if luck.random() < 0.7 else at_most(luck.randint(1, 2))
         try:
-            attempt.outcome = store.try_append(attempt.events, fail_if=attempt.query, after=after, takes=takes)
+            attempt.outcome = store.try_append(
+                attempt.events, fail_if=attempt.query, after=after, takes=takes
+            )
         except Unavailable:
             return None
         if attempt.query is None:

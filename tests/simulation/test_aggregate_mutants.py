@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.journal import append, reading, writes
+from epochal.layout.journal import append, reading, retention, writes
 from epochal.layout.journal.items import Head
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import Base, Batch, Site
@@ -123,6 +123,12 @@ def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(pa
 
     right = append._in_the_way  # noqa: SLF001  # what reads both in one moment
     patch.setattr(append, "_in_the_way", plainly)
+
+
+@mutant()
+def retention_counts_from_the_oldest_copy(patch: Patch) -> None:
+    right = retention._newest_first  # noqa: SLF001  # what reads the copies
+    patch.setattr(retention, "_newest_first", lambda *given: replace(right(*given), forward=True))
 
 
 @pytest.mark.parametrize("name", MUTANTS)

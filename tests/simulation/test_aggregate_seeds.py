@@ -23,6 +23,7 @@ def test_whatever_happens_aggregates_are_whole_and_every_append_is_made_once_or_
     assert min(outcomes[kind] for kind in ("AggregateAppended", "AggregateConflict", "NoneType")) > SEEDS / 2
     assert sum(each.elsewhere for each in simulations) > SEEDS / 5, "hardly anything was written elsewhere"
     assert sum(len(each.reads) for each in simulations) > SEEDS / 5, "hardly anything was read"
+    assert sum(each.retired for each in simulations) > SEEDS / 10, "hardly a copy of a snapshot was retired"
 
 
 def test_a_lock_is_in_conflict_where_another_append_overtakes_the_search_for_the_last_number() -> None:

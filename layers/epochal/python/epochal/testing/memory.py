@@ -270,14 +270,19 @@ def _indexed_rows(stored: _Table, query: Query, index: str) -> Iterator[Item]:
         for item in items.values()
         if all(name in item for name in names) and item[query.partition[0]] == query.partition[1]
     ]
-    rows.sort(key=lambda item: [comparable(item[name]) for name in names[1:]], reverse=not query.forward)
+
+    def place(keys: Item) -> list[Any]:
+        return [comparable(keys[name]) for name in names[1:]]
+
+    rows.sort(key=place, reverse=not query.forward)
     if query.sort is not None:
         name, low, high = query.sort
         bounds = comparable(low), comparable(high)
         rows = [item for item in rows if bounds[0] <= comparable(item[name]) <= bounds[1]]
     if query.after is not None:
-        places = [{name: item[name] for name in names} for item in rows]
-        rows = rows[places.index(dict(query.after)) + 1 :]
+        # What stood there may be gone by now.
+        last = place(query.after)
+        rows = [item for item in rows if (place(item) > last if query.forward else place(item) < last)]
     return _projected(stored.spec, index, rows)
 
 

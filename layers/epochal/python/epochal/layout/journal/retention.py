@@ -1,7 +1,8 @@
 """Keeping the newest copies of a snapshot and no more: the older ones are deleted, or given a time to live.
 
 A step of its own after the append has committed, so that its failure can never make the append look failed.
-It takes up a backlog a bounded part at a time. The newest copy always stays, and the head is no copy.
+It takes up a backlog a bounded part at a time. The newest copy always stays, and the head is no copy. What it reads
+does not grow with the copies that wait to expire: `snapshot-active-ttl-index` has the keys of the others.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.journal.items import NO_TTL
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
 from epochal.plan.conditions import Present
-from epochal.plan.ops import Delete, Query, Set, Steps, Update
-from epochal.plan.values import Item, Key, number, read_number, text
+from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
+from epochal.plan.values import Item, Key, number, text
 
 AT_ONCE: Final = 100
 """Copies retired in one call at most."""
@@ -43,34 +43,36 @@ class Retention:
 def retire(site: Site, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
     """Retire the copies beyond those kept, newest first; how many were retired.
 
-    Copies that have their time to live already are passed over.
+    Either index may lag. What it does not show yet is newer than what it shows, and what it shows no longer truly had a
+    newer one beside it: so one of the newest copies is never taken for one beyond them.
 
     Args:
         now: epoch seconds.
     """
     retired, passed, last = 0, 0, None
-    while retired < AT_ONCE:
-        reply = yield _newest_first(site, aggregate, last)
+    while True:
+        reply = yield _newest_first(site, aggregate, retention, last)
         for item in reply.items:
             passed += 1
-            live = (read_number(item, "ttl") or NO_TTL) == NO_TTL
-            if passed > retention.keep and live and retired < AT_ONCE:
-                yield _retired(site, item, retention, now)
-                retired += 1
-        if reply.last is None:
-            break
+            if passed > retention.keep and retired < AT_ONCE:
+                done = yield _retired(site, item, retention, now)
+                retired += isinstance(done, Done)
+        if reply.last is None or passed >= retention.keep + AT_ONCE:
+            return retired
         last = reply.last
-    return retired
 
 
-def _newest_first(site: Site, aggregate: AggregateId, after: Key | None) -> Query:
+def _newest_first(site: Site, aggregate: AggregateId, retention: Retention, after: Key | None) -> Query:
+    """Copies, newest first: those without a time to live where others are to get one, by their keys alone; else all."""
+    active = retention.ttl_seconds is not None
     return Query(
         table=site.snapshot,
-        index="snapshot-aid-index",
+        index="snapshot-active-ttl-index" if active else "snapshot-aid-index",
         partition=("aid", text(str(aggregate))),
-        sort=("seq_nr", number(1), number(10**15)),
+        sort=("active_ttl_seq_nr" if active else "seq_nr", number(1), number(10**15)),
         consistent=False,
         forward=False,
+        limit=retention.keep + AT_ONCE,
         after=after,
     )
 
@@ -79,11 +81,11 @@ def _retired(site: Site, item: Item, retention: Retention, now: int) -> Update |
     key = {"pkey": item["pkey"], "skey": item["skey"]}
     if retention.ttl_seconds is None:
         return Delete(table=site.snapshot, key=key)
-    # The index may lag behind a deletion: an update must not bring a copy back as a stump.
+    # The index may lag: an update must neither bring a copy back as a stump, nor give one more time.
     return Update(
         table=site.snapshot,
         key=key,
         sets=(Set("ttl", number(now + retention.ttl_seconds)),),
         removes=("active_ttl_seq_nr",),
-        condition=Present("pkey"),
+        condition=Present("active_ttl_seq_nr"),
     )
