@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
 from epochal.layout.tables import TAGS
 from stacks.parts import grants
-from stacks.parts.stores import BODIES, STATES, Stores
+from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
 
 Statements = list[iam.PolicyStatement]
@@ -32,12 +33,13 @@ def append(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
         grants.on_table(stores.snapshot, "GetItem", "PutItem", "UpdateItem"),
-        grants.on_table(stores.events, "GetItem", "BatchGetItem", "PutItem"),
-        grants.on_table(stores.tags, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
-        grants.on_table(stores.projection_states, "PutItem", "DeleteItem"),
+        _of_tenant(stage, stores.events, "GetItem", "BatchGetItem", "PutItem"),
+        _of_tenant(stage, stores.tags, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
+        _of_tenant(stage, stores.projection_states, "PutItem", "DeleteItem"),
         grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
+        grants.on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "PutObject"),
-        _telling_what_is_missing(stores),
+        grants.on_listing(stores.bucket, BODIES, UPLOADS),
         *grants.on_key(stores.key, write=True),
     ]
 
@@ -48,55 +50,58 @@ def replay(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem", "Query"),
         grants.on_table(stores.snapshot, "GetItem"),
-        grants.on_table(stores.events, "GetItem", "BatchGetItem"),
-        grants.on_table(stores.tags, "BatchGetItem", "Query", "Scan"),
-        grants.on_indexes(stores.tags, TAGS, "Query"),
-        grants.on_table(stores.projection_states, "GetItem", "Query"),
+        _of_tenant(stage, stores.events, "GetItem", "BatchGetItem"),
+        _of_tenant(stage, stores.tags, "BatchGetItem", "Query"),
+        # A scan has no key to compare: who lists the tags of all groups passes by those of other tenants.
+        grants.on_table(stores.tags, "Scan"),
+        _groups_of_tenant(stage, stores),
+        _of_tenant(stage, stores.projection_states, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "GetObject"),
-        _telling_what_is_missing(stores),
+        grants.on_listing(stores.bucket, BODIES, _states_of(stage)),
         *grants.on_key(stores.key, write=False),
     ]
 
 
-def feed(stores: Stores) -> Statements:
+def feed(stage: Stage, stores: Stores) -> Statements:
     """The function `feed`."""
     return [
         grants.on_table(stores.index, "GetItem", "Query"),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        grants.on_table(stores.events, "BatchGetItem"),
-        grants.on_table(stores.tags, "Query"),
+        _of_tenant(stage, stores.events, "BatchGetItem"),
+        _of_tenant(stage, stores.tags, "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
-        _telling_what_is_missing(stores),
+        grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=False),
     ]
 
 
-def indexer(stores: Stores) -> Statements:
+def indexer(stage: Stage, stores: Stores) -> Statements:
     """The function `indexer`, apart from its streams and its failures."""
     return [
         grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "BatchGetItem"),
-        grants.on_table(stores.tags, "Query"),
+        _of_tenant(stage, stores.tags, "Query"),
         *grants.on_key(stores.key, write=True),
     ]
 
 
-def auditor(stores: Stores) -> Statements:
+def auditor(stage: Stage, stores: Stores) -> Statements:
     """The function `auditor`: it does what the indexer does, for heads that it finds by itself."""
     return [
         grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
         grants.on_table(stores.tips, "GetItem", "Query", "Scan"),
         grants.on_table(stores.journal, "BatchGetItem"),
         grants.on_table(stores.snapshot, "GetItem", "Scan"),
-        grants.on_table(stores.tags, "GetItem", "Query", "Scan"),
+        _of_tenant(stage, stores.tags, "GetItem", "Query"),
+        grants.on_table(stores.tags, "Scan"),
         *grants.on_key(stores.key, write=True),
     ]
 
 
-def reaction(stores: Stores) -> Statements:
+def reaction(stage: Stage, stores: Stores) -> Statements:
     """A function that runs a reaction, apart from its queue and from what its handler does.
 
     It replaces the state of its group and deletes causes of parked streams; where a stream ends, which a replay
@@ -108,10 +113,10 @@ def reaction(stores: Stores) -> Statements:
         ),
         grants.on_table(stores.tips, "GetItem", "Query"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        grants.on_table(stores.events, "BatchGetItem"),
-        grants.on_table(stores.tags, "BatchGetItem", "Query"),
+        _of_tenant(stage, stores.events, "BatchGetItem"),
+        _of_tenant(stage, stores.tags, "BatchGetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
-        _telling_what_is_missing(stores),
+        grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=True),
     ]
 
@@ -129,6 +134,16 @@ def _states_of(stage: Stage) -> str:
     return f"{STATES}{stage.service}/" if stage.service else STATES
 
 
-def _telling_what_is_missing(stores: Stores) -> iam.PolicyStatement:
-    """Without this, S3 answers `access denied` for an object that is not there."""
-    return grants.on_bucket(stores.bucket, "ListBucket")
+def _of_tenant(stage: Stage, table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the items of `table`: where tenants share it, on the tenant's."""
+    if not stage.service:
+        return grants.on_table(table, *actions)
+    return grants.on_keys(table, [f"SERVICE#{stage.service}#*"], *actions)
+
+
+def _groups_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
+    """Listing tags by their groups, whose names begin with the tenant's where there is one."""
+    statement = grants.on_indexes(stores.tags, TAGS, "Query")
+    if stage.service:
+        grants.only_keys(statement, [f"{stage.service}|*"])
+    return statement

@@ -62,8 +62,7 @@ class ApiStack(Stack):
             description="Epochal: append to streams, replay them, follow the feed",
             create_default_stage=False,
         )
-        self._routes(stage)
-        live = self._stage(stage)
+        live = self._stage(stage, self._routes(stage))
         CfnOutput(self, "ApiUrl", value=live.url, description="Where the HTTP API is")
         CfnOutput(self, "ApiId", value=self.api.api_id, description="Names the API in policies and metrics")
 
@@ -74,14 +73,14 @@ class ApiStack(Stack):
         settings = {
             "append": (
                 "appends, prunes and deletes",
-                {**events, **states},
+                {**events, **states, **environments.uploads(stage)},
                 allowed.append(stage, store.stores),
             ),
             "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store.stores)),
             "feed": (
                 "reads the feed",
-                {**events, **environments.feed(stage, store.stores)},
-                allowed.feed(store.stores),
+                {**events, **environments.feed(stage, store.stores), **environments.waiting(stage)},
+                allowed.feed(stage, store.stores),
             ),
         }
         return {
@@ -100,23 +99,26 @@ class ApiStack(Stack):
             for name, (description, environment, statements) in settings.items()
         }
 
-    def _routes(self, stage: Stage) -> None:
+    def _routes(self, stage: Stage) -> list[apigateway.HttpRoute]:
         authorizer = _authorizer(stage)
         integrations = {
             name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)
             for name, function in self.functions.items()
         }
-        for route in ROUTES:
-            self.api.add_routes(
+        return [
+            made
+            for route in ROUTES
+            for made in self.api.add_routes(
                 path=route.path,
                 methods=[apigateway.HttpMethod(route.method)],
                 integration=integrations[route.function],
                 authorizer=authorizer,
                 authorization_scopes=_scopes(stage, route),
             )
+        ]
 
-    def _stage(self, stage: Stage) -> apigateway.HttpStage:
-        """The one stage of the API, at its root."""
+    def _stage(self, stage: Stage, routes: list[apigateway.HttpRoute]) -> apigateway.HttpStage:
+        """The one stage of the API, at its root. A limit of a route that is not there yet would be refused."""
         live = apigateway.HttpStage(
             self,
             "Live",
@@ -127,8 +129,14 @@ class ApiStack(Stack):
                 rate_limit=stage.requests_per_second, burst_limit=stage.burst
             ),
         )
+        live.node.add_dependency(*routes)
+        made = cast(apigateway.CfnStage, live.node.default_child)
+        made.route_settings = {
+            key: {"ThrottlingRateLimit": most, "ThrottlingBurstLimit": most}
+            for key, most in stage.limits().items()
+        }
         if stage.access_logs:
-            cast(apigateway.CfnStage, live.node.default_child).access_log_settings = self._access_log(stage)
+            made.access_log_settings = self._access_log(stage)
         return live
 
     def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:

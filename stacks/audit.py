@@ -43,7 +43,7 @@ class Audit(Construct):
             layers=layers,
             timeout=TIMEOUT,
             environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
-            allowed=allowed.auditor(stores),
+            allowed=allowed.auditor(stage, stores),
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
         # A tick that failed is made up for by the next one.

@@ -10,10 +10,12 @@ from epochal.settings import (
     BUCKET,
     DCB_PARTITIONS,
     EVENTS_TABLE,
+    FEED_WAIT_SECONDS,
     INDEX_TABLE,
     JOURNAL_PARTITIONS,
     JOURNAL_SHARDS,
     JOURNAL_TABLE,
+    MAX_UPLOAD_BYTES,
     PARTITIONS,
     PROJECTION_STATES_TABLE,
     PROJECTIONS,
@@ -55,6 +57,16 @@ def bucket(stores: Stores) -> Environment:
 def tagged_writes(stage: Stage) -> Environment:
     """How tagged events are written, and so where they are looked for."""
     return {TYPE_HEADS: flag(stage.type_heads), WRITE_SHARDS: str(stage.write_shards)}
+
+
+def uploads(stage: Stage) -> Environment:
+    """What callers may put into the bucket."""
+    return {MAX_UPLOAD_BYTES: str(stage.max_upload_bytes)}
+
+
+def waiting(stage: Stage) -> Environment:
+    """How long readers of the feed may wait."""
+    return {FEED_WAIT_SECONDS: str(stage.feed_wait_seconds)}
 
 
 def projection_states(stores: Stores) -> Environment:

@@ -109,7 +109,7 @@ class FeedStack(Stack):
             layers=layers,
             timeout=TIMEOUT,
             environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
-            allowed=[*following, *self._failures.reporting(), *allowed.indexer(stores)],
+            allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
         ).function
 
     def _mapping(self, id_: str, stream_arn: str, heads: str) -> lambda_.CfnEventSourceMapping:

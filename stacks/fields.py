@@ -13,11 +13,18 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import MAX_PARTITIONS, MAX_SHARDS, MAX_WRITE_SHARDS
+from epochal.settings import (
+    LARGEST_UPLOAD,
+    MAX_PARTITIONS,
+    MAX_SHARDS,
+    MAX_WAIT_SECONDS,
+    MAX_WRITE_SHARDS,
+)
 from stacks.declared import reactions
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
 FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier", "auditor")
+ROUTE_KEYS: Final = tuple(route.key for route in ROUTES)
 SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
 
 _ARN: Final = r"arn:aws[a-z-]*"
@@ -58,6 +65,9 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "access_logs": a_flag,
         "requests_per_second": a_number(1, 100_000),
         "burst": a_number(1, 50_000),
+        "route_limits": a_map(a_number(1, 50_000), keys=ROUTE_KEYS),
+        "max_upload_bytes": a_number(1, LARGEST_UPLOAD),
+        "feed_wait_seconds": a_number(0, MAX_WAIT_SECONDS),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
         "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),

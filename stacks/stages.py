@@ -19,9 +19,22 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.settings import SHARDS
+from epochal.settings import SHARDS, UPLOAD_BYTES, WAIT_SECONDS
 from stacks.declared import Declared
 from stacks.fields import RULES
+
+ROUTE_LIMITS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        # Each may wait for `feed_wait_seconds`: with five, these are at most 300 invocations at once, of an account's
+        # usual 1,000. A page has thousands of events, so nobody needs many a second.
+        "GET /feed/{partition}": 50,
+        # Reads through a megabyte of a table or more, whatever comes of it.
+        "GET /dcb/tags": 10,
+        # Each lets its caller store `max_upload_bytes` for a day or two.
+        "POST /bodies": 10,
+    }
+)
+"""Routes of which one request can cost much more than it costs who sends it."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -44,6 +57,10 @@ class Stage:
         log_level: from which level functions log.
         access_logs: one line for every HTTP request, without the stream's name.
         requests_per_second, burst: throttling of the HTTP API as a whole.
+        route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
+            bursts; one that is not here has what `ROUTE_LIMITS` says, or shares in the whole. None is above the whole.
+        max_upload_bytes: of a body that is uploaded to the bucket.
+        feed_wait_seconds: for which a reader may wait at the tail of the feed, and occupy an invocation.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
         jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
@@ -88,6 +105,9 @@ class Stage:
     access_logs: bool = True
     requests_per_second: int = 1_000
     burst: int = 500
+    route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    max_upload_bytes: int = UPLOAD_BYTES
+    feed_wait_seconds: int = WAIT_SECONDS
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
     jwt_issuer: str = ""
@@ -119,6 +139,13 @@ class Stage:
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
         return f"{self.prefix}-{self.name}-{kind}"
+
+    def limits(self) -> Mapping[str, int]:
+        """Requests a second of the routes that have a limit of their own."""
+        return {
+            key: min(most, self.requests_per_second)
+            for key, most in (ROUTE_LIMITS | self.route_limits).items()
+        }
 
     def existing(self, kind: str) -> str:
         """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aws_cdk import CfnOutput, CfnResource, CfnWaitConditionHandle, Stack
+from aws_cdk import CfnOutput, CfnResource, CfnWaitConditionHandle, Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -18,7 +18,7 @@ from constructs import Construct
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.parts.buckets import private_bucket
-from stacks.parts.stores import Stores, specs_of
+from stacks.parts.stores import UPLOADS, Stores, specs_of
 from stacks.parts.tables import keyed_table
 from stacks.stages import Stage
 
@@ -46,7 +46,8 @@ class StoreStack(Stack):
         )
 
     def _bucket(self, stage: Stage) -> s3.IBucket:
-        """Nothing in it expires: an event may refer to a body for ever, a state is live until it is replaced.
+        """Nothing in it expires but uploads that nobody claimed: an event may refer to a body for ever, a state is live
+        until it is replaced.
 
         The library deletes states that nothing names any more; bodies stay, since equal ones share an object.
         """
@@ -54,7 +55,7 @@ class StoreStack(Stack):
             return s3.Bucket.from_bucket_attributes(
                 self, "Bodies", bucket_name=stage.existing_bucket, encryption_key=self.key
             )
-        return private_bucket(self, "Bodies", kind="bodies", stage=stage, key=self.key, rules=[])
+        return private_bucket(self, "Bodies", kind="bodies", stage=stage, key=self.key, rules=_unclaimed())
 
     def _outputs(self, stage: Stage) -> None:
         """What a client past the API must know to find what is stored."""
@@ -89,6 +90,18 @@ class StoreStack(Stack):
         """
         if not any(CfnResource.is_cfn_resource(each) for each in self.node.find_all()):
             CfnWaitConditionHandle(self, "Nothing")
+
+
+def _unclaimed() -> list[s3.LifecycleRule]:
+    """An upload goes after a day, and the version that is left of it after another: a claim has copied it by then.
+
+    A marker of the deletion is a rule of its own, as S3 has it.
+    """
+    day = Duration.days(1)
+    return [
+        s3.LifecycleRule(id="unclaimed", prefix=UPLOADS, expiration=day, noncurrent_version_expiration=day),
+        s3.LifecycleRule(id="unclaimed-markers", prefix=UPLOADS, expired_object_delete_marker=True),
+    ]
 
 
 def flag(value: bool) -> str:

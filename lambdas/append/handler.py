@@ -39,7 +39,7 @@ aggregates = AggregateStore(driver=driver, site=site_of(settings))
 handler = serve(
     "append",
     {
-        **operations(streams, S3Links(s3, settings.bucket).upload),
+        **operations(streams, S3Links(s3, settings.bucket).upload, settings.max_upload_bytes),
         **appending(aggregates, AggregateTypes(settings.aggregate_types)),
         **deferred("append", settings, driver, s3),
     },

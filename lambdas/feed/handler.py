@@ -23,5 +23,8 @@ links = S3Links(lazily(s3_client), settings.bucket)
 # Bodies in the bucket are linked, never fetched: the codec needs none.
 reader = reader_of(settings, Driver(execute=interpreter(dynamodb_client()), meter=Meter()), BodyCodec())
 
-handler = serve("feed", operations(reader, partitions_of(settings), links.download))
+handler = serve(
+    "feed",
+    operations(reader, partitions_of(settings), links.download, settings.feed_wait_seconds),
+)
 coldstart.over()

@@ -43,8 +43,13 @@ def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam
     Every request for an item has a key to compare; give no `Scan`, which has none and would not be stopped.
     """
     statement = on_table(table, *actions)
-    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [*keys]})
+    only_keys(statement, keys)
     return statement
+
+
+def only_keys(statement: iam.PolicyStatement, keys: Sequence[str]) -> None:
+    """Narrow `statement` to items whose partition key, of a table or of an index, is like one of `keys`."""
+    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [*keys]})
 
 
 def on_indexes(table: dynamodb.ITableV2, spec: TableSpec, *actions: str) -> iam.PolicyStatement:
@@ -70,6 +75,17 @@ def on_objects(bucket: s3.IBucket, prefix: str, *actions: str) -> iam.PolicyStat
 def on_bucket(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
     """`actions` on `bucket` itself."""
     return _allow("s3", actions, [bucket.bucket_arn])
+
+
+def on_listing(bucket: s3.IBucket, *prefixes: str) -> iam.PolicyStatement:
+    """Knowing what is not in `bucket`, below these prefixes: without this, S3 answers `access denied` for an object
+    that is not there.
+
+    S3 asks for the permission to list with the object's key as the prefix. Nothing else of the bucket can be listed.
+    """
+    statement = on_bucket(bucket, "ListBucket")
+    statement.add_condition("StringLike", {"s3:prefix": [f"{prefix}*" for prefix in prefixes]})
+    return statement
 
 
 def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:

@@ -156,7 +156,7 @@ class Reaction(Construct):
                 QUEUE: self.queue.queue_url,
             },
             allowed=[
-                *permissions.reaction(stores),
+                *permissions.reaction(stage, stores),
                 *permissions.read_models(stores, read_models),
                 self._waking(stage),
                 *allowed,

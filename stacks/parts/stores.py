@@ -34,6 +34,9 @@ from stacks.stages import Stage
 BODIES: Final = "bodies/"
 """Where the library keeps bodies too large for an item."""
 
+UPLOADS: Final = "uploads/"
+"""Where callers upload to, and what nobody claims expires."""
+
 STATES: Final = f"{PROJECTIONS}/"
 """Where the library keeps projection states too large for an item; a tenant's in a folder of its own."""
 

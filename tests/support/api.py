@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from epochal.codec import json
+from epochal.codec.claims import UPLOADS
 from epochal.feed.deployed import partitions_of, reader_of
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.sources import sources_of
@@ -25,7 +26,7 @@ from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
-from epochal.settings import Settings
+from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
@@ -104,6 +105,7 @@ class Api:
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
+    feed_wait_seconds: int = WAIT_SECONDS
     clock: Clock = field(default_factory=Clock)
     indexed: dict[str, int] = field(default_factory=dict)
 
@@ -113,7 +115,7 @@ class Api:
             "append": serve(
                 "append",
                 {
-                    **writing.operations(self.streams, upload),
+                    **writing.operations(self.streams, upload, self.settings.max_upload_bytes),
                     **aggregating.appending(self.aggregates, AggregateTypes(self.types)),
                     **tagging.appending(self.tagged),
                     **projecting.appending(self.states),
@@ -128,7 +130,12 @@ class Api:
                     **projecting.replaying(self.states, self.link),
                 },
             ),
-            "feed": serve("feed", feeding.operations(reader, partitions_of(self.settings), download)),
+            "feed": serve(
+                "feed",
+                feeding.operations(
+                    reader, partitions_of(self.settings), download, self.settings.feed_wait_seconds
+                ),
+            ),
         }
 
     @property
@@ -148,6 +155,7 @@ class Api:
         return Settings(
             tips_table=TIPS.kind,
             index_table=INDEX.kind,
+            feed_wait_seconds=self.feed_wait_seconds,
             journal_table=JOURNAL.kind,
             snapshot_table=SNAPSHOT.kind,
             events_table=EVENTS.kind,
@@ -280,7 +288,8 @@ def download(claim: Claim, seconds: int) -> str:
 
 def upload(claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
     """Stands for a signed upload."""
-    return f"https://bucket.example/{quote(claim.key)}?expires={seconds}", {"content-length": str(claim.size)}
+    url = f"https://bucket.example/{UPLOADS}{claim.sha256}?expires={seconds}"
+    return url, {"content-length": str(claim.size)}
 
 
 def _function(method: str, path: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
+from moto import mock_aws
 
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import s3_client
@@ -19,12 +22,19 @@ from epochal.model.events import Claim
 CONTENT = b"content"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 CLAIM = Claim(key=f"bodies/{DIGEST}", sha256=DIGEST, size=len(CONTENT))
-WHERE = {"Bucket": "bucket", "Key": CLAIM.key}
+WHERE: dict[str, Any] = {"Bucket": "bucket", "Key": CLAIM.key}
+UPLOADED: dict[str, Any] = {"Bucket": "bucket", "Key": f"uploads/{DIGEST}"}
+COPYING: dict[str, Any] = {
+    **WHERE,
+    "CopySource": UPLOADED,
+    "MetadataDirective": "REPLACE",
+    "ContentType": "application/octet-stream",
+}
 
 CALLS: dict[str, Callable[[S3Bodies], object]] = {
     "put_object": lambda bodies: bodies.put(CLAIM, CONTENT),
     "get_object": lambda bodies: bodies.get(CLAIM),
-    "head_object": lambda bodies: bodies.has(CLAIM),
+    "head_object": lambda bodies: bodies.keep(CLAIM),
 }
 
 
@@ -43,7 +53,7 @@ def body(content: bytes) -> StreamingBody:
 
 
 def test_a_body_is_put_under_its_key(s3: Stubber) -> None:
-    s3.add_response("put_object", {}, {**WHERE, "Body": CONTENT})
+    s3.add_response("put_object", {}, {**WHERE, "Body": CONTENT, "ContentType": "application/octet-stream"})
     bodies(s3).put(CLAIM, CONTENT)
     s3.assert_no_pending_responses()
 
@@ -56,18 +66,79 @@ def test_a_body_is_what_was_claimed(s3: Stubber) -> None:
         bodies(s3).get(CLAIM)
 
 
-@pytest.mark.parametrize(("size", "there"), [(len(CONTENT), True), (len(CONTENT) + 1, False)])
-def test_an_object_of_another_size_is_not_the_one_that_was_claimed(
-    s3: Stubber, size: int, there: bool
-) -> None:
-    s3.add_response("head_object", {"ContentLength": size}, WHERE)
-    assert bodies(s3).has(CLAIM) is there
+def test_an_object_of_the_claimed_size_is_kept_by_one_request(s3: Stubber) -> None:
+    s3.add_response("head_object", {"ContentLength": len(CONTENT)}, WHERE)
+    assert bodies(s3).keep(CLAIM)
+    s3.assert_no_pending_responses()
+
+
+def test_an_object_of_another_size_is_not_the_one_that_was_claimed(s3: Stubber) -> None:
+    for where in (WHERE, UPLOADED):
+        s3.add_response("head_object", {"ContentLength": len(CONTENT) + 1}, where)
+    assert not bodies(s3).keep(CLAIM)
+    s3.assert_no_pending_responses()
+
+
+def test_a_key_of_somebodys_own_has_no_upload(s3: Stubber) -> None:
+    own = replace(CLAIM, key="kept/1")
+    s3.add_client_error("head_object", "404", http_status_code=404, expected_params={**WHERE, "Key": own.key})
+    assert not bodies(s3).keep(own)
+    s3.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize("code", ["404", "403"])
 def test_an_object_that_is_missing_is_denied_to_who_may_not_list(s3: Stubber, code: str) -> None:
-    s3.add_client_error("head_object", code, http_status_code=int(code))
-    assert bodies(s3).has(CLAIM) is False
+    for where in (WHERE, UPLOADED):
+        s3.add_client_error("head_object", code, http_status_code=int(code), expected_params=where)
+    assert bodies(s3).keep(CLAIM) is False
+
+
+def test_an_upload_is_copied_to_where_bodies_lie_with_nothing_but_its_content(s3: Stubber) -> None:
+    s3.add_client_error("head_object", "404", http_status_code=404)
+    s3.add_response("head_object", {"ContentLength": len(CONTENT)}, UPLOADED)
+    s3.add_response("copy_object", {}, COPYING)
+    assert bodies(s3).keep(CLAIM)
+    s3.assert_no_pending_responses()
+
+
+def test_an_upload_that_expires_while_it_is_claimed_was_not_there(s3: Stubber) -> None:
+    s3.add_client_error("head_object", "404", http_status_code=404)
+    s3.add_response("head_object", {"ContentLength": len(CONTENT)}, UPLOADED)
+    s3.add_client_error("copy_object", "NoSuchKey", http_status_code=404)
+    assert not bodies(s3).keep(CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "meaning"), [("SlowDown", 503, Unavailable), ("AccessDenied", 403, Refused)]
+)
+def test_an_upload_that_cannot_be_copied_is_not_taken_for_kept(
+    s3: Stubber, code: str, status: int, meaning: type[EpochalError]
+) -> None:
+    s3.add_client_error("head_object", "404", http_status_code=404)
+    s3.add_response("head_object", {"ContentLength": len(CONTENT)}, UPLOADED)
+    s3.add_client_error("copy_object", code, http_status_code=status)
+    with pytest.raises(meaning):
+        bodies(s3).keep(CLAIM)
+
+
+@mock_aws
+def test_what_headers_an_upload_was_given_nobody_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    client = s3_client(region="us-east-1")
+    client.create_bucket(Bucket="bucket")
+    client.put_object(
+        **{**UPLOADED, "Body": CONTENT, "ContentEncoding": "gzip", "ContentType": "text/html"},
+        CacheControl="max-age=31536000",
+        ContentDisposition="inline",
+        Metadata={"by": "somebody"},
+    )
+    assert S3Bodies(client, "bucket").keep(CLAIM)
+    kept = client.head_object(**WHERE)
+    assert kept["ContentType"] == "application/octet-stream"
+    assert not {"ContentEncoding", "CacheControl", "ContentDisposition"} & kept.keys()
+    assert kept["Metadata"] == {}
+    assert S3Bodies(client, "bucket").get(CLAIM) == CONTENT
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete
+from epochal.settings import WAIT_SECONDS
 from tests.support.api import Answer, Api
 
 
@@ -179,7 +180,20 @@ def test_a_long_poll_ends_empty_at_the_checkpoint_it_began_at(api: Api) -> None:
     assert api.clock.now == pytest.approx(5)
 
 
+def test_nobody_waits_longer_than_the_deployment_lets_him(api: Api) -> None:
+    page = read(api, "from=0@3&wait=20")
+    assert (places(page), page.json["next"]) == ([], "0@3")
+    assert api.clock.now == pytest.approx(WAIT_SECONDS)
+
+
+def test_where_nobody_may_wait_the_answer_comes_at_once(api: Api) -> None:
+    unwilling = Api(tables=api.tables, feed_wait_seconds=0)
+    assert read(unwilling, "from=0@3&wait=20").json["atTail"]
+    assert unwilling.clock.now == 0
+
+
 def test_a_long_poll_ends_in_time_for_its_function(api: Api) -> None:
+    api = Api(tables=api.tables, feed_wait_seconds=20)
     answer = api.call("GET", "/feed/0", query="from=0@3&wait=20", seconds=12.0)
     assert answer.status == 200
     assert api.clock.now <= 11

@@ -10,6 +10,7 @@ import pytest
 from epochal.http.routes import ROUTES, Route
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
 from stacks.parts.stores import STATES as STATES_FOLDER
+from stacks.stages import ROUTE_LIMITS, STAGES
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
@@ -98,6 +99,32 @@ def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
     }
 
 
+def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesise: Synthesise) -> None:
+    assert limits_of(synthesise("prod")) == {
+        "GET /feed/{partition}": 50,
+        "GET /dcb/tags": 10,
+        "POST /bodies": 10,
+    }
+
+
+def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synthesise: Synthesise) -> None:
+    found = limits_of(synthesise(requests_per_second=40, route_limits={"POST /bodies": 3, "GET /feed": 2}))
+    assert found == {"GET /feed/{partition}": 40, "GET /dcb/tags": 10, "POST /bodies": 3, "GET /feed": 2}
+
+
+def test_routes_are_there_before_they_are_limited(synthesise: Synthesise) -> None:
+    deployment = synthesise()
+    (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    assert set(deployment.of_type("api", ROUTE)) <= set(stage["DependsOn"])
+
+
+def test_readers_who_wait_leave_most_of_an_accounts_invocations_to_others() -> None:
+    """They have what the limit lets in at once, and what comes while these wait."""
+    most = ROUTE_LIMITS["GET /feed/{partition}"]
+    for stage in STAGES.values():
+        assert most + most * stage.feed_wait_seconds <= 0.3 * 1_000
+
+
 def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -> None:
     deployment = synthesise("prod", log_days=30)
     (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
@@ -162,9 +189,9 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         for name in ("append", "replay", "feed", "indexer")
     }
     assert told == {
-        "append": {*EVENTS, *STATES, "EPOCHAL_BUCKET"},
+        "append": {*EVENTS, *STATES, "EPOCHAL_BUCKET", "EPOCHAL_MAX_UPLOAD_BYTES"},
         "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET"},
-        "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET"},
+        "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET", "EPOCHAL_FEED_WAIT_SECONDS"},
         "indexer": {*EVENTS, *FEED},
     }
 
@@ -190,6 +217,14 @@ def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_li
     assert f"{settings.states_prefix}/" == STATES_FOLDER
 
 
+def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(synthesise: Synthesise) -> None:
+    stage = synthesise(max_upload_bytes=1_000, feed_wait_seconds=0)
+    assert read_back(stage, "append").max_upload_bytes == 1_000
+    assert read_back(stage, "feed").feed_wait_seconds == 0
+    assert read_back(synthesise(), "append").max_upload_bytes == Settings().max_upload_bytes
+    assert read_back(synthesise(), "feed").feed_wait_seconds == Settings().feed_wait_seconds
+
+
 @pytest.mark.parametrize("name", ["feed", "indexer"])
 def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
     settings = read_back(synthesise(partitions=7, journal_partitions=5, dcb_partitions=3), name)
@@ -210,6 +245,14 @@ def test_what_the_stage_leaves_out_is_read_back_as_the_librarys_default(
 def test_every_function_that_is_deployed_has_a_handler(name: str) -> None:
     text = (ROOT / "lambdas" / name / "handler.py").read_text()
     assert "def handler(" in text or "handler = " in text
+
+
+def limits_of(deployment: Deployment) -> dict[str, int]:
+    """Requests a second, which are also the burst, of the routes that have limits of their own."""
+    (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    found = stage["Properties"]["RouteSettings"]
+    assert all(each["ThrottlingRateLimit"] == each["ThrottlingBurstLimit"] for each in found.values())
+    return {route: each["ThrottlingRateLimit"] for route, each in found.items()}
 
 
 def function_of(deployment: Deployment, name: str) -> dict[str, Any]:

@@ -72,6 +72,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("projection-states", "PutItem", "DeleteItem"),
         *BUCKET,
         *on("bodies/*", "GetObject", "PutObject", service="s3"),
+        *on("uploads/*", "GetObject", "PutObject", service="s3"),
         *on("projections/*", "PutObject", service="s3"),
     },
     "replay": {
@@ -176,10 +177,62 @@ def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_th
     found = {
         resource for each, resource in allowed(synthesise(service="shop"), name) if each == f"s3:{action}"
     }
-    (folder,) = found - {"bodies/*"}
+    (folder,) = found - {"bodies/*", "uploads/*"}
     assert folder == "projections/shop/*"
     (key,) = objects.contents
     assert key.startswith(folder.removesuffix("*"))
+
+
+LISTED = {
+    "append": ["bodies/*", "uploads/*"],
+    "replay": ["bodies/*", "projections/*"],
+    "feed": ["bodies/*"],
+    "reaction": ["bodies/*"],
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_of_the_bucket_a_function_can_list_what_it_looks_for_and_nothing_else(
+    synthesise: Synthesise, name: str
+) -> None:
+    """S3 asks with an object's key for the prefix, so an object that is not there is told from one that is denied."""
+    found = [
+        each
+        for each in statements(synthesise("prod", **ALLOWING), name)
+        if "s3:ListBucket" in listed(each["Action"]) and plainly(each["Resource"]) != "failures"
+    ]
+    prefixes = [each["Condition"]["StringLike"]["s3:prefix"] for each in found]
+    assert prefixes == ([LISTED[name]] if name in LISTED else [])
+
+
+TENANTS = {"events", "tags", "projection-states", "GSI1 of tags"}
+"""What tenants share: whose keys begin with the tenant's name."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_where_tenants_share_tables_a_function_reaches_the_keys_of_its_own(
+    synthesise: Synthesise, name: str
+) -> None:
+    shared, alone = synthesise("prod", service="shop", **ALLOWING), synthesise("prod", **ALLOWING)
+    assert allowed(shared, name) - {
+        ("s3:GetObject", "projections/shop/*"),
+        ("s3:PutObject", "projections/shop/*"),
+    } == {pair for pair in EXPECTED[name] if pair[1] != "projections/*"}
+    for statement in statements(shared, name):
+        on_tenants = {plainly(each) for each in listed(statement["Resource"])} & TENANTS
+        keys = statement.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys")
+        if on_tenants == {"GSI1 of tags"}:
+            assert keys == [Keys(service="shop").in_group("*")]
+        elif on_tenants and statement["Action"] != "dynamodb:Scan":
+            keys_of = Keys(service="shop")
+            own = (keys_of.event("1")["pk"]["S"], keys_of.tag("a:1"), keys_of.projector("p"))
+            assert keys == ["SERVICE#shop#*"]
+            assert all(key.startswith("SERVICE#shop#") for key in own)
+        elif on_tenants:
+            assert keys is None  # A scan has none, and a condition on them would not stop it.
+    for statement in statements(alone, name):
+        if {plainly(each) for each in listed(statement["Resource"])} & TENANTS:
+            assert "Condition" not in statement
 
 
 @pytest.mark.parametrize("target", ["aws", "embedded"])
@@ -217,14 +270,20 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
 
 def allowed(deployment: Deployment, name: str) -> Allowed:
     """(action, resource) pairs of a function's role, resources by what they are."""
-    role = deployment.named(*ROLES.get(name, ("api", ROLE, f"{name.capitalize()}Role")))
-    (policy,) = role["Properties"]["Policies"]
     return {
         (action, plainly(resource))
-        for statement in policy["PolicyDocument"]["Statement"]
+        for statement in statements(deployment, name)
         for action in listed(statement["Action"])
         for resource in listed(statement["Resource"])
     }
+
+
+def statements(deployment: Deployment, name: str) -> list[dict[str, Any]]:
+    """What stands in a function's role."""
+    role = deployment.named(*ROLES.get(name, ("api", ROLE, f"{name.capitalize()}Role")))
+    (policy,) = role["Properties"]["Policies"]
+    found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
+    return found
 
 
 def policies(deployment: Deployment) -> Iterator[dict[str, Any]]:
@@ -254,6 +313,7 @@ def plainly(resource: Any) -> str:
         *((rf"GetAtt{id_}\w+Arn\w+'}}, '/index/GSI1", f"GSI1 of {kind}") for id_, kind in TABLES.items()),
         *((rf"GetAtt{id_}\w+Arn", kind) for id_, kind in TABLES.items()),
         (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),
+        (r"GetAttBodies\w+Arn.*/uploads/\*", "uploads/*"),
         (r"GetAttBodies\w+Arn.*/projections/\*", "projections/*"),
         (r"GetAttBodies\w+Arn.*/projections/shop/\*", "projections/shop/*"),
         (r"GetAttBodies\w+Arn", "bodies"),

@@ -8,10 +8,11 @@ import pytest
 from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
+from epochal.codec import claims
 from epochal.codec.claims import PREFIX
 from epochal.layout.tables import ALL, READ_MODELS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
-from stacks.parts.stores import BODIES
+from stacks.parts.stores import BODIES, UPLOADS
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
 from tests.unit.stacks.templates import Deployment, Synthesise
@@ -161,9 +162,19 @@ def test_buckets_refuse_requests_without_tls(synthesise: Synthesise, kind: str) 
 
 def test_bodies_and_states_never_expire_but_what_replaced_or_broke_off_does(synthesise: Synthesise) -> None:
     rules = synthesise().named("store", BUCKET, "Bodies")["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert not any("ExpirationInDays" in rule or "Transitions" in rule for rule in rules)
+    elsewhere = [rule for rule in rules if rule.get("Prefix") != UPLOADS]
+    assert not any("ExpirationInDays" in rule or "Transitions" in rule for rule in elsewhere)
     assert any("NoncurrentVersionExpiration" in rule for rule in rules)
     assert any("AbortIncompleteMultipartUpload" in rule for rule in rules)
+
+
+def test_uploads_that_nobody_claims_expire_with_all_that_is_left_of_them(synthesise: Synthesise) -> None:
+    rules = synthesise().named("store", BUCKET, "Bodies")["Properties"]["LifecycleConfiguration"]["Rules"]
+    expiring, markers = (rule for rule in rules if rule.get("Prefix") == UPLOADS)
+    assert expiring["ExpirationInDays"] == 1
+    assert expiring["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
+    assert markers["ExpiredObjectDeleteMarker"] is True
+    assert {expiring["Status"], markers["Status"]} == {"Enabled"}
 
 
 def test_a_key_of_ones_own_encrypts_tables_and_buckets(synthesise: Synthesise) -> None:
@@ -243,7 +254,7 @@ def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any
 
 
 def test_bodies_are_where_the_library_keeps_them() -> None:
-    assert BODIES == PREFIX
+    assert (BODIES, UPLOADS) == (PREFIX, claims.UPLOADS)
 
 
 def table_of(deployment: Deployment, spec: TableSpec) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def test_a_body_that_is_already_in_the_bucket_is_claimed_as_it_is(
     streams: Streams, bucket: CountingBodies
 ) -> None:
     body = b"uploaded before"
-    claim = Claim(key="uploads/1", sha256=hashlib.sha256(body).hexdigest(), size=len(body))
+    claim = Claim(key="kept/1", sha256=hashlib.sha256(body).hexdigest(), size=len(body))
     bucket.put(claim, body)
 
     streams.append(STREAM, [Event(type="E", data=claim)])
@@ -203,14 +203,40 @@ def test_a_body_that_is_already_in_the_bucket_is_claimed_as_it_is(
     assert event.data == body
 
 
-@pytest.mark.parametrize(("key", "size"), [("uploads/1", 14), ("uploads/1", 16), ("uploads/2", 15)])
+@pytest.mark.parametrize(("key", "size"), [("kept/1", 14), ("kept/1", 16), ("kept/2", 15)])
 def test_a_claim_on_an_object_that_is_not_there_or_of_another_size_is_bad_input(
     streams: Streams, tables: MemoryTables, bucket: CountingBodies, key: str, size: int
 ) -> None:
-    claim = Claim(key="uploads/1", sha256="0" * 64, size=15)
+    claim = Claim(key="kept/1", sha256="0" * 64, size=15)
     bucket.objects[key] = bytes(size)
 
     with pytest.raises(InvalidInput, match="no object of that size"):
+        streams.append(STREAM, [Event(type="E", data=claim)])
+
+    assert list(tables.items("tips")) == []
+
+
+@pytest.mark.parametrize("size", [14, 16])
+def test_an_upload_of_another_size_is_not_what_is_claimed(
+    streams: Streams, tables: MemoryTables, bucket: CountingBodies, size: int
+) -> None:
+    claim = Claim(key=f"bodies/{'0' * 64}", sha256="0" * 64, size=15)
+    bucket.objects[f"uploads/{'0' * 64}"] = bytes(size)
+
+    with pytest.raises(InvalidInput, match="no object of that size"):
+        streams.append(STREAM, [Event(type="E", data=claim)])
+
+    assert list(bucket.objects) == [f"uploads/{'0' * 64}"]
+    assert list(tables.items("tips")) == []
+
+
+def test_what_lies_where_uploads_expire_is_not_to_be_named_by_an_event(
+    streams: Streams, tables: MemoryTables, bucket: CountingBodies
+) -> None:
+    claim = Claim(key=f"uploads/{'0' * 64}", sha256="0" * 64, size=15)
+    bucket.objects[claim.key] = bytes(15)
+
+    with pytest.raises(InvalidInput, match="expire"):
         streams.append(STREAM, [Event(type="E", data=claim)])
 
     assert list(tables.items("tips")) == []
@@ -245,18 +271,24 @@ def test_a_store_without_a_bucket_says_so_when_it_meets_a_claim(
         list(replace(memory_streams(tables), codec=BodyCodec()).read(STREAM))
 
 
-def test_bodies_are_written_before_the_event_that_claims_them(bucket: CountingBodies) -> None:
+@pytest.mark.parametrize("uploaded", [False, True])
+def test_bodies_are_written_before_the_event_that_claims_them(bucket: CountingBodies, uploaded: bool) -> None:
     """Were it the other way round, a crash between the two would leave an event without a body."""
-    seen: list[int] = []
+    content = noise(300 * KB)
+    digest = hashlib.sha256(content).hexdigest()
+    claim = Claim(key=f"bodies/{digest}", sha256=digest, size=len(content))
+    if uploaded:
+        bucket.objects[f"uploads/{digest}"] = content
+    seen: list[bool] = []
     tables = memory_tables()
     streams = memory_streams(tables)
 
     def perform(op: object) -> object:
-        seen.append(len(bucket.objects))
+        seen.append(claim.key in bucket.objects)
         return tables.execute(op)  # type: ignore[arg-type]
 
     late = replace(streams, driver=replace(streams.driver, execute=perform), codec=BodyCodec(bodies=bucket))  # type: ignore[arg-type]
-    late.append(STREAM, [Event(type="E", data=noise(300 * KB))])
+    late.append(STREAM, [Event(type="E", data=claim if uploaded else content)])
 
     assert seen
-    assert set(seen) == {1}
+    assert all(seen)

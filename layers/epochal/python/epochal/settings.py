@@ -35,6 +35,8 @@ TOPIC = "EPOCHAL_TOPIC"
 REACTION = "EPOCHAL_REACTION"
 QUEUE = "EPOCHAL_QUEUE"
 READ_MODELS_TABLE = "EPOCHAL_READ_MODELS_TABLE"
+MAX_UPLOAD_BYTES = "EPOCHAL_MAX_UPLOAD_BYTES"
+FEED_WAIT_SECONDS = "EPOCHAL_FEED_WAIT_SECONDS"
 
 SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 """What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
@@ -51,6 +53,19 @@ MAX_SHARDS = 10_000
 
 MAX_WRITE_SHARDS = 1_000
 """A read of all events asks every shard."""
+
+UPLOAD_BYTES = 100 * 1024 * 1024
+"""Of an upload, where nobody says otherwise. It lies in the bucket for a day or two, claimed or not."""
+
+LARGEST_UPLOAD = 1024 * 1024 * 1024
+"""A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second."""
+
+WAIT_SECONDS = 5
+"""Of a long poll of the feed, where nobody says otherwise. A caller who waits occupies an invocation: with the
+deployment's limit of such requests a second, this is how many of an account's can be taken that way."""
+
+MAX_WAIT_SECONDS = 20
+"""Of a long poll: with the read that follows it stays well below API Gateway's 30."""
 
 PROJECTIONS = "projections"
 """Prefix of projection states in the bucket."""
@@ -89,6 +104,8 @@ class Settings:
         reaction: name of the reaction that a function runs.
         queue: URL of the queue that wakes it.
         read_models_table: table of read models, for a reaction that makes some.
+        max_upload_bytes: of a body that is uploaded to the bucket, 1 to 1 GiB.
+        feed_wait_seconds: for which a reader may wait at the tail of the feed, 0 to 20.
     """
 
     tips_table: str = ""
@@ -112,6 +129,8 @@ class Settings:
     reaction: str = ""
     queue: str = ""
     read_models_table: str = ""
+    max_upload_bytes: int = UPLOAD_BYTES
+    feed_wait_seconds: int = WAIT_SECONDS
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -138,6 +157,10 @@ class Settings:
             reaction=environment.get(REACTION, ""),
             queue=environment.get(QUEUE, ""),
             read_models_table=environment.get(READ_MODELS_TABLE, ""),
+            max_upload_bytes=_number(environment, MAX_UPLOAD_BYTES, UPLOAD_BYTES, LARGEST_UPLOAD),
+            feed_wait_seconds=_number(
+                environment, FEED_WAIT_SECONDS, WAIT_SECONDS, MAX_WAIT_SECONDS, least=0
+            ),
         )
 
 
@@ -146,10 +169,10 @@ def service_name(environment: Mapping[str, str], otherwise: str) -> str:
     return environment.get(SERVICE_NAME, otherwise)
 
 
-def _number(environment: Mapping[str, str], name: str, default: int, most: int) -> int:
+def _number(environment: Mapping[str, str], name: str, default: int, most: int, *, least: int = 1) -> int:
     text = environment.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
-        raise InvalidInput(name, f"must be a whole number from 1 to {most:,}")
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise InvalidInput(name, f"must be a whole number from {least} to {most:,}")
     return int(text)
 
 

@@ -14,6 +14,11 @@ from epochal.codec.bodies import Encoded
 from epochal.model.events import Claim
 
 PREFIX: Final = "bodies/"
+"""Where bodies lie: what is here an event may name, for ever."""
+
+UPLOADS: Final = "uploads/"
+"""Where callers upload to. What is here expires; what an event names is copied to `PREFIX` first."""
+
 CLAIM_BYTES: Final = 240
 """At most what a claim check of ours takes inside an item."""
 
@@ -38,3 +43,8 @@ def claim_for(body: Encoded) -> Claim:
     """The claim check of an encoded body: its key is its content's hash, so equal bodies share one object."""
     digest = hashlib.sha256(body.data).hexdigest()
     return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=len(body.data), encoding=body.encoding)
+
+
+def upload_of(claim: Claim) -> str | None:
+    """Key of the upload that a claim may be of; None where it names an object of somebody's own."""
+    return f"{UPLOADS}{claim.sha256}" if claim.key == f"{PREFIX}{claim.sha256}" else None

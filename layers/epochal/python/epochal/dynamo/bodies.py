@@ -1,12 +1,15 @@
 """Bodies in S3, under their content's hash: written before the append that claims them, never overwritten.
 
-A body written for an append that then failed does no harm: nothing claims it.
+A body written for an append that then failed does no harm: nothing claims it. An upload is copied to where bodies lie
+before the append is sent, so no event ever lacks its body, whenever uploads expire and whoever dies on the way. A copy
+takes nothing of an upload but its content: no header that its author chose reaches who reads it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from epochal.codec.claims import upload_of
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import MissingBody, Refused
 from epochal.model.events import Claim
@@ -14,6 +17,9 @@ from epochal.store.bodies import verified
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
+
+CONTENT_TYPE: Final = "application/octet-stream"
+"""Of every body: what it is its readers know, and no browser should guess."""
 
 
 class S3Bodies:
@@ -26,7 +32,9 @@ class S3Bodies:
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""
         with translated("PutObject", claim.key):
-            self._client.put_object(Bucket=self._bucket, Key=claim.key, Body=content)
+            self._client.put_object(
+                Bucket=self._bucket, Key=claim.key, Body=content, ContentType=CONTENT_TYPE
+            )
 
     def get(self, claim: Claim) -> bytes:
         """The content a claim names.
@@ -39,12 +47,35 @@ class S3Bodies:
             content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
         return verified(claim, content)
 
-    def has(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there."""
+    def keep(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there to stay; an upload of it is made to stay.
+
+        Claims of one upload may meet: each copies the same content to the same key.
+        """
+        if self._holds(claim.key, claim.size):
+            return True
+        upload = upload_of(claim)
+        return upload is not None and self._holds(upload, claim.size) and self._copied(upload, claim.key)
+
+    def _holds(self, key: str, size: int) -> bool:
         try:
-            with translated("HeadObject", claim.key):
-                head = self._client.head_object(Bucket=self._bucket, Key=claim.key)
+            with translated("HeadObject", key):
+                head = self._client.head_object(Bucket=self._bucket, Key=key)
         except (MissingBody, Refused):
             # Without permission to list the bucket, S3 denies an object that is not there.
             return False
-        return head["ContentLength"] == claim.size
+        return head["ContentLength"] == size
+
+    def _copied(self, upload: str, key: str) -> bool:
+        try:
+            with translated("CopyObject", upload):
+                self._client.copy_object(
+                    Bucket=self._bucket,
+                    Key=key,
+                    CopySource={"Bucket": self._bucket, "Key": upload},
+                    MetadataDirective="REPLACE",
+                    ContentType=CONTENT_TYPE,
+                )
+        except MissingBody:
+            return False  # It has expired since.
+        return True

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, TooLarge
 from epochal.http import events as parse
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node
@@ -20,13 +20,11 @@ from epochal.index.checkpoints import Checkpoint, parse_checkpoint
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import StreamName, stream_name
 from epochal.model.versions import MAX_VERSION, Token, parse_token
+from epochal.settings import MAX_WAIT_SECONDS
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000
 """Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
-
-MAX_WAIT: Final = 20
-"""Seconds of a long poll: with the read that follows it stays well below API Gateway's 30."""
 
 TAIL: Final = "tail"
 
@@ -70,7 +68,7 @@ class ReadFeed:
 
     Attributes:
         start: a checkpoint; None for the tail as it is now.
-        wait: seconds to wait at the tail for something to come.
+        wait: seconds to wait at the tail for something to come; the deployment may wait fewer.
     """
 
     partition: int
@@ -116,12 +114,15 @@ def append_events(request: Request) -> AppendEvents:
     )
 
 
-def upload_body(request: Request) -> Claim:
-    """Parse `POST /bodies`: the claim check of the body to be uploaded."""
+def upload_body(request: Request, most: int) -> Claim:
+    """Parse `POST /bodies`: the claim check of the body to be uploaded, which may have so many bytes at most."""
     Query(request)
     root = document(request)
     fields = root.members(("sha256", "bytes"))
-    return parse.claim_of(parse.required(root, fields, "sha256"), parse.required(root, fields, "bytes"))
+    claim = parse.claim_of(parse.required(root, fields, "sha256"), parse.required(root, fields, "bytes"))
+    if claim.size > most:
+        raise TooLarge("bytes", claim.size, most)
+    return claim
 
 
 def read_state(request: Request) -> ReadState:
@@ -178,7 +179,7 @@ def read_feed(request: Request) -> ReadFeed:
         limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
         data=query.flag("data"),
         categories=frozenset(categories) or None,
-        wait=query.whole("wait", 0, MAX_WAIT) or 0,
+        wait=query.whole("wait", 0, MAX_WAIT_SECONDS) or 0,
     )
 
 

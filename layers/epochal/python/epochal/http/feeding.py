@@ -25,11 +25,11 @@ ANSWER: Final = 2.0
 """Seconds of these after which no more events are read."""
 
 
-def operations(reader: FeedReader, partitions: Sequence[int], link: Link) -> Operations:
-    """The operations on an index of these partitions, by name."""
+def operations(reader: FeedReader, partitions: Sequence[int], link: Link, longest: int) -> Operations:
+    """The operations on an index of these partitions, by name; who waits, waits at most so many seconds."""
     return {
         "listPartitions": partial(list_partitions, reader, partitions),
-        "readFeed": partial(read_feed, reader, partitions, link),
+        "readFeed": partial(read_feed, reader, partitions, link, longest),
     }
 
 
@@ -42,7 +42,9 @@ def list_partitions(reader: FeedReader, partitions: Sequence[int], request: Requ
     return Response(status=200, body=body, figures=consumed(meter.units))
 
 
-def read_feed(reader: FeedReader, partitions: Sequence[int], link: Link, request: Request) -> Response:
+def read_feed(
+    reader: FeedReader, partitions: Sequence[int], link: Link, longest: int, request: Request
+) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     command = commands.read_feed(request)
     if command.partition not in partitions:
@@ -61,7 +63,7 @@ def read_feed(reader: FeedReader, partitions: Sequence[int], link: Link, request
         categories=command.categories,
         data=command.data,
         seconds=reading,
-        wait=min(float(command.wait), reading),
+        wait=min(float(command.wait), longest, reading),
     )
     body = views.feed(command.partition, found, shown)
     return Response(

@@ -21,11 +21,11 @@ Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
 """Signs an upload of a body for so many seconds: a URL, and the headers that must be sent with it."""
 
 
-def operations(streams: Streams, upload: Upload) -> Operations:
-    """The operations on a store, by name."""
+def operations(streams: Streams, upload: Upload, most: int) -> Operations:
+    """The operations on a store, by name; uploads may have `most` bytes."""
     return {
         "appendEvents": partial(append_events, streams),
-        "uploadBody": partial(upload_body, upload),
+        "uploadBody": partial(upload_body, upload, most),
         "pruneStream": partial(prune_stream, streams),
         "deleteStream": partial(delete_stream, streams),
     }
@@ -58,9 +58,9 @@ def append_events(streams: Streams, request: Request) -> Response:
             raise _undetermined(command.stream, first)
 
 
-def upload_body(upload: Upload, request: Request) -> Response:
+def upload_body(upload: Upload, most: int, request: Request) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
-    claim = commands.upload_body(request)
+    claim = commands.upload_body(request, most)
     url, headers = upload(claim, LINK_SECONDS)
     body = {
         "url": url,

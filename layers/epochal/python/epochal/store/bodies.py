@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from epochal.codec.bodies import Encoded, decode, encode, encode_claim
-from epochal.codec.claims import claim_for, overflowing
+from epochal.codec.claims import UPLOADS, claim_for, overflowing
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Body, Claim
 
@@ -26,8 +26,8 @@ class Bodies(Protocol):
     def get(self, claim: Claim) -> bytes:
         """The content a claim names, verified; raises `MissingBody` or `CorruptData`."""
 
-    def has(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there."""
+    def keep(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,9 @@ class BodyCodec:
     def _encode(self, body: Body, field: str) -> Encoded:
         if isinstance(body, bytes):
             return encode(body, compress=self.compress)
-        if self.bodies is None or not self.bodies.has(body):
+        if body.key.startswith(UPLOADS):
+            raise InvalidInput(f"{field}.claim", f"must not lie in {UPLOADS}, where objects expire")
+        if self.bodies is None or not self.bodies.keep(body):
             raise InvalidInput(f"{field}.claim", "names no object of that size in the bucket")
         return encode_claim(body)
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
@@ -161,10 +161,16 @@ class TagListings:
 
     def tag_names(self, group: str, beyond: str | None = None, *, page: int = PAGE) -> Iterator[str]:
         """The tags of a group that follow `beyond`, in order."""
+        return chain.from_iterable(self.tag_name_pages(group, beyond, page=page))
+
+    def tag_name_pages(
+        self, group: str, beyond: str | None = None, *, page: int = PAGE
+    ) -> Iterator[list[str]]:
+        """`tag_names` by what a request brings, which reads so many entries at most: one tag, where it has many."""
         _check_group(group)
         while True:
             reply = self.store.driver.ask(group_page(self.store.site, group, beyond, min(page, PAGE)))
-            yield from dict.fromkeys(item["tagString"]["S"] for item in reply.items)
+            yield list(dict.fromkeys(item["tagString"]["S"] for item in reply.items))
             if reply.last is None:
                 return
             # What is left of the last tag's entries is passed by: the next page begins with another tag.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
@@ -22,8 +21,21 @@ from epochal.store.tag_scans import read_place, scan
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)
 
 MAX_LIMIT: Final = 1_000
+
+QUERIES: Final = 16
+"""Requests, of 500 entries each, that a page of a group's tags takes at most. Where tags have many events, one may
+bring a single tag."""
+
 _FIELDS: Final = 300
 """Bytes reckoned for the fields of an event besides its data, and for an entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """Tags of a page, and whether others may follow."""
+
+    tags: list[str]
+    more: bool
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -79,9 +91,17 @@ class TagPages:
             return TagPage(tags=tags, next=None if scanned.rest is None else scanned.rest.text())
         if after is not None and group_of(check_tag(after, "after")) != group:
             raise InvalidInput("after", "must be `next` of a page of the same group")
-        names = list(islice(self.listings.tag_names(group, after, page=limit + 1), limit + 1))
-        found = self.listings.counted(names[:limit])
-        return TagPage(tags=tuple(found), next=names[limit - 1] if len(names) > limit else None)
+        names = self._of_group(group, after, limit)
+        found = self.listings.counted(names.tags)
+        return TagPage(tags=tuple(found), next=names.tags[-1] if names.more else None)
+
+    def _of_group(self, group: str, after: str | None, limit: int) -> _Names:
+        names: list[str] = []
+        for asked, page in enumerate(self.listings.tag_name_pages(group, after, page=limit + 1), start=1):
+            names += page
+            if len(names) > limit or asked == QUERIES:
+                return _Names(tags=names[:limit], more=True)
+        return _Names(tags=names, more=False)
 
 
 def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:

@@ -27,8 +27,9 @@ PARTS: Final = 1_024
 REQUESTS: Final = 64
 """After which a page ends, where parts are small."""
 
-FULL_REQUESTS: Final = 8
-"""Requests that read 1 MB, of which a page ends too: some 30,000 entries."""
+READ_UNITS: Final = 128
+"""After which a page ends too, at the end of a part: 1 MB, some 4,000 entries. Asking should not cost much less than
+answering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,11 @@ class _Scan:
     def __init__(self, store: TaggedEvents) -> None:
         self._store = store
         self._requests = 0
-        self._full = 0
+        self._units = 0.0
 
     def is_enough(self) -> bool:
         """Whether the page has cost what it may."""
-        return self._requests >= REQUESTS or self._full >= FULL_REQUESTS
+        return self._requests >= REQUESTS or self._units >= READ_UNITS
 
     def part(self, place: Place) -> Counter[str] | None:
         """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
@@ -114,7 +115,7 @@ class _Scan:
                     counts[tag.tag] += tag.events
             after = page.last
             self._requests += 1
-            self._full += after is not None
+            self._units += page.units.read
             if after is None:
                 return counts
             if place == Place(1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epochal.codec.claims import upload_of
 from epochal.errors import MissingBody
 from epochal.model.events import Claim
 from epochal.store.bodies import verified
@@ -23,6 +24,15 @@ class MemoryBodies:
             raise MissingBody(claim.key)
         return verified(claim, self.objects[claim.key])
 
-    def has(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there."""
-        return len(self.objects.get(claim.key, b"")) == claim.size
+    def keep(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
+        if self._holds(claim.key, claim.size):
+            return True
+        upload = upload_of(claim)
+        if upload is None or not self._holds(upload, claim.size):
+            return False
+        self.objects[claim.key] = self.objects[upload]
+        return True
+
+    def _holds(self, key: str, size: int) -> bool:
+        return len(self.objects.get(key, b"")) == size

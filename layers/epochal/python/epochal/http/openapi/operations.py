@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from epochal.http import problems
-from epochal.http.commands import MAX_WAIT
 from epochal.http.openapi.aggregates import AGGREGATE_OPERATIONS
 from epochal.http.openapi.operation import (
     KNOWN_STATES,
@@ -24,6 +23,7 @@ from epochal.http.openapi.shapes import flag, text, whole
 from epochal.http.openapi.tagged import TAGGED_OPERATIONS
 from epochal.layout.tips.once import WINDOW_SECONDS
 from epochal.model.versions import MAX_VERSION
+from epochal.settings import MAX_WAIT_SECONDS
 
 _STREAM: Final = parameter("path", "stream", STREAM, required=True)
 _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
@@ -65,7 +65,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "uploadBody": Operation(
         summary="Get a URL to upload a body that is too large for a request",
-        description="The upload is bound to the size and SHA-256 named here. An event then carries the `claim`.",
+        description="The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 "
+        "from the URL says that it has been uploaded already. An event then carries the `claim`. What is not claimed "
+        "within a day expires.",
         takes="Body",
         status=201,
         gives="Upload",
@@ -165,7 +167,12 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             parameter(
                 "query",
                 "wait",
-                whole("Seconds to wait at the tail for something to come.", 0, MAX_WAIT, default=0),
+                whole(
+                    "Seconds to wait at the tail for something to come. The deployment may wait fewer.",
+                    0,
+                    MAX_WAIT_SECONDS,
+                    default=0,
+                ),
             ),
         ),
         gives="FeedPage",
