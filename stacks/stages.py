@@ -144,7 +144,7 @@ class Stage:
         """Requests a second of the routes that have a limit of their own."""
         return {
             key: min(most, self.requests_per_second)
-            for key, most in (ROUTE_LIMITS | self.route_limits).items()
+            for key, most in {**ROUTE_LIMITS, **self.route_limits}.items()
         }
 
     def existing(self, kind: str) -> str:

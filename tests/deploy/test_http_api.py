@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -153,6 +154,39 @@ def test_a_large_body_goes_up_and_comes_down_by_signed_urls(call: Caller, stream
     (event,) = call("GET", f"/streams/{stream}/events").json["events"]
     assert event["dataUrl"]["bytes"] == len(content)
     assert send("GET", event["dataUrl"]["url"], b"", {}).content == content
+
+
+def test_a_body_is_shown_without_the_headers_that_it_was_uploaded_with(call: Caller, stream: str) -> None:
+    content = f"<script>{stream}</script>".encode()
+    digest = hashlib.sha256(content).hexdigest()
+    upload = call("POST", "/bodies", {"sha256": digest, "bytes": len(content)}).json
+    # No signature forbids a header that it does not name.
+    hostile = {
+        "content-encoding": "gzip",
+        "content-disposition": "inline",
+        "cache-control": "max-age=31536000",
+    }
+    assert send("PUT", upload["url"], content, {**upload["headers"], **hostile}).status == 200
+    assert send("PUT", upload["url"], content, upload["headers"]).status == 412
+    body = {"events": [{"type": "Large", "claim": upload["claim"]}]}
+    assert call("POST", f"/streams/{stream}/events", body).status == 201
+    (event,) = call("GET", f"/streams/{stream}/events").json["events"]
+    shown = send("GET", event["dataUrl"]["url"], b"", {})
+    assert shown.content == content
+    headers = {name.lower(): value for name, value in shown.headers.items()}
+    assert headers["content-type"] == "application/octet-stream"
+    assert headers["content-disposition"] == "attachment"
+    assert headers.get("content-encoding", "identity") == "identity"
+    assert "cache-control" not in headers
+
+
+def test_nobody_waits_at_the_tail_for_longer_than_the_stage_lets_him(call: Caller) -> None:
+    tails = {each["partition"]: each["tail"] for each in call("GET", "/feed").json["partitions"]}
+    quiet = next(partition for partition in tails if partition >= 10_000)
+    before = time.monotonic()
+    page = call("GET", f"/feed/{quiet}?from={tails[quiet]}&wait=20").json
+    assert (page["items"], page["atTail"]) == ([], True)
+    assert time.monotonic() - before < 15
 
 
 def test_a_body_too_large_for_an_item_goes_to_the_bucket_by_itself(call: Caller, stream: str) -> None:
