@@ -27,6 +27,7 @@ from epochal.layout.dcb.conditions import write_position
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
+from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api, gateway_event
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ TYPES = AggregateTypes(["order", "user-account"])
 
 PARSERS: dict[str, Callable[[Request], object]] = {
     "appendEvents": commands.append_events,
-    "uploadBody": commands.upload_body,
+    "uploadBody": partial(commands.upload_body, most=UPLOAD_BYTES),
     "pruneStream": commands.prune_stream,
     "deleteStream": commands.delete_stream,
     "readState": commands.read_state,
