@@ -5,7 +5,19 @@ from __future__ import annotations
 import uuid
 
 from epochal.plan.conditions import Absent, Present, equals
-from epochal.plan.ops import Check, Delete, Done, Extend, Put, Refusal, Set, Transact, TransactGet, Update
+from epochal.plan.ops import (
+    Check,
+    Delete,
+    Done,
+    Extend,
+    Get,
+    Put,
+    Refusal,
+    Set,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.values import number
 from tests.contract.places import Place, texts
 
@@ -104,6 +116,17 @@ def test_the_same_token_is_applied_once(place: Place) -> None:
     assert isinstance(place.execute(transact), Done)
 
     assert place.get() == {**place.key(), "e": texts("x")}
+
+
+def test_a_token_that_went_with_another_transaction_is_refused_and_nothing_is_written(place: Place) -> None:
+    token = uuid.uuid4().hex
+    place.execute(Transact(writes=(Put(table=place.table, item=place.key(0)),), token=token))
+
+    reply = place.execute(Transact(writes=(Put(table=place.table, item=place.key(1)),), token=token))
+
+    assert isinstance(reply, Refusal)
+    assert (reply.reused, reply.failed, reply.ambiguous) == (True, (False,), True)
+    assert place.execute(Get(table=place.table, key=place.key(1))).item is None
 
 
 def test_a_refused_token_may_be_tried_again_once_the_way_is_free(place: Place) -> None:

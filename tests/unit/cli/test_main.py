@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
+from botocore.exceptions import ProfileNotFound
 
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
@@ -48,18 +48,6 @@ def test_an_error_is_one_line_and_status_1(
     status, out, err = exits("state", "Cart-1")
     assert (status, out) == (1, "")
     assert err == f"epochal: {' '.join(str(error).split())}\n"
-
-
-@pytest.mark.parametrize(
-    ("error", "how"), [(NoRegionError(), "set AWS_REGION"), (NoCredentialsError(), "set AWS_PROFILE")]
-)
-def test_what_boto_misses_is_said_with_how_to_give_it(
-    exits: Exits, monkeypatch: pytest.MonkeyPatch, error: Exception, how: str
-) -> None:
-    _fails(monkeypatch, error)
-    _, _, err = exits("state", "Cart-1")
-    assert str(error) in err
-    assert how in err
 
 
 def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from moto import mock_aws
 
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import s3_client
-from epochal.errors import CorruptData, EpochalError, MissingBody, Refused, Unavailable
+from epochal.errors import CorruptData, EpochalError, InvalidRequest, MissingBody, Refused, Unavailable
 from epochal.model.events import Claim
 
 CONTENT = b"content"
@@ -175,7 +175,7 @@ def test_a_bucket_out_of_reach_is_unavailable(
         CALLS[call](bodies(s3))
 
 
-def test_an_error_that_nobody_foresaw_is_raised_as_it_is(s3: Stubber) -> None:
+def test_an_error_that_nobody_foresaw_keeps_its_code(s3: Stubber) -> None:
     s3.add_client_error("get_object", "NoSuchBucket", http_status_code=404)
-    with pytest.raises(ClientError):
+    with pytest.raises(InvalidRequest, match="GetObject was refused as malformed: NoSuchBucket"):
         bodies(s3).get(CLAIM)

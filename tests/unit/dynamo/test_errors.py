@@ -27,7 +27,7 @@ from botocore.stub import Stubber
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.errors import failure_of, reply_to
 from epochal.dynamo.interpreter import interpreter
-from epochal.errors import MissingTable, Refused, WrongTable
+from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
@@ -223,11 +223,30 @@ def test_a_missing_table_is_named_whatever_was_asked_of_it(op: Op) -> None:
     ],
     ids=["validation", "serialization", "validation in a transaction", "no reasons"],
 )
-def test_a_defect_of_ours_is_raised_as_it_is(error: ClientError) -> None:
-    with pytest.raises(ClientError) as raised:
+def test_a_request_that_dynamodb_takes_for_malformed_keeps_its_code_and_words(error: ClientError) -> None:
+    with pytest.raises(InvalidRequest, match="PutItem was refused as malformed") as raised:
         reply_to(error, PUT)
 
-    assert raised.value is error
+    assert raised.value.__cause__ is error
+    assert raised.value.code == error.response["Error"]["Code"]
+    reasons = error.response.get("CancellationReasons", [{}])  # type: ignore[call-overload]
+    told = error.response["Error"]["Message"] or "".join(each.get("Message", "") for each in reasons)
+    assert told in str(raised.value)
+
+
+def test_a_token_that_went_with_another_transaction_is_a_refusal_that_says_so() -> None:
+    reply = reply_to(refused_by_aws("IdempotentParameterMismatchException"), OPS["transact"])
+
+    assert reply == Refusal(items=(None, None), failed=(False, False), ambiguous=True, reused=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [("ExpiredTokenException", "log in again"), ("UnrecognizedClientException", "AWS_PROFILE")],
+)
+def test_credentials_that_are_over_or_of_elsewhere_are_said_with_what_to_do(code: str, advice: str) -> None:
+    with pytest.raises(Refused, match=advice):
+        reply_to(refused_by_aws(code, "The security token is no good"), PUT)
 
 
 URL = {"endpoint_url": "https://dynamodb.eu-central-1.amazonaws.com"}
@@ -261,9 +280,12 @@ def test_a_connection_that_broke_may_have_applied_it(error: BotoCoreError, retri
     assert isinstance(failure_of(error, retries=retries), Lost)
 
 
-@pytest.mark.parametrize("error", [NoCredentialsError(), ParamValidationError(report="wrong")], ids=str)
-def test_what_no_retry_mends_is_raised_as_it_is(error: BotoCoreError) -> None:
-    with pytest.raises(type(error)):
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [(NoCredentialsError(), Misconfigured), (ParamValidationError(report="wrong"), InvalidRequest)],
+)
+def test_what_no_retry_mends_is_raised_at_once(error: BotoCoreError, meaning: type[Exception]) -> None:
+    with pytest.raises(meaning):
         failure_of(error, retries=False)
 
 

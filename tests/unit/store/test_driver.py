@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import Unavailable
-from epochal.plan.failures import Failure, Lost, NotApplied
+from epochal.plan.failures import Failure, Lost, NotApplied, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -133,6 +133,22 @@ def test_after_the_time_allowed_it_gives_up_and_names_the_cause(clock: Clock) ->
     assert gave_up.value.cause == "throttled"
     assert not gave_up.value.maybe_applied
     assert clock.now - began < 25
+
+
+def test_an_address_that_never_answered_is_given_up_soon(clock: Clock) -> None:
+    began = clock.now
+
+    with pytest.raises(Unavailable, match="nobody at http://here") as gave_up:
+        driver(forever(lambda: Unreached("nobody at http://here")), clock).run(ask(PUT))
+
+    assert not gave_up.value.maybe_applied
+    assert clock.now - began < 2
+
+
+def test_an_address_that_is_just_opening_is_waited_for(clock: Clock) -> None:
+    answers = [*[Unreached("nobody at http://here")] * 5, Done()]
+
+    assert driver(answers, clock).run(ask(PUT)) == [Done()]
 
 
 def test_after_the_retries_allowed_it_gives_up_however_much_time_is_left(clock: Clock) -> None:

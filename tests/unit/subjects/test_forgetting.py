@@ -15,7 +15,7 @@ from moto import mock_aws
 from epochal import AggregateEvent, Decider, Deciders, Event, TaggedEvent, Unfold, aggregate_id
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.dynamo.kms import KmsWrapping
-from epochal.errors import CorruptData, InvalidInput, Refused, SubjectForgotten, Unavailable
+from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.feed.reactions import Delivery, reaction
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.failures import Lost
@@ -459,7 +459,7 @@ def refusal(code: str, status: int = 400) -> ClientError:
         (refusal("KMSInternalException", 500), Unavailable),
         (ReadTimeoutError(endpoint_url="https://kms"), Unavailable),
         (EndpointConnectionError(endpoint_url="https://kms"), Unavailable),
-        (refusal("ValidationException"), ClientError),
+        (refusal("ValidationException"), InvalidRequest),
     ],
     ids=str,
 )

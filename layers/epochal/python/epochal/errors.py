@@ -17,7 +17,9 @@
     │   └── UnknownEncoding              a body under an encoding this version cannot read
     ├── MissingBody (LookupError)        a claim check whose object is gone
     ├── MissingTable (LookupError)       a table that settings name does not exist
+    ├── Misconfigured                    AWS's own settings lack something, a region or credentials: says what to do
     ├── Refused (PermissionError)        AWS denied the request
+    ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
 
 Conflicts are values inside the library (DESIGN §5.1). What a user calls raises them, so that a lost write cannot pass
@@ -187,6 +189,28 @@ class MissingTable(EpochalError, LookupError):
             f"table {table} does not exist here: deploy first, or check the settings and the region"
         )
         self.table = table
+
+
+class Misconfigured(EpochalError):
+    """`what` is wrong with the AWS configuration of this process, and `how` to mend it. Nothing was sent."""
+
+    def __init__(self, what: str, how: str) -> None:
+        super().__init__(f"{what}: {how}")
+        self.what = what
+        self.how = how
+
+
+class InvalidRequest(EpochalError):
+    """AWS, or boto before it, takes `action` for malformed; nothing was written.
+
+    Where input and settings are right this is a defect of ours, or a limit that AWS has drawn since.
+    """
+
+    def __init__(self, action: str, code: str, message: str) -> None:
+        super().__init__(f"{action} was refused as malformed: {code}" + (f": {message}" if message else ""))
+        self.action = action
+        self.code = code
+        self.message = message
 
 
 class Refused(EpochalError, PermissionError):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.cli import index_rebuild, poison, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
@@ -30,12 +30,6 @@ from epochal.settings import Settings
 
 FAILED = 1
 INTERRUPTED = 130
-
-_HOW: Mapping[type[BaseException], str] = {
-    NoRegionError: " Say --region, or set AWS_REGION.",
-    NoCredentialsError: ": set AWS_PROFILE, or log in.",
-}
-"""What boto's errors leave out: what to do about them."""
 
 
 @click.group()
@@ -103,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (EpochalError, BotoCoreError, ClientError) as error:
-        click.echo(f"epochal: {' '.join(str(error).split())}{_HOW.get(type(error), '')}", err=True)
+        click.echo(f"epochal: {' '.join(str(error).split())}", err=True)
         sys.exit(FAILED)
 
 

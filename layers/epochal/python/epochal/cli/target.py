@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-import boto3
 import click
-from botocore.exceptions import ClientError
 
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
+from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.bodies import S3Bodies
-from epochal.dynamo.clients import dynamodb_client, s3_client
+from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.objects import S3Objects
-from epochal.errors import InvalidInput, MissingTable
+from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
@@ -185,21 +184,23 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str]
 
 def _size(dynamodb: Any, name: str) -> TableSize:
     try:
-        table = dynamodb.describe_table(TableName=name)["Table"]
-    except dynamodb.exceptions.ResourceNotFoundException as error:
+        with translated("DescribeTable"):
+            table = dynamodb.describe_table(TableName=name)["Table"]
+    except InvalidRequest as error:
+        if error.code != "ResourceNotFoundException":
+            raise
         raise MissingTable(name) from error
     return TableSize(name=name, items=table["ItemCount"], bytes=table["TableSizeBytes"])
 
 
 def _outputs(choice: Choice) -> Settings:
     """The settings that a stack's outputs hold; what was named besides wins over them."""
-    client: Any = boto3.client(
-        "cloudformation", endpoint_url=choice.endpoint or None, region_name=choice.region or None
-    )
+    client = cloudformation_client(endpoint=choice.endpoint or None, region=choice.region or None)
     try:
-        (stack,) = client.describe_stacks(StackName=choice.stack)["Stacks"]
-    except ClientError as error:
-        raise StackMissing(choice.stack, error.response["Error"]["Message"]) from error
+        with translated("DescribeStacks"):
+            (stack,) = client.describe_stacks(StackName=choice.stack)["Stacks"]
+    except InvalidRequest as error:
+        raise StackMissing(choice.stack, error.message) from error
     outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
     if not outputs.keys() >= OUTPUTS.keys():
         raise StackMissing(choice.stack, f"has no outputs {', '.join(OUTPUTS)}: name the stack of the tables")

@@ -1,4 +1,4 @@
-"""Errors of S3 and KMS to what they mean: missing, denied, unavailable; anything else is raised as it is."""
+"""Errors of S3, KMS and other services to what they mean: missing, denied, unavailable, misconfigured, malformed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004  botocore's own name
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004  botocore's own name
+    HTTPClientError,
+)
 
-from epochal.errors import EpochalError, MissingBody, Refused, Unavailable
+from epochal.errors import EpochalError, InvalidRequest, MissingBody, Refused, Unavailable
 
 
 class Codes(NamedTuple):
@@ -22,32 +27,47 @@ class Codes(NamedTuple):
 
 S3: Final = Codes(
     missing=frozenset({"NoSuchKey", "NotFound", "404"}),
-    denied=frozenset({"AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}),
+    denied=frozenset(
+        {
+            "AccessDenied",
+            "403",
+            "InvalidAccessKeyId",
+            "InvalidClientTokenId",
+            "SignatureDoesNotMatch",
+            "ExpiredToken",
+        }
+    ),
     busy=frozenset({"SlowDown", "RequestTimeout", "Throttling", "TooManyRequestsException"}),
 )
 
 
 @contextmanager
 def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
-    """Raise what an error of the service means in its place: `MissingBody` of `key`, `Refused` or `Unavailable`."""
+    """Raise what an error of the service means in its place: `MissingBody` of `key`, `Refused`, `Unavailable`,
+    `Misconfigured`, and for all else `InvalidRequest`.
+    """
     try:
         yield
     except ClientError as error:
-        meaning = _meaning(action, key, codes, error)
-        if meaning is None:
-            raise
-        raise meaning from error
-    except (ConnectionError, HTTPClientError) as error:
-        raise Unavailable(type(error).__name__) from error
+        raise _meaning(action, key, codes, error) from error
+    except BotoCoreError as error:
+        from epochal.dynamo.configured import cause_of, meaning_of  # noqa: PLC0415  rarely needed
+
+        if isinstance(error, ConnectionError | HTTPClientError):
+            raise Unavailable(cause_of(error)) from error
+        raise meaning_of(error) from error
 
 
-def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> EpochalError | None:
+def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> EpochalError:
     code = error.response["Error"]["Code"]
+    message = error.response["Error"].get("Message", "")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code in codes.missing:
         return MissingBody(key)
     if code in codes.denied:
-        return Refused(action, error.response["Error"].get("Message", code))
+        from epochal.dynamo.configured import advised  # noqa: PLC0415  rarely needed
+
+        return Refused(action, advised(code, message))
     if code in codes.busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable(code)
-    return None
+    return InvalidRequest(action, code, message)

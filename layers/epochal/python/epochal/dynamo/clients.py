@@ -11,9 +11,10 @@ knows. A client with retries on is safe too: its refusals then count as ambiguou
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
 if TYPE_CHECKING:
@@ -33,34 +34,47 @@ CONNECTIONS = 32
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
     """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS chain."""
     config = _config(retries=1, read=READ_SECONDS)
-    client = _session().create_client("dynamodb", region, endpoint_url=endpoint, config=config)
-    return cast("DynamoDBClient", client)
+    return cast("DynamoDBClient", _client("dynamodb", endpoint, region, config))
 
 
 def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Client:
     """An S3 client. Objects are named by their content, so its retries are harmless and left on."""
     # Version 4 signatures everywhere: the older ones, still the default for some URLs, sign no headers.
     config = _config(retries=4, read=20).merge(Config(signature_version="s3v4"))
-    client = _session().create_client("s3", region, endpoint_url=endpoint, config=config)
-    return cast("S3Client", client)
+    return cast("S3Client", _client("s3", endpoint, region, config))
 
 
 def sns_client(*, endpoint: str | None = None, region: str | None = None) -> SNSClient:
     """An SNS client. A FIFO topic drops what it has had, so its retries are left on."""
     config = _config(retries=4, read=READ_SECONDS)
-    return cast("SNSClient", _session().create_client("sns", region, endpoint_url=endpoint, config=config))
+    return cast("SNSClient", _client("sns", endpoint, region, config))
 
 
 def sqs_client(*, endpoint: str | None = None, region: str | None = None) -> SQSClient:
     """An SQS client. A FIFO queue drops what it has had, so its retries are left on."""
     config = _config(retries=4, read=READ_SECONDS)
-    return cast("SQSClient", _session().create_client("sqs", region, endpoint_url=endpoint, config=config))
+    return cast("SQSClient", _client("sqs", endpoint, region, config))
 
 
 def kms_client(*, endpoint: str | None = None, region: str | None = None) -> KMSClient:
     """A KMS client. What it is asked for changes nothing, so its retries are left on."""
     config = _config(retries=4, read=READ_SECONDS)
-    return cast("KMSClient", _session().create_client("kms", region, endpoint_url=endpoint, config=config))
+    return cast("KMSClient", _client("kms", endpoint, region, config))
+
+
+def cloudformation_client(*, endpoint: str | None = None, region: str | None = None) -> Any:
+    """A CloudFormation client, which asks for a stack's outputs."""
+    return _client("cloudformation", endpoint, region, _config(retries=4, read=20))
+
+
+def _client(service: str, endpoint: str | None, region: str | None, config: Config) -> object:
+    """A client; raises `Misconfigured` or `InvalidInput` where it cannot be made."""
+    try:
+        return _session().create_client(service, region, endpoint_url=endpoint, config=config)
+    except (BotoCoreError, ValueError) as error:
+        from epochal.dynamo.configured import unmade  # noqa: PLC0415  rarely needed
+
+        raise unmade(error) from error
 
 
 @cache

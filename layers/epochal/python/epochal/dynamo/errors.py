@@ -6,7 +6,9 @@ throttled, in conflict with a transaction    NotApplied; Lost where boto had tri
 no connection was made                       NotApplied; Lost where boto may have tried before
 time-out, cut off, internal error            Lost: it may have been applied
 no such table, other keys, denied            MissingTable, WrongTable, Refused
-anything else                                raised as it is: a defect of ours
+no region, no credentials                    Misconfigured
+token used for another transaction           Refusal, which says so
+anything else                                InvalidRequest, with DynamoDB's words
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from epochal.errors import MissingTable, Refused, WrongTable
-from epochal.plan.failures import Failure, Lost, NotApplied
+from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
+from epochal.plan.failures import Failure, Lost, NotApplied, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Get,
@@ -86,6 +88,9 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     if code == "ConditionalCheckFailedException":
         blocking: Any = error.response.get("Item")
         return _refusal((blocking,), (True,), error, factor=1)
+    if code == "IdempotentParameterMismatchException" and isinstance(op, Transact):
+        nothing = (None,) * len(op.writes)
+        return Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
     if code == "TransactionCanceledException":
         return _cancelled(error, op)
     if code == "ValidationException" and _TOO_LARGE in message:
@@ -95,27 +100,34 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     if code == "ResourceNotFoundException":
         raise MissingTable(_table(op)) from error
     if code in _DENIED:
-        raise Refused(error.operation_name, message) from error
+        from epochal.dynamo.configured import advised  # noqa: PLC0415  rarely needed
+
+        raise Refused(error.operation_name, advised(code, message)) from error
     if code in _THROTTLED:
         raise _throttled(code, error) from error
     # Without a body, boto makes do with the status for a code: the answer was cut off.
     if code in _UNCERTAIN or code.isdigit() or _status(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Lost(code) from error
-    raise error
+    raise InvalidRequest(error.operation_name, code, message) from error
 
 
-def failure_of(error: BotoCoreError, *, retries: bool) -> Failure:
-    """The failure that a broken connection means; any other error of boto is raised as it is.
+def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) -> Failure:
+    """The failure that a broken connection means; what any other error of boto means is raised.
 
     Args:
         retries: the client retries by itself, so an earlier try may have gone further than the last.
+        answered: the address has answered this process before, so it is the right one.
     """
+    from epochal.dynamo.configured import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
+
     unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
     if unmade and not retries:
-        return NotApplied(type(error).__name__)
+        if answered or isinstance(error, ConnectTimeoutError):
+            return NotApplied(cause_of(error))
+        return Unreached(f"nothing has ever answered at {address_of(error)}: is the address right?")
     if isinstance(error, ConnectionError | HTTPClientError):
-        return Lost(type(error).__name__)
-    raise error
+        return Lost(cause_of(error))
+    raise meaning_of(error) from error
 
 
 def _throttled(cause: str, error: ClientError) -> Failure:
@@ -142,7 +154,10 @@ def _cancelled(error: ClientError, op: Op) -> Reply:
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
     ):
         raise _throttled(", ".join(sorted(set(codes) - {"None"})), error) from error
-    raise error
+    told = "; ".join(
+        f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
+    )
+    raise InvalidRequest(error.operation_name, error.response["Error"]["Code"], told) from error
 
 
 def _refusal(

@@ -44,15 +44,20 @@ _MEASURED = {"ReturnConsumedCapacity": "TOTAL"}
 def interpreter(client: DynamoDBClient) -> Execute:
     """An interpreter that performs plans on DynamoDB. Safe to share between threads, as clients are."""
     parse_reads(client)
+    answered = False
 
     def execute(op: Op) -> Reply:
+        nonlocal answered
         limits.check(op)
         try:
-            return _perform(client, op)
+            reply = _perform(client, op)
         except ClientError as error:
+            answered = True
             return reply_to(error, op)
         except BotoCoreError as error:
-            raise failure_of(error, retries=_retries(client)) from error
+            raise failure_of(error, retries=_retries(client), answered=answered) from error
+        answered = True
+        return reply
 
     return execute
 

@@ -2,7 +2,7 @@
 
 no permission, no such key, a key that is disabled     Refused
 throttled, time-out, cut off, internal error           Unavailable
-anything else                                          raised as it is: a defect of ours
+anything else                                          InvalidRequest: a defect of ours
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import kms_client
 from epochal.dynamo.stores import HERE, Place
-from epochal.errors import CorruptData
+from epochal.errors import CorruptData, InvalidRequest
 from epochal.store.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ class KmsWrapping:
         try:
             with translated("kms:Decrypt", codes=_KMS):
                 opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
-        except self.client.exceptions.InvalidCiphertextException as error:
+        except InvalidRequest as error:
+            if error.code != "InvalidCiphertextException":
+                raise
             raise CorruptData(f"{subject}: its wrapped key is not its own") from error
         return opened["Plaintext"]
 

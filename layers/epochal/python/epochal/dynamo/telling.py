@@ -12,7 +12,7 @@ from traceback import format_tb
 
 from botocore.exceptions import ClientError
 
-from epochal.errors import EpochalError
+from epochal.errors import EpochalError, InvalidRequest
 
 
 def told_of(error: BaseException) -> dict[str, str]:
@@ -34,6 +34,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _name(error: BaseException) -> str:
     kind = type(error).__name__
     match error:
+        case InvalidRequest():
+            return f"{kind}: {error.action}, {error.code}"
         case EpochalError():
             return f"{kind}: {error}"
         case ClientError():

@@ -15,5 +15,9 @@ class NotApplied(Failure):
     """Throttled, or in conflict with a transaction: certainly not applied, worth trying again."""
 
 
+class Unreached(NotApplied):
+    """No connection, at an address that has never answered: it may be a wrong one, which no waiting mends."""
+
+
 class Lost(Failure):
     """Timed out, cut off, or an internal error: it may have been applied, or may still be."""

@@ -213,11 +213,13 @@ class Refusal:
             there was no item.
         failed: which writes were refused, parallel to `items`.
         ambiguous: an earlier try of the same request may have been applied, so this refusal may be its echo.
+        reused: the transaction's token went with another transaction; which writes would have failed is not told.
     """
 
     items: tuple[Item | None, ...]
     failed: tuple[bool, ...] = (True,)
     ambiguous: bool = False
+    reused: bool = False
     units: Units = NONE
 
     @property

@@ -34,7 +34,6 @@ from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
-from epochal.store.conflicts import said
 from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
@@ -138,9 +137,11 @@ class AggregateStore:
             ConflictError: the aggregate is not what was expected; carries an `AggregateConflict`.
         """
         outcome = self.try_append(aggregate, new, snapshot=snapshot, expected=expected)
-        if isinstance(outcome, AggregateConflict):
-            raise WrongExpectedVersion(str(aggregate), said(expected), outcome.version, outcome)
-        return outcome
+        if isinstance(outcome, AggregateAppended):
+            return outcome
+        from epochal.store.conflicts import said  # noqa: PLC0415  functions never need it
+
+        raise WrongExpectedVersion(str(aggregate), said(expected), outcome.version, outcome)
 
     def try_append(
         self,

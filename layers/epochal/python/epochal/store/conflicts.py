@@ -1,34 +1,25 @@
 """Conflicts as errors: what the calls of a store raise where their twins, `try_…`, answer.
 
-An answer that nobody looks at is a lost write, so a call that could not write says so the loud way.
+An answer that nobody looks at is a lost write, so a call that could not write says so the loud way. Functions look at
+outcomes, and never need this.
 """
 
 from __future__ import annotations
 
-from epochal.errors import OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
+from epochal.errors import EpochalError, OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
 from epochal.layout.journal.append import ExpectedLock
 from epochal.model.aggregates import Lock
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.outcomes import Conflict, Undetermined
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
-from epochal.store.results import Pruned
 
 
-def made(stream: str, outcome: Outcome, expected: ExpectedVersion) -> Appended:
-    """The append that was made, or, raised, what kept it from being made."""
+def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
+    """What kept an append to a stream from being made."""
     match outcome:
-        case Appended():
-            return outcome
         case Conflict():
-            raise conflict(stream, outcome, expected)
+            return conflict(stream, outcome, expected)
         case Undetermined(first=first):
-            raise OutcomeUndetermined(stream, first)
-
-
-def removed(stream: str, outcome: Pruned | Conflict, expected: ExpectedVersion) -> Pruned:
-    """What was deleted, or, raised, what kept it from being deleted."""
-    if isinstance(outcome, Conflict):
-        raise conflict(stream, outcome, expected)
-    return outcome
+            return OutcomeUndetermined(stream, first)
 
 
 def conflict(

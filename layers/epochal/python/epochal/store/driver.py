@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
 from epochal.errors import Unavailable
-from epochal.plan.failures import Failure, Lost
+from epochal.plan.failures import Failure, Lost, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -73,6 +73,10 @@ class Patience:
 
 DEFAULT: Final = Patience()
 """As long as an HTTP request may take."""
+
+UNREACHED: Final = 6
+"""Tries at an address that has never answered: a second and a half at most, for a port that is just opening. A wrong
+address would else be waited for in silence."""
 
 PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
 """The original tagged-event store's: 10 retries, up to 30 seconds apart. For programs that no request waits for."""
@@ -180,7 +184,8 @@ class Driver:
 
     def _wait(self, tries: int, limit: float, failure: Failure, *, doubtful: bool) -> None:
         pause = self.patience.wait(tries, self.luck())
-        if self.patience.is_over(tries) or self.clock() + pause >= limit:
+        wrong = isinstance(failure, Unreached) and tries >= UNREACHED
+        if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
         self.sleep(pause)
 

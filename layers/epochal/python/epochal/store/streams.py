@@ -28,7 +28,6 @@ from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix
 from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.bodies import BodyCodec
-from epochal.store.conflicts import made, removed
 from epochal.store.driver import Driver
 from epochal.store.encoding import (
     contents_digest,
@@ -97,7 +96,11 @@ class Streams:
         outcome = self.try_append(
             stream, events, unfolds=unfolds, expected=expected, idempotency_key=idempotency_key
         )
-        return made(stream, outcome, expected)
+        if isinstance(outcome, Appended):
+            return outcome
+        from epochal.store.conflicts import not_made  # noqa: PLC0415  functions never need it
+
+        raise not_made(stream, outcome, expected)
 
     def try_append(
         self,
@@ -192,7 +195,12 @@ class Streams:
         Raises:
             ConflictError: the stream is not what was expected, or there is none.
         """
-        return removed(stream, self.try_delete(stream, expected=expected, leave_open=leave_open), expected)
+        outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
+        if isinstance(outcome, Pruned):
+            return outcome
+        from epochal.store.conflicts import conflict  # noqa: PLC0415  functions never need it
+
+        raise conflict(stream, outcome, expected)
 
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False

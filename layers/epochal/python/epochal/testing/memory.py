@@ -168,8 +168,8 @@ class MemoryTables:
         return Items(items=found, last=last, units=cost)
 
     def _transact(self, op: Transact) -> Reply:
-        if op.token is not None and self._tokens.get(op.token) == op:
-            return Done()
+        if op.token is not None and op.token in self._tokens:
+            return Done() if self._tokens[op.token] == op else _reused(op)
         reply = self._write(op.writes)
         if op.token is not None and isinstance(reply, Done):
             self._tokens[op.token] = op
@@ -192,6 +192,12 @@ class MemoryTables:
         for write, result in zip(writes, results, strict=True):
             if not isinstance(write, Check):
                 self._table(write.table).put(_key(write), result)
+
+
+def _reused(op: Transact) -> Refusal:
+    """A token stands for one transaction: of another, DynamoDB does not say what would become."""
+    count = len(op.writes)
+    return Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
 
 
 def _refuse_empty_keys(spec: TableSpec, item: Item) -> None:

@@ -87,10 +87,10 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Writ
     heads = yield from _heads(site, batch, position)
     while True:
         planned = plan(site, batch, heads, tuple(position.seen))
-        reply = yield planned.transact
+        reply = yield from _sent(site, batch, planned)
         if isinstance(reply, Done):
             return Written(events=planned.events, position=_advanced(position, heads, planned))
-        if any(reply.failed[: len(planned.events)]):
+        if reply.reused or any(reply.failed[: len(planned.events)]):
             stored = yield from _stored(site, batch)
             if stored:
                 return Written(events=stored, position=position, replayed=True)
@@ -103,6 +103,16 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Writ
             if found.events:
                 return found
             position = replace(position, seen=seen)
+
+
+def _sent(site: Site, batch: Batch, planned: Planned) -> Steps[Done | Refusal]:
+    """The reply to the transaction. Where its token went with something else, which was not this append, it is sent
+    without: its conditions alone keep it from being made twice.
+    """
+    reply: Done | Refusal = yield planned.transact
+    if isinstance(reply, Refusal) and reply.reused and not (yield from _stored(site, batch)):
+        reply = yield replace(planned.transact, token=None)
+    return reply
 
 
 def _beginning(condition: Condition | None) -> Position:

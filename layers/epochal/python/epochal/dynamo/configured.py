@@ -1,0 +1,92 @@
+"""What is wrong with the caller's own AWS configuration, said with what to do about it.
+
+Whoever needs it imports it then: a function that works never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ConfigNotFound,
+    ConfigParseError,
+    CredentialRetrievalError,
+    InfiniteLoopConfigError,
+    InvalidConfigError,
+    InvalidRegionError,
+    MetadataRetrievalError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
+)
+
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Misconfigured
+
+_LOG_IN: Final = "log in again, as with `aws sso login`"
+_MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
+
+_HOW: Final[Mapping[type[BotoCoreError], str]] = {
+    NoRegionError: "say region=… or --region, or set AWS_DEFAULT_REGION",
+    InvalidRegionError: "say region=… or --region, or set AWS_DEFAULT_REGION",
+    NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
+    PartialCredentialsError: "give all of them, or none of them",
+    ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
+    CredentialRetrievalError: _LOG_IN,
+    SSOError: _LOG_IN,
+    TokenRetrievalError: _LOG_IN,
+    MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
+    UnknownCredentialError: _MEND,
+    ConfigNotFound: _MEND,
+    ConfigParseError: _MEND,
+    InvalidConfigError: _MEND,
+    InfiniteLoopConfigError: _MEND,
+}
+
+_EXPIRED: Final = frozenset(
+    {"ExpiredTokenException", "ExpiredToken", "RequestExpired", "TokenRefreshRequired"}
+)
+_UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"})
+
+
+def meaning_of(error: BotoCoreError) -> EpochalError:
+    """The error of ours that one of boto's, raised before any request was sent, stands for."""
+    for kind, how in _HOW.items():
+        if isinstance(error, kind):
+            return Misconfigured(str(error).rstrip("."), how)
+    return InvalidRequest("the request", type(error).__name__, " ".join(str(error).split()))
+
+
+def advised(code: str, message: str) -> str:
+    """Why a request was denied, and what to do where the credentials themselves are at fault."""
+    if code in _EXPIRED:
+        return f"{message or code} ({_LOG_IN})"
+    if code in _UNKNOWN:
+        return f"{message or code} (are AWS_PROFILE and the region those of the account that is meant?)"
+    return message or code
+
+
+def address_of(error: BotoCoreError) -> str:
+    """Where a connection went, without what may be secret in a URL; empty where boto does not say."""
+    url = urlsplit(str(error.kwargs.get("endpoint_url") or error.kwargs.get("proxy_url") or ""))
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""
+
+
+def cause_of(error: BotoCoreError) -> str:
+    """A broken connection in a few words: what happened, and where."""
+    address = address_of(error)
+    return f"{type(error).__name__} at {address}" if address else type(error).__name__
+
+
+def unmade(error: BotoCoreError | ValueError) -> EpochalError:
+    """What kept a client from being made: `Misconfigured`, or `InvalidInput` where the endpoint is no URL."""
+    if isinstance(error, BotoCoreError):
+        return meaning_of(error)
+    return InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000")
