@@ -14,7 +14,7 @@ from epochal.feed.auditing import Auditor
 from epochal.feed.mending import Mender
 from epochal.feed.sources import sources_of
 from epochal.settings import Settings, service_name
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 
 SHARE = 0.4
 """Of the time there is, for looking; what is found takes the rest."""
@@ -25,7 +25,8 @@ metrics = Metrics(namespace="Epochal", service=service)
 settings = Settings.from_environment(os.environ)
 auditor = Auditor(
     mender=Mender(
-        driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()), table=settings.index_table
+        driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter(), at_once=SIDE_BY_SIDE),
+        table=settings.index_table,
     ),
     sources=sources_of(settings),
 )

@@ -15,14 +15,14 @@ from epochal.dynamo.telling import told_of
 from epochal.feed.indexer import Indexer, Report
 from epochal.feed.sources import sources_of
 from epochal.settings import Settings, service_name
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 
 service = service_name(os.environ, "indexer")
 logger = Logger(service=service)
 metrics = Metrics(namespace="Epochal", service=service)
 settings = Settings.from_environment(os.environ)
 indexer = Indexer(
-    driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter()),
+    driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter(), at_once=SIDE_BY_SIDE),
     index_table=settings.index_table,
     sources=sources_of(settings),
 )

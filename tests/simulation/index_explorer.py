@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
+from types import GeneratorType
 from typing import Any, TypeVar
 
 from epochal.index.epochs import EpochLimits
@@ -23,13 +24,13 @@ from epochal.index.ingesting import Indexing, Ingested, Partition
 from epochal.index.series import Ids
 from epochal.model.events import Event
 from epochal.model.spans import Span
-from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Steps, Update
+from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Update
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from tests.simulation.exploring import explore, put
 from tests.simulation.index_checks import EPOCH, Reading, Watch, check_order, closed, item_of
 from tests.simulation.index_states import NOTHING, Budget, Past, State
-from tests.simulation.index_world import NOW, shown
+from tests.simulation.index_world import NOW, in_turn, shown
 
 T = TypeVar("T")
 
@@ -200,13 +201,13 @@ class Explorer:
 
     def _replay(
         self, past: Past, partition: Partition, made: Iterator[int]
-    ) -> tuple[Steps[Ingested], Op | None]:
+    ) -> tuple[Generator[Op, Any, Ingested], Op | None]:
         if past.before is not None:
             self._replay(past.before, partition, count())
         indexing = Indexing(
             table="index", heal=heal_tips("tips"), ids=lambda: ids(past.who, next(made)), limits=self.limits
         )
-        steps = indexing.ingest(partition, self.shards[past.shard][past.first : past.end])
+        steps = in_turn(indexing.ingest(partition, self.shards[past.shard][past.first : past.end]))
         try:
             op = next(steps)
             for number in past.replies:
@@ -264,9 +265,12 @@ def ids(who: str, number: int) -> Ids:
 
 
 def frames(steps: Any) -> Iterator[str]:
-    """Where a generator stands and with what, and so those that it waits for."""
+    """Where a generator stands and with what, and so those that it waits for or drives."""
     while steps is not None and steps.gi_frame is not None:
         frame = steps.gi_frame
         held = {name: value for name, value in frame.f_locals.items() if name != "self"}
         yield re.sub(" at 0x[0-9a-f]+", "", f"{frame.f_code.co_qualname} {frame.f_lasti} {held}")
+        for value in held.values():
+            if isinstance(value, GeneratorType):
+                yield from frames(value)
         steps = steps.gi_yieldfrom

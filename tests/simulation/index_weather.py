@@ -35,7 +35,7 @@ class Weather:
 
     @classmethod
     def draw(cls, rng: random.Random) -> Weather:
-        """Small epochs, few streams: so that everything meets everything."""
+        """Small epochs, few streams: so that everything meets everything. Or nearly every event begins a stream."""
         limits = EpochLimits(
             entries=rng.choice((1, 1, 2, 3, 6)),
             streams=rng.choice((2, 4, 100)),
@@ -44,7 +44,7 @@ class Weather:
         return cls(
             limits=limits,
             shards=rng.randint(1, 3),
-            streams=rng.randint(2, 6),
+            streams=rng.choice((rng.randint(2, 6), rng.randint(2, 6), 40)),
             appends=rng.randint(8, 22),
             batch=rng.choice((1, 2, 4)),
             invocations=rng.randint(1, 4),

@@ -12,22 +12,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from epochal.index.epochs import Change, Gap
 from epochal.index.healing import Heal, Healed
 from epochal.index.ingesting import Indexing, Partition
 from epochal.index.series import Ids
 from epochal.index.sources import Source
-from epochal.plan.ops import Op, Refusal, Reply, Steps
+from epochal.plan.ops import Op, Refusal, Reply, Several, Steps
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 from tests.simulation.index_checks import Reading, Watch, check_feed
 from tests.simulation.index_weather import Weather
 from tests.simulation.index_writers import Writer, changes_of, writer_of
+
+T = TypeVar("T")
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
 PATIENCE = 4_000
@@ -61,7 +63,7 @@ class Invocation:
     first: int
     end: int
     held: Partition
-    steps: Steps[Any]
+    steps: Generator[Op, Any, Any]
     op: Op | None = None
     lost: bool = False
 
@@ -193,7 +195,7 @@ class World:
             held = self.held.pop(self.rng.randrange(len(self.held)))
         rolled = self.watch.closed - shard.delivered.setdefault(first, self.watch.closed)
         self.met[f"delivered again after {min(rolled, 3)} rollovers"] += 1
-        steps = self._indexing().ingest(held, shard.changes[first:end])
+        steps = in_turn(self._indexing().ingest(held, shard.changes[first:end]), self.rng.shuffle)
         name = f"#{len(self.told)}"
         invocation = Invocation(name=name, shard=shard, first=first, end=end, held=held, steps=steps)
         self._tell(f"{name} gets {shard.changes[first:end]} holding {epoch_of(held)}")
@@ -269,6 +271,30 @@ FATES = (
     "crashes after",
     "crashes with, under way,",
 )
+
+
+def in_turn(
+    steps: Steps[T], arrange: Callable[[list[int]], object] = lambda order: order
+) -> Generator[Op, Any, T]:
+    """The same steps with what may go out side by side one after the other, as `arrange` puts it: whatever comes of a
+    request comes between two others.
+    """
+    step: Op | Several
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Several):
+                order = list(range(len(step.ops)))
+                arrange(order)
+                replies: dict[int, Reply] = {}
+                for place in order:
+                    replies[place] = yield step.ops[place]
+                step = steps.send([replies[place] for place in sorted(replies)])
+            else:
+                step = steps.send((yield step))
+    except StopIteration as end:
+        outcome: T = end.value
+        return outcome
 
 
 def epoch_of(held: Partition) -> str:

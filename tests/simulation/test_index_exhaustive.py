@@ -17,6 +17,7 @@ from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_index_mutants import (
     a_gap_is_accepted,
     an_entry_is_written_whatever_the_epoch_holds_by_then,
+    an_entry_tells_of_marks_that_were_not_written,
     closing_does_not_wait_for_marks_that_are_left,
     no_marks_are_written,
     the_previous_epoch_is_not_looked_at,
@@ -106,6 +107,16 @@ def epochs_of_two_entries() -> Explorer:
     )
 
 
+def many_new_streams() -> Explorer:
+    """An epoch forgets two streams at once, whose marks go out side by side."""
+    return Explorer(
+        shards=(records("A0", "B0"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(crashes=1, again=1),
+    )
+
+
 def a_shard_that_splits() -> Explorer:
     """A batch of the parent that was done, and is delivered again, meets what its children are at."""
     return Explorer(
@@ -139,6 +150,7 @@ WORLDS = (
     two_processes_on_one_shard,
     processes_that_keep_what_they_hold,
     epochs_of_two_entries,
+    many_new_streams,
     a_shard_that_splits,
     two_partitions,
 )
@@ -154,6 +166,7 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
     [
         (no_marks_are_written, again_while_others_roll_over, "backwards"),
         (closing_does_not_wait_for_marks_that_are_left, epochs_of_two_entries, "."),
+        (an_entry_tells_of_marks_that_were_not_written, many_new_streams, "."),
         (the_previous_epoch_is_not_looked_at, again_while_others_roll_over, "backwards"),
         (a_gap_is_accepted, a_record_that_never_arrives, "a gap"),
         (an_entry_is_written_whatever_the_epoch_holds_by_then, two_processes_on_one_shard, "."),

@@ -96,14 +96,31 @@ def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
 
 @mutant("backwards")
 def closing_does_not_wait_for_marks_that_are_left(patch: Patch) -> None:
-    due = Partition.due
+    marks = Partition.marks
+    patch.setattr(Partition, "due", lambda self, _fullness: len(self.forgotten))
+    patch.setattr(Partition, "marks", lambda self, due: marks(self, due)[:1])
 
-    def some(self: Partition, *state: Any) -> list[tuple[str, int]]:
-        marks = due(self, *state)[:1]
-        self.unmarked.clear()
-        return marks
 
-    patch.setattr(Partition, "due", some)
+@mutant("backwards|double|rest")
+def an_entry_tells_of_marks_that_were_not_written(patch: Patch) -> None:
+    marks = Partition.marks
+
+    def all_but_the_last(self: Partition, due: int) -> list[tuple[str, int]]:
+        return marks(self, due)[:-1]
+
+    patch.setattr(Partition, "marks", all_but_the_last)
+
+
+@mutant("backwards|double|rest")
+def processes_count_marks_in_orders_of_their_own(patch: Patch) -> None:
+    hold, turn = Partition.hold, iter(range(1_000_000))
+
+    def in_some_order(self: Partition, loaded: Loaded) -> None:
+        hold(self, loaded)
+        if next(turn) % 2:
+            self.forgotten = self.forgotten[::-1]
+
+    patch.setattr(Partition, "hold", in_some_order)
 
 
 @mutant("follows the end|backwards")

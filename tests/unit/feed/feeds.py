@@ -55,6 +55,7 @@ class Feeds:
     fault: Fault = no_fault
     clock: Clock = field(default_factory=Clock)
     meter: Meter = field(default_factory=Meter)
+    at_once: int = 1
 
     @property
     def driver(self) -> Driver:
@@ -65,6 +66,7 @@ class Feeds:
             clock=self.clock,
             sleep=self.clock.sleep,
             luck=lambda: 1.0,
+            at_once=self.at_once,
         )
 
     @property

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from epochal.index.entries import (
     merged,
     read_entry,
     split,
+    with_marked,
     write_entry,
 )
 from epochal.layout.tips.items import StoredEvent
@@ -78,6 +80,33 @@ def test_an_entry_is_read_back_with_every_stream_in_its_own_order(
         mine = [span for span in entry.spans if span.stream == stream]
         assert mine == [span for span in written if span.stream == stream]
     assert len(entry.spans) == len(written)
+
+
+def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_it() -> None:
+    entry = write_entry(spans_of(["A:0:a"]), (), NOW)
+    marked = with_marked(entry, 1_234)
+    assert marked.data == entry.data
+    assert marked.meta == Encoded(0, b'{"marked":1234}')
+    assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)
+    assert read_entry(marked) == Entry((Span("A", 0, ("a",)),), marked=1_234)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        Encoded(0, b"[]"),
+        Encoded(0, b"{}"),
+        Encoded(0, b"not JSON"),
+        Encoded(0, b'{"marked":-1}'),
+        Encoded(0, b'{"marked":true}'),
+        Encoded(0, b'{"marked":"9"}'),
+        Encoded(2, b"not brotli"),
+        Encoded(9, b'{"marked":9}'),
+    ],
+)
+def test_metadata_that_tells_of_no_marks_makes_none_believed_in(meta: Encoded) -> None:
+    entry = replace(write_entry(spans_of(["A:0:a"]), (), NOW), meta=meta)
+    assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)
 
 
 def test_the_end_of_an_epoch_has_a_type_and_no_body() -> None:

@@ -108,8 +108,16 @@ def test_folding_takes_every_stream_to_its_next_index_and_ends_with_closed() -> 
 
 def test_an_entry_just_written_counts_as_one_read_back() -> None:
     epoch, token = Epoch(number=0, size=100), Token(version=1)
-    epoch.add(spans_of(["A:0:ab"]), 50, token)
+    epoch.add(Entry(tuple(spans_of(["A:0:ab"])), marked=3), 50, token)
     assert (epoch.next, epoch.version, epoch.size, epoch.known) == ({"A": 2}, 1, 150, token)
+    assert epoch.marked == 3
+
+
+def test_an_entry_that_says_nothing_of_marks_or_less_than_one_before_takes_nothing_back() -> None:
+    epoch = Epoch(number=1)
+    for marked in (0, 7, 0, 5):
+        epoch.fold(Entry((), marked=marked))
+    assert epoch.marked == 7
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.index.entries import MAX_ENTRY_BYTES
-from epochal.index.epochs import EpochLimits
+from epochal.index import ingesting
+from epochal.index.entries import MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
+from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.healing import heal_tips
 from epochal.index.ingesting import MARKS_AT_ONCE, Indexing, Ingested, Partition
 from epochal.index.names import epoch_stream, mark_name
 from epochal.index.series import Ids
-from epochal.model.spans import Span
+from epochal.model.spans import ITEM_BYTES, Span
 from epochal.plan.ops import BatchGet, Op, Put, Query, Update
 from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_read, no_fault, spans_of, streams_of
@@ -170,6 +172,8 @@ def test_what_is_held_equals_what_a_new_process_reads(entries: int) -> None:
         held, read = partition.state, fresh.state
         assert held.active.number == read.active.number
         assert (held.active.next, held.active.version) == (read.active.next, read.active.version)
+        assert (list(held.active.next), held.active.marked) == (list(read.active.next), read.active.marked)
+        assert partition.forgotten == fresh.forgotten
         assert held.active.size == read.active.size
         assert (held.previous is None) == (read.previous is None)
         if held.previous is not None and read.previous is not None:
@@ -183,7 +187,21 @@ def test_what_is_held_is_two_epochs_however_many_there_have_been() -> None:
         ingest(feeds, partition, [Span(f"S-{k}-{j}", 0, ("a",)) for j in range(25)])
     assert partition.state.active.number == 20
     assert partition.state.previous is not None
-    assert len(partition.state.previous.next) + len(partition.unmarked) <= 100
+    assert len(partition.state.previous.next) + len(partition.forgotten) <= 100
+
+
+def test_limits_hold_to_within_a_batch_and_requests_stay_flat_however_many_streams_are_new() -> None:
+    feeds, partition = Feeds(limits=EpochLimits(streams=4_000)), Partition(number=0)
+    asked, held = [], []
+    for k in range(20):
+        start = len(feeds.ops)
+        ingest(feeds, partition, [Span(f"S-{k}-{j}", 0, ("a",)) for j in range(1_000)])
+        asked.append(len(feeds.ops) - start)
+        held.append(len(partition.state.active.next))
+    assert partition.state.active.number == 5
+    assert held == [1_000, 2_000, 3_000, 0] * 5
+    # Marks read and written; the entry; the series, and the next epoch. Two of them may calve.
+    assert max(asked) <= 10 + 1_000 + 6
 
 
 def test_a_process_that_finds_the_series_behind_walks_on_to_the_active_epoch() -> None:
@@ -289,9 +307,10 @@ def test_marks_are_spread_over_the_life_of_an_epoch() -> None:
     assert partition.state.active.number == 2
 
 
-def test_closing_waits_for_marks_that_one_entry_cannot_bring() -> None:
+def test_closing_waits_for_marks_that_one_entry_cannot_bring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingesting, "MARKS_AT_ONCE", 500)
     feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
-    streams = [f"S-{k}" for k in range(2 * MARKS_AT_ONCE + 1)]
+    streams = [f"S-{k}" for k in range(1_001)]
     ingest(feeds, partition, [Span(stream, 0, ("a",)) for stream in streams])
     reached = []
     for index in range(3):
@@ -299,6 +318,57 @@ def test_closing_waits_for_marks_that_one_entry_cannot_bring() -> None:
         reached.append((partition.state.active.number, len(feeds.marks())))
     assert reached == [(1, 500), (1, 1_000), (2, 1_001)]
     assert feeds.marks() == {f"0_{stream}": 1 for stream in streams}
+
+
+def test_an_epoch_within_the_standard_limits_never_waits_for_marks() -> None:
+    share = MAX_ENTRY_BYTES / STANDARD.bytes
+    most_streams = STANDARD.streams + MAX_ITEMS_BYTES // ITEM_BYTES
+    assert share * most_streams + 1 <= MARKS_AT_ONCE
+
+
+def test_marks_are_asked_for_side_by_side() -> None:
+    feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
+    ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(16)])
+    all_under_way = threading.Barrier(8)
+
+    def wait_for_the_others(op: Op) -> None:
+        if isinstance(op, Put) and "$Indexed-" in streams_of([op])[0]:
+            all_under_way.wait(timeout=30)
+
+    feeds.fault, feeds.at_once = wait_for_the_others, 8
+    ingest(feeds, partition, spans_of(["A:0:a"]))
+    assert feeds.marks() == {f"0_S-{k}": 1 for k in range(16)}
+
+
+def test_what_one_process_has_marked_no_other_marks_again() -> None:
+    feeds, one = Feeds(limits=EpochLimits(streams=100)), Partition(number=0)
+    ingest(feeds, one, [Span(f"S-{k}", 0, ("a",)) for k in range(100)])
+    ingest(feeds, one, [Span(f"T-{k}", 0, ("a",)) for k in range(60)])
+    assert len(feeds.marks()) == 60
+    another, start = Partition(number=0), len(feeds.ops)
+    ingest(feeds, another, [Span(f"U-{k}", 0, ("a",)) for k in range(10)])
+    marked = [name for name in streams_of(writes(since(feeds, start))) if name.startswith("$Indexed-")]
+    assert marked == [mark_name(0, f"S-{k}") for k in range(60, 70)]
+    ingest(feeds, one, [Span(f"V-{k}", 0, ("a",)) for k in range(30)])
+    assert feeds.marks() == {f"0_S-{k}": 1 for k in range(100)}
+    assert one.state.active.number == 2
+
+
+def test_marks_that_a_process_died_of_are_written_by_the_next() -> None:
+    feeds = Feeds(limits=EpochLimits(streams=10))
+    ingest(feeds, Partition(number=0), [Span(f"S-{k}", 0, ("a",)) for k in range(10)])
+
+    def die_at_the_entry(op: Op) -> None:
+        if isinstance(op, Put | Update) and epoch_stream(0, 1) in streams_of([op]):
+            raise KeyboardInterrupt
+
+    feeds.fault = die_at_the_entry
+    with pytest.raises(KeyboardInterrupt):
+        ingest(feeds, Partition(number=0), [Span(f"T-{k}", 0, ("a",)) for k in range(5)])
+    feeds.fault, start = no_fault, len(feeds.ops)
+    ingest(feeds, Partition(number=0), [Span(f"T-{k}", 0, ("a",)) for k in range(5)])
+    marked = [name for name in streams_of(writes(since(feeds, start))) if name.startswith("$Indexed-")]
+    assert marked == [mark_name(0, f"S-{k}") for k in range(5)]
 
 
 def test_a_process_that_takes_over_marks_all_of_the_predecessor_before_it_closes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from epochal.plan.ops import (
     Refusal,
     Reply,
     Scan,
+    Several,
     Steps,
     Transact,
     Update,
@@ -258,3 +260,61 @@ def test_a_deadline_is_one_for_all_that_is_run_within_it(clock: Clock) -> None:
             whole.run(ask(GET))
 
     assert clock.now - began < 5
+
+
+# ---------------------------------------------------------------------------------------------------- several together
+
+
+def puts(*names: str) -> Several:
+    return Several(ops=tuple(Put(table="t", item={"p": text(name)}) for name in names))
+
+
+def together(several: Several) -> Steps[list[Reply]]:
+    replies: list[Reply] = yield several
+    return replies
+
+
+def test_several_are_answered_in_their_order_one_after_the_other_unless_more_may_be_under_way(
+    clock: Clock,
+) -> None:
+    answers: list[Reply | Failure] = [Found(item=KEY), Done(), REFUSED]
+
+    assert driver(answers, clock).run(together(Several(ops=(GET, PUT, PUT)))) == answers
+
+
+def test_several_are_under_way_at_once_and_each_gets_its_own_answer() -> None:
+    all_there = threading.Barrier(4)
+
+    def execute(op: Op) -> Reply:
+        all_there.wait(timeout=30)
+        assert isinstance(op, Put)
+        return Refusal(items=(op.item,))
+
+    several = puts(*"abcdefgh")
+    whole = Driver(execute=execute, meter=Meter(), at_once=4)
+    assert whole.run(together(several)) == [Refusal(items=(op.item,)) for op in several.ops]  # type: ignore[union-attr]
+    assert whole.meter.requests == 8
+
+
+def test_of_several_only_what_failed_is_tried_again_and_only_its_own_refusal_is_in_doubt(
+    clock: Clock,
+) -> None:
+    answers: list[Reply | Failure] = [Done(), Lost("cut off"), REFUSED, REFUSED]
+
+    replies = driver(answers, clock).run(together(puts("a", "b", "c")))
+
+    assert replies == [Done(), replace(REFUSED, ambiguous=True), REFUSED]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_of_several_none_is_begun_after_one_has_been_given_up(at_once: int) -> None:
+    begun = []
+
+    def execute(op: Op) -> Reply:
+        begun.append(op)
+        raise NotApplied("throttled")
+
+    whole = Driver(execute=execute, meter=Meter(), patience=Patience(seconds=0), at_once=at_once)
+    with pytest.raises(Unavailable, match="throttled"):
+        whole.run(together(puts(*"abcdefgh")))
+    assert len(begun) <= at_once

@@ -53,7 +53,7 @@ from epochal.settings import (
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, tag_site_of
@@ -167,7 +167,8 @@ def _local() -> Store:
 def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
     execute = interpreter(dynamodb)
-    driver = Driver(execute=checked(execute, kinds) if kinds else execute, meter=Meter())
+    whole = checked(execute, kinds) if kinds else execute
+    driver = Driver(execute=whole, meter=Meter(), at_once=SIDE_BY_SIDE)
     # Without a bucket, bodies too large for an item are refused.
     bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
     codec = BodyCodec(bodies=bodies)

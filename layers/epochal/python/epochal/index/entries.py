@@ -3,14 +3,15 @@
     Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    add: streams new to the epoch
     Closed      no body
 
-The same bodies as Propulsion.DynamoStore's. This outlives the code.
+The same bodies as Propulsion.DynamoStore's. An `Ingested` before which marks were written has metadata of our own:
+{"marked":n}, how far they have come. This outlives the code.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
@@ -32,9 +33,15 @@ ends with an entry, so each must have room in an answer."""
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An `Ingested` entry as read back: its spans in the order of their appends."""
+    """An `Ingested` entry as read back: its spans in the order of their appends.
+
+    Attributes:
+        marked: of the streams of the epoch before, in the order in which that met them, the first so many needed no
+            mark any more when this was written: they had theirs, or this epoch had met them.
+    """
 
     spans: tuple[Span, ...]
+    marked: int = 0
 
 
 def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> StoredEvent:
@@ -47,6 +54,11 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
         met.add(span.stream)
     data = json.dumps({"add": add, "app": app}, ensure_ascii=False, separators=(",", ":")).encode()
     return StoredEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
+
+
+def with_marked(entry: StoredEvent, marked: int) -> StoredEvent:
+    """The entry with how far marks have come."""
+    return replace(entry, meta=encode(json.dumps({"marked": marked}, separators=(",", ":")).encode()))
 
 
 def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:
@@ -98,7 +110,7 @@ def closing_entry(timestamp: str) -> StoredEvent:
 
 def read_entry(event: StoredEvent) -> Entry | None:
     """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
-    return None if event.type == CLOSED else Entry(read_spans(event.type, event.data))
+    return None if event.type == CLOSED else Entry(read_spans(event.type, event.data), _read_marked(event))
 
 
 def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
@@ -140,6 +152,15 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     if not sound or min(indices, default=0) < 0 or not _only(str, chain.from_iterable(types)):
         raise ValueError(f"no spans: {found!r}")
     return tuple(map(Span._make, zip(streams, indices, map(tuple, types), strict=True)))
+
+
+def _read_marked(event: StoredEvent) -> int:
+    """Where nothing says that marks were written, none are relied on."""
+    try:
+        marked = json.loads(decode_inline(event.meta))["marked"] if event.meta.data else 0
+    except (ValueError, TypeError, KeyError, CorruptData):
+        return 0
+    return marked if type(marked) is int and marked > 0 else 0
 
 
 def _only(kind: type, values: Iterable[object]) -> bool:

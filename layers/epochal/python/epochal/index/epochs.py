@@ -59,6 +59,7 @@ class Epoch:
         version: entries it holds.
         size: bytes of those, as stored.
         closed: it holds its `Closed` entry.
+        marked: streams of its predecessor, from the first that it met, that need no mark any more.
         known: what the next append to it may rely on.
     """
 
@@ -67,6 +68,7 @@ class Epoch:
     version: int = 0
     size: int = 0
     closed: bool = False
+    marked: int = 0
     known: Known = None
 
     def fold(self, entry: Entry | None) -> None:
@@ -75,12 +77,13 @@ class Epoch:
         if entry is None:
             self.closed = True
             return
+        self.marked = max(self.marked, entry.marked)
         for span in entry.spans:
             self.next[span.stream] = span.next
 
-    def add(self, spans: Iterable[Span], size: int, token: Token) -> None:
+    def add(self, entry: Entry, size: int, token: Token) -> None:
         """Take in an entry just written, of `size` bytes, that left the epoch's Tip at `token`."""
-        self.fold(Entry(tuple(spans)))
+        self.fold(entry)
         self.size += size
         self.known = token
 

@@ -6,7 +6,9 @@
     refused       another invocation was here: take in what it wrote, decide again
     unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
     large gaps    are healed and written piece by piece, each decided upon what the one before it left
-    full          marks for what is about to be forgotten, then `Closed` in the same append as the last entry
+    marks         before each entry, for as large a part of what will be forgotten as the epoch is full; the entry
+                  says how far they have come, so that no other invocation writes them again
+    full          `Closed` in the same append as the last entry
 
 Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is
 indexed twice, and nothing is skipped.
@@ -14,15 +16,14 @@ indexed twice, and nothing is skipped.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.entries import closing_entry, merged, split, write_entry
-from epochal.index.epochs import STANDARD, Change, Epoch, EpochLimits, Gap, decide, unknown_streams
+from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap, decide, unknown_streams
 from epochal.index.healing import PIECE, Heal, Healed
 from epochal.index.loading import Loaded, load_newest, load_next, refresh
 from epochal.index.marks import read_marks, write_marks
@@ -35,8 +36,9 @@ from epochal.layout.tips.items import event_bytes
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 
-MARKS_AT_ONCE: Final = 500
-"""Marks written for one entry at most; closing waits for the rest. They are spread over the epoch's life."""
+MARKS_AT_ONCE: Final = 34_000
+"""Streams considered for one entry at most; closing waits for the rest. An entry fills less than a third of an epoch,
+so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,14 +48,12 @@ class Partition:
     Attributes:
         number: which.
         loaded: the two newest epochs, once they have been read.
-        unmarked: streams of the predecessor, with their next index, whose marks are still to be considered.
-        forgotten: how many `unmarked` held at first.
+        forgotten: streams of the predecessor, in the order in which it met them.
     """
 
     number: int
     loaded: Loaded | None = None
-    unmarked: deque[tuple[str, int]] = field(default_factory=deque)
-    forgotten: int = 0
+    forgotten: tuple[str, ...] = ()
 
     @property
     def state(self) -> Loaded:
@@ -65,19 +65,22 @@ class Partition:
     def hold(self, loaded: Loaded) -> None:
         """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
-            self.unmarked = deque(loaded.previous.next.items() if loaded.previous is not None else ())
-            self.forgotten = len(self.unmarked)
+            self.forgotten = tuple(loaded.previous.next) if loaded.previous is not None else ()
         self.loaded = loaded
 
-    def due(self, active: Epoch, fullness: float) -> list[tuple[str, int]]:
-        """Marks to write now, so that all are written when the epoch is full."""
-        left = self.forgotten - ceil(self.forgotten * min(1.0, fullness))
-        marks: list[tuple[str, int]] = []
-        while len(self.unmarked) > left and len(marks) < MARKS_AT_ONCE:
-            stream, following = self.unmarked.popleft()
-            if stream not in active.next:
-                marks.append((stream, following))
-        return marks
+    def due(self, fullness: float) -> int:
+        """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
+        marked = self.state.active.marked
+        wanted = ceil(len(self.forgotten) * min(1.0, fullness))
+        return max(marked, min(wanted, marked + MARKS_AT_ONCE))
+
+    def marks(self, due: int) -> list[tuple[str, int]]:
+        """Marks that are lacking for that, each a stream and its next index."""
+        active, previous = self.state.active, self.state.previous
+        if previous is None:
+            return []
+        streams = self.forgotten[active.marked : due]
+        return [(stream, previous.next[stream]) for stream in streams if stream not in active.next]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +204,11 @@ class Indexing:
         active, ids = loaded.active, self.ids()
         entry = write_entry(spans, active.next.keys(), ids.timestamp)
         fullness = active.fullness(self.limits, len(entry.data.data), spans)
-        yield from write_marks(self.table, partition.number, partition.due(active, fullness))
-        closes = fullness >= 1 and not partition.unmarked
+        due = partition.due(fullness)
+        yield from write_marks(self.table, partition.number, partition.marks(due))
+        if due > active.marked:
+            entry = with_marked(entry, due)
+        closes = fullness >= 1 and due >= len(partition.forgotten)
         events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
         batch = batch_of(
             epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
@@ -212,7 +218,7 @@ class Indexing:
             tip = result.tip if isinstance(result, Rejected) else None
             partition.hold((yield from refresh(self.table, partition.number, loaded, tip)))
             return False
-        active.add(spans, event_bytes(batch.span), result.token)
+        active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())

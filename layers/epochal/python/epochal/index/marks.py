@@ -1,19 +1,24 @@
 """Marks: the next index of a stream that its partition's two newest epochs have forgotten (DESIGN §5.10).
 
 Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one.
-Read consistently after the two epochs, and never kept.
+Read consistently after the two epochs, and never kept. Each is a request of its own, because only its own condition
+keeps it from being lowered; they go out side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from epochal.index.names import mark_name
 from epochal.layout.tips.items import calf_key
-from epochal.plan.batches import get_all
+from epochal.plan.batches import get_all, side_by_side
 from epochal.plan.conditions import Absent, AnyOf, Compare
 from epochal.plan.ops import Put, Steps
 from epochal.plan.values import number, read_number
+
+TOGETHER: Final = 500
+"""Marks that are made ready at once."""
 
 
 def read_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
@@ -23,12 +28,16 @@ def read_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict
     return {wanted[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}
 
 
-def write_marks(table: str, partition: int, marks: Iterable[tuple[str, int]]) -> Steps[None]:
+def write_marks(table: str, partition: int, marks: Sequence[tuple[str, int]]) -> Steps[None]:
     """Raise marks; one that is higher already stays."""
-    for stream, following in marks:
-        value = number(following)
-        yield Put(
-            table=table,
-            item={**calf_key(mark_name(partition, stream), 0), "n": value},
-            condition=AnyOf((Absent("n"), Compare("n", "<", value))),
-        )
+    for start in range(0, len(marks), TOGETHER):
+        yield from side_by_side(_raised(table, partition, *mark) for mark in marks[start : start + TOGETHER])
+
+
+def _raised(table: str, partition: int, stream: str, following: int) -> Put:
+    value = number(following)
+    return Put(
+        table=table,
+        item={**calf_key(mark_name(partition, stream), 0), "n": value},
+        condition=AnyOf((Absent("n"), Compare("n", "<", value))),
+    )

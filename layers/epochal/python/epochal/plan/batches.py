@@ -1,20 +1,34 @@
-"""Items by key, however many they are: request after request, each for as many as it may ask for."""
+"""Items by key, however many they are: in requests for as many as each may ask for. Requests side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
-from epochal.plan.ops import BatchGet, Steps, TransactGet
+from epochal.plan.ops import BatchGet, Op, Several, Steps, TransactGet
 from epochal.plan.values import Item, Key
 
 
 def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
     """Those of the items that are there, in no order. No key may come twice."""
-    wanted, found = tuple(keys), list[Item]()
-    for start in range(0, len(wanted), BATCH_KEYS):
-        found += (yield BatchGet(table=table, keys=wanted[start : start + BATCH_KEYS])).items
-    return found
+    wanted = tuple(keys)
+    starts = range(0, len(wanted), BATCH_KEYS)
+    replies = yield from side_by_side(
+        BatchGet(table=table, keys=wanted[start : start + BATCH_KEYS]) for start in starts
+    )
+    return [item for reply in replies for item in reply.items]
+
+
+def side_by_side(ops: Iterable[Op]) -> Steps[list[Any]]:
+    """Replies to operations that do not depend on each other, in their order."""
+    together = tuple(ops)
+    if not together:
+        return []
+    if len(together) == 1:
+        return [(yield together[0])]
+    replies: list[Any] = yield Several(ops=together)
+    return replies
 
 
 def settled(places: Iterable[tuple[str, Key]]) -> Steps[None]:

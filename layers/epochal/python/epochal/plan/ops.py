@@ -2,6 +2,7 @@
 
 A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Whoever drives it
 decides how requests are made, retried, delayed or lost; the layout cannot tell, except by `Refusal.ambiguous`.
+Operations that do not depend on each other may be yielded together (`Several`).
 
 Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2).
 Failures of the store itself are not replies: interpreters raise them (`plan.failures`), and the driver retries.
@@ -167,6 +168,18 @@ Op = Get | BatchGet | TransactGet | Query | Scan | Put | Update | Delete | Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Several:
+    """Operations that may be performed in any order, and at the same time. Replied to with a list of their replies, in
+    the order of `ops`.
+
+    Each is a request of its own: one may succeed where another fails, and none is undone. So the same operations must
+    be harmless when they are performed again.
+    """
+
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Reply to Get."""
 
@@ -240,5 +253,5 @@ Reply = Found | Items | Together | Done | Refusal | Overflow
 Execute = Callable[[Op], Reply]
 """An interpreter: performs one operation, or raises one of `plan.failures`."""
 
-Steps = Generator[Op, Any, T]
+Steps = Generator[Op | Several, Any, T]
 """A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""

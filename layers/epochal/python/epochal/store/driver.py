@@ -32,6 +32,7 @@ from epochal.plan.ops import (
     Refusal,
     Reply,
     Scan,
+    Several,
     Steps,
     Together,
     Transact,
@@ -71,6 +72,9 @@ class Patience:
         return luck * min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
 
 
+SIDE_BY_SIDE: Final = 16
+"""Requests under way at once, for programs that write many small items: half of a client's connections."""
+
 DEFAULT: Final = Patience()
 """As long as an HTTP request may take."""
 
@@ -103,6 +107,7 @@ class Driver:
 
     Attributes:
         deadline: clock reading at which to give up whatever is left of `patience`; None for none.
+        at_once: requests that may be under way at the same time, where steps ask for several.
     """
 
     execute: Execute
@@ -112,6 +117,7 @@ class Driver:
     sleep: Callable[[float], Any] = time.sleep
     luck: Callable[[], float] = random.random
     deadline: float | None = None
+    at_once: int = 1
 
     def run(self, steps: Steps[T]) -> T:
         """Perform every operation of `steps`; their outcome.
@@ -123,12 +129,13 @@ class Driver:
         limit = limit if self.deadline is None else min(limit, self.deadline)
         doubtful = False
         try:
-            op = next(steps)
+            step = next(steps)
             while True:
-                self._check_deadline(doubtful=doubtful)
-                reply, lost = self._perform(op, limit, doubtful=doubtful)
-                doubtful = doubtful or lost
-                op = steps.send(reply)
+                ops = step.ops if isinstance(step, Several) else (step,)
+                answers = self._answers(ops, limit, doubtful=doubtful)
+                doubtful = doubtful or any(lost for _, lost in answers)
+                replies = [reply for reply, _ in answers]
+                step = steps.send(replies if isinstance(step, Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
             return outcome
@@ -161,6 +168,20 @@ class Driver:
     def within(self, seconds: float) -> Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
+
+    def _answers(self, ops: tuple[Op, ...], limit: float, *, doubtful: bool) -> list[tuple[Reply, bool]]:
+        """Replies in the order of `ops`, each as `_perform` has it. After a failure no further request is begun."""
+
+        def answer(op: Op) -> tuple[Reply, bool]:
+            self._check_deadline(doubtful=doubtful)
+            return self._perform(op, limit, doubtful=doubtful)
+
+        if self.at_once == 1 or len(ops) == 1:
+            return list(map(answer, ops))
+        # Whoever has one request at a time under way does not pay for loading it.
+        from epochal.store.ahead import ahead  # noqa: PLC0415
+
+        return list(ahead(answer, ops, self.at_once))
 
     def _check_deadline(self, *, doubtful: bool) -> None:
         """Steps that never fail may still never end: an append that others are always faster than."""
