@@ -53,7 +53,7 @@ def nothing(*_: Any, **__: Any) -> Steps[None]:
     yield from ()
 
 
-@mutant("backwards|double")
+@mutant("backwards|double|rest")
 def no_marks_are_written(patch: Patch) -> None:
     patch.setattr(ingesting, "write_marks", nothing)
 
