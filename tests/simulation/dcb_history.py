@@ -11,21 +11,27 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.conditions import fence_after
+from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.writes import tags_of
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent
-from tests.simulation.dcb_world import World
+from tests.simulation.dcb_world import World, tag_of
 
 Ids = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A position, and the matching events that whoever holds it has seen."""
+    """A position, and the matching events that whoever holds it has seen.
+
+    Attributes:
+        broader: it comes from a read of a broader query: it claims no event that this did not show, but maybe fewer.
+    """
 
     query: Query
     position: Position
     seen: Ids
+    broader: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,24 +58,44 @@ class Attempt:
         new = {event.id for event in self.outcome.events}
         if isinstance(self.outcome, Written) and self.outcome.replayed:
             new = set()
-        return Known(query=self.query, position=self.outcome.position, seen=self.seen | new)
+        broader = self.known is not None and self.known.broader
+        return Known(query=self.query, position=self.outcome.position, seen=self.seen | new, broader=broader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A read, what it was told, and the events that had been acknowledged when it began."""
+    """A read, what it was told, and the events that had been acknowledged when it began.
+
+    Attributes:
+        last: of a read of the last few, which come newest first: all that lies below its position.
+    """
 
     query: Query
     after: Known | None
     acknowledged: Ids
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
+    last: Ids | None = None
+
+    @property
+    def before(self) -> Ids:
+        """What had been seen when it began."""
+        return frozenset() if self.after is None else self.after.seen
+
+    @property
+    def broader(self) -> bool:
+        return self.after is not None and self.after.broader
 
     def learned(self) -> Known:
-        before: Ids = frozenset() if self.after is None else self.after.seen
-        return Known(
-            query=self.query, position=self.position, seen=before | {event.id for event in self.events}
-        )
+        seen = self.before | {event.id for event in self.events} | (self.last or frozenset())
+        return Known(query=self.query, position=self.position, seen=seen, broader=self.broader)
+
+    def learned_of(self, place: int) -> Known:
+        """What the position of one of the events has seen, where they are read forward."""
+        position = self.events[place].position
+        assert position is not None, "an event that tells no position"
+        seen = self.before | {event.id for event in self.events[: place + 1]}
+        return Known(query=self.query, position=position, seen=seen, broader=self.broader)
 
 
 @dataclass(slots=True)
@@ -127,7 +153,8 @@ class History:
                     assert stored[event.id] == event
                     assert attempt.query is not None
                     assert attempt.query.matches(event.type, event.tags), "a false conflict: no match"
-                    assert event.id not in attempt.seen, "a false conflict: seen before"
+                    known = attempt.known is None or not attempt.known.broader
+                    assert event.id not in attempt.seen or not known, "a false conflict: seen before"
             case None:
                 pass
 
@@ -137,25 +164,41 @@ class History:
         assert {event.id for event in read.events} <= matching, "read what does not match"
         known = read.learned().seen & matching
         assert read.acknowledged & matching <= known, "an acknowledged event is missing"
-        ids = [event.sortable_id for event in read.events]
-        assert ids == sorted(ids)
-        assert len({event.id for event in read.events}) == len(ids), "read twice"
+        keys = [event.key for event in read.events]
+        ordered = keys if read.last is None else keys[::-1]
+        assert ordered == sorted(keys)
+        assert len({event.id for event in read.events}) == len(keys), "read twice"
+        if read.last is not None:
+            wanted = [stored[event_id].key for event_id in (read.last & matching) - read.before]
+            assert keys == sorted(wanted, reverse=True)[: len(keys)], "not the last ones"
+        below = self.below(read.query, read.position)
+        if read.broader:
+            assert below <= known, "the position claims more than was read"
+            return
         if read.after is not None:
             assert not read.after.seen & {event.id for event in read.events}, "read again"
             assert read.after.position <= read.position, "the position went backwards"
-        assert self._below(read.query, read.position, stored) == known, "position and events differ"
+        assert below == known, "position and events differ"
 
-    def _below(self, query: Query, position: Position, stored: Mapping[str, RecordedTaggedEvent]) -> set[str]:
+    def below(self, query: Query, position: Position) -> Ids:
         """The matching events that a position stands for."""
-        fenced = fence(query, type_heads=self.world.type_heads)
-        places = self.world.places()
+        decided = self.world.tables.decided
+        stored = {
+            each["eventId"]["S"]: read_event(each)
+            for each in decided
+            if "eventId" in each and "payload" in each
+        }
+        places: dict[str, list[str]] = {}
+        for item in decided:
+            if "tagIndex" in item:
+                places.setdefault(tag_of(item), []).append(item["eventId"]["S"])
+        fenced = fence_after(query, position, type_heads=self.world.type_heads)
         found: set[str] = set()
-        for item, tags in zip(query.items, fenced.tags, strict=True):
-            for tag in tags:
-                for event_id in places.get(tag, [])[: position.seen[tag].count]:
-                    event = stored[event_id]
-                    found |= {event_id} if item.matches(event.type, event.tags) else set()
-        return found
+        for number, (item, tags) in enumerate(zip(query.items, fenced.tags, strict=True)):
+            reached = [set(places.get(tag, [])[: position.seen[tag].count]) for tag in tags]
+            ids = set.intersection(*reached) if number in fenced.together else set.union(*reached)
+            found |= {each for each in ids if item.matches(stored[each].type, stored[each].tags)}
+        return frozenset(found)
 
 
 def check_tables(world: World) -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.dcb.conditions import fence
+from epochal.layout.dcb.backward import Down, parse_down
 from epochal.layout.dcb.paging import Rest
 from epochal.layout.dcb.reading import Seen
-from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
+from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
@@ -49,6 +50,7 @@ class Tagged(Simulation):
 
     def __post_init__(self) -> None:
         self.world.type_heads = self.seed % 4 == 0
+        self.world.ties = self.seed % 5 == 2
         if self.seed % 3 == 1:
             self.world.tables.gradually(random.Random(self.seed))
         self.history = History(self.world)
@@ -60,6 +62,16 @@ class Tagged(Simulation):
     def check(self) -> None:
         """Every promise, on what is stored and on what was answered."""
         self.history.check()
+        self._check_listing(random.Random(self.seed))
+
+    def _check_listing(self, luck: random.Random) -> None:
+        """Who lists all events, and goes on wherever a listing has stopped, has had all of them once."""
+        listings = TagListings(store=self.world.store("lister"))
+        found, since = list[str](), None
+        while part := list(listings.all_events(since=since, max_count=luck.randint(1, 3))):
+            found += [event.id for event in part]
+            since = part[-1].sortable_id
+        assert sorted(found) == sorted(event.id for event in self.world.events()), "lost by a listing"
 
     def execute(self, luck: random.Random, rate: float) -> Execute:
         """Now and then ten minutes pass, or a refusal meets another transaction and tells only a part."""
@@ -84,7 +96,7 @@ class Tagged(Simulation):
 
     def act(self, luck: random.Random, store: TaggedEvents) -> None:
         match luck.choice(
-            ("append", "decide", "decide", "decide", "early", "again", "foreign", "read", "read")
+            ("append", "decide", "decide", "decide", "early", "again", "foreign", "narrow", "read", "read")
         ):
             case "append":
                 self._append(luck, store, Attempt(events=self._events(luck)))
@@ -96,6 +108,8 @@ class Tagged(Simulation):
             case "again" if self.history.attempts:
                 attempt = replace(luck.choice(self.history.attempts), outcome=None)
                 self._decide(luck, store, self._append(luck, store, attempt))
+            case "narrow" if self.known:
+                self._decide(luck, store, self._narrowed(luck, luck.choice(self.known)))
             case "foreign" if self.known:
                 self._mistake(luck, store, luck.choice(self.known))
             case _:
@@ -129,12 +143,11 @@ class Tagged(Simulation):
     def _mistake(self, luck: random.Random, store: TaggedEvents, known: Known) -> None:
         """A position of a read that did not look at what the condition fences."""
         query = self._query(luck)
-        fenced = fence(query, type_heads=self.world.type_heads)
-        if known.position.seen.keys() >= set(fenced.all_tags):
+        if all(_is_covered(item, known.position) for item in query.items):
             return
         try:
             with suppress(Unavailable):
-                store.append(self._events(luck), fail_if=query, after=known.position)
+                store.try_append(self._events(luck), fail_if=query, after=known.position)
         except InvalidInput:
             return
         raise AssertionError("a position of another query was accepted")
@@ -144,19 +157,45 @@ class Tagged(Simulation):
     ) -> Known | None:
         acknowledged = self.history.acknowledged()
         position = None if after is None else after.position
+        way = luck.choice(("whole", "whole", "pages", "first", "last", "back"))
         try:
-            seen = (
-                store.read(query, after=position)
-                if luck.random() < 0.7
-                else in_pages(store, query, position, luck.randint(1, 3))
-            )
+            match way:
+                case "whole":
+                    seen = store.read(query, after=position)
+                case "pages":
+                    seen = in_pages(store, query, position, luck.randint(1, 3))
+                case "first":
+                    seen = store.read(query, after=position, limit=luck.randint(1, 3))
+                case "last":
+                    seen = store.read(query, after=position, limit=luck.randint(1, 3), backwards=True)
+                case _:
+                    seen = in_pages_back(store, query, position, luck.randint(1, 3))
         except Unavailable:
             return None
+        below = self.history.below(query, seen.position) if way in ("last", "back") else None
         read = Read(
-            query=query, after=after, acknowledged=acknowledged, events=seen.events, position=seen.position
+            query=query,
+            after=after,
+            acknowledged=frozenset() if seen.more else acknowledged,
+            events=seen.events,
+            position=seen.position,
+            last=below,
         )
         self.history.reads.append(read)
+        if below is None and read.events and luck.random() < 0.4:
+            return self._keep(read.learned_of(luck.randrange(len(read.events))))
         return self._keep(read.learned())
+
+    def _narrowed(self, luck: random.Random, known: Known) -> Known:
+        """The same position under a narrower query: of some of its items, with further tags, or fewer types."""
+        items = []
+        for item in luck.sample(known.query.items, luck.randint(1, len(known.query.items))):
+            tags = item.tags | frozenset(luck.sample(TAGS, luck.choice((0, 1, 1))))
+            types = frozenset(luck.sample(sorted(item.types), 1)) if item.types else item.types
+            items.append(
+                replace(item, tags=tags, types=types or frozenset(luck.sample(TYPES, luck.choice((0, 1)))))
+            )
+        return replace(known, query=Query(items=tuple(items)), broader=True)
 
     def _keep(self, known: Known) -> Known:
         self.known = [*self.known[-5:], known]
@@ -197,6 +236,28 @@ def in_pages(store: TaggedEvents, query: Query, after: Position | None, limit: i
         rest = page.rest
         if page.position is not None:
             return Seen(events=tuple(events), position=page.position)
+
+
+def in_pages_back(store: TaggedEvents, query: Query, after: Position | None, limit: int) -> Seen:
+    """A read newest first, a page at a time."""
+    events: list[RecordedTaggedEvent] = []
+    rest: Down | None = None
+    while True:
+        page = store.page_back(query, after=after, rest=rest, takes=at_most(limit))
+        events += page.events
+        rest = None if page.rest is None else parse_down(page.rest.text())
+        if rest is None:
+            return Seen(events=tuple(events), position=page.position)
+
+
+def _is_covered(item: QueryItem, position: Position) -> bool:
+    """Whether a position has seen a head that every event of an item moves."""
+    types = {type_tag(kind) for kind in item.types}
+    return bool(
+        item.tags & position.seen.keys()
+        or "$all" in position.seen
+        or (types and types <= position.seen.keys())
+    )
 
 
 def _partly(reply: Refusal, luck: random.Random) -> Refusal:

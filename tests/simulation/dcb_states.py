@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from epochal.layout.dcb import append, reading
+from epochal.layout.dcb import append, conditions, reading
 from epochal.layout.dcb.append import Condition, Rejected, Written
 from epochal.layout.dcb.conditions import fence
 from epochal.layout.dcb.items import Keys
@@ -29,12 +29,14 @@ class Writer:
     Attributes:
         query: its condition; None for none.
         reads: it reads first, and appends after the position of that.
+        broader: what it reads, where that is not just its condition.
         clock: what it takes for the time.
     """
 
     event: TaggedEvent
     query: Query | None = None
     reads: bool = False
+    broader: Query | None = None
     clock: int = 5
 
 
@@ -104,9 +106,11 @@ def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[Written | R
         fenced = fence(writer.query, type_heads=type_heads)
         after = None
         if writer.reads:
-            found = yield from reading.read(site, fenced)
+            asked = fenced if writer.broader is None else fence(writer.broader, type_heads=type_heads)
+            found = yield from reading.read(site, asked)
             seen.update(event.id for event in found.events)
             after = found.position
+            fenced = conditions.fence_after(writer.query, after, type_heads=type_heads)
         condition = Condition(fence=fenced, after=after)
     return (yield from append.append(site, batch, condition))
 

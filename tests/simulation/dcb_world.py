@@ -13,7 +13,7 @@ from epochal.layout.dcb.items import Head, Keys, is_head, read_event, read_head
 from epochal.layout.dcb.reading import Site
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
-from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Reply, Transact
+from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
 from epochal.plan.ops import Query as Pages
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
@@ -21,13 +21,21 @@ from epochal.store.tagged import TaggedEvents
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on
 
+DIGITS_BYTES = 5
+"""Random bytes that the digits of a sortable id are made of."""
+
 
 class Tables(Gradual):
-    """Knows when each event was committed, and forgets its idempotency tokens when told."""
+    """Knows when each event was committed, and forgets its idempotency tokens when told.
+
+    Attributes:
+        decided: all that was ever put, in order, whether it shows yet or not.
+    """
 
     def __init__(self, specs: Iterable[TableSpec] = (EVENTS, TAGS)) -> None:
         super().__init__({spec.kind: spec for spec in specs})
         self.committed: list[tuple[str, ...]] = []
+        self.decided: list[Item] = []
 
     def execute(self, op: Op) -> Reply:
         with self._lock:
@@ -36,6 +44,7 @@ class Tables(Gradual):
             if isinstance(op, Transact) and isinstance(reply, Done) and not known:
                 ids = tuple(write.item["eventId"]["S"] for write in op.writes if write.table == "events")
                 self.committed += [ids] if ids else []
+                self.decided += [write.item for write in op.writes if isinstance(write, Put)]
             return reply
 
     def forget_tokens(self) -> None:
@@ -45,16 +54,27 @@ class Tables(Gradual):
 
 @dataclass(slots=True)
 class World:
-    """Two tables, and stores over them that differ in who writes and in what their clocks say."""
+    """Two tables, and stores over them that differ in who writes and in what their clocks say.
+
+    Attributes:
+        ties: all digits of sortable ids that luck should choose are the same.
+    """
 
     type_heads: bool = False
+    ties: bool = False
     tables: Tables = field(default_factory=Tables)
 
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
         """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
         site = Site(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
         driver = driver_on(execute or self.tables.execute)
-        return TaggedEvents(driver=driver, site=site, now=lambda: NOON + skew, fresh=bytes_of(writer))
+        fresh = bytes_of(writer)
+        return TaggedEvents(
+            driver=driver,
+            site=site,
+            now=lambda: NOON + skew,
+            fresh=lambda size: fresh(size) if size != DIGITS_BYTES or not self.ties else bytes(size),
+        )
 
     def events(self) -> list[RecordedTaggedEvent]:
         """Every event, in the order of committing."""

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.layout.dcb import conditions
+from epochal.layout.dcb.conditions import Fence
+from epochal.model.dcb import Position, Query
 from tests.simulation.dcb_explorer import Explorer
 from tests.simulation.dcb_states import Budget, Writer
 from tests.simulation.dcb_world import event, query
@@ -100,7 +103,32 @@ def a_refusal_that_meets_another_transaction() -> Explorer:
     )
 
 
+def a_condition_that_is_narrower_than_what_was_read() -> Explorer:
+    """Heads of both of its tags were read, one by one, and only one of them for its type."""
+    first = Writer(
+        event=event("T", "a", "b", id_=ids(1)),
+        query=query(("T", "a b")),
+        broader=query(("T", "b"), ("U", "a")),
+        reads=True,
+    )
+    second = replace(both_tags(2), query=query(("T", "b")), broader=EITHER, reads=True, clock=3)
+    return Explorer(
+        writers=(first, second, Writer(event=event("T", "b", id_=ids(3)), query=B, clock=1)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_of_its_tags_is_enough_for_a_narrower_item(patch: Patch) -> None:
+    sound = conditions.fence_after
+
+    def any_of_them(query: Query, position: Position, *, type_heads: bool) -> Fence:
+        return replace(sound(query, position, type_heads=type_heads), together=frozenset())
+
+    patch.setattr(conditions, "fence_after", any_of_them)
+
+
 WORLDS = (
+    a_condition_that_is_narrower_than_what_was_read,
     a_reader_of_two_heads_and_two_rivals,
     items_that_name_two_tags,
     an_answer_lost,
@@ -126,6 +154,11 @@ def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
         (
             an_event_is_new_only_within_the_reach_of_every_item,
             a_reader_of_two_heads_and_two_rivals,
+            "not seen",
+        ),
+        (
+            one_of_its_tags_is_enough_for_a_narrower_item,
+            a_condition_that_is_narrower_than_what_was_read,
             "not seen",
         ),
         (fences_are_not_checked, items_that_name_two_tags, "not seen"),

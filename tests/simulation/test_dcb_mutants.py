@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, paging, reading, writes
+from epochal.layout.dcb import append, backward, paging, reading, writes
 from epochal.layout.dcb.append import Condition, Rejected, Written
-from epochal.layout.dcb.conditions import Fence
+from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.reading import Site
 from epochal.layout.dcb.writes import Batch, Planned, plan
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
-from epochal.store import tagged
+from epochal.store import tag_listings, tagged
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 
@@ -107,9 +108,9 @@ def heads_are_read_after_the_events(patch: Patch) -> None:
 def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
     matches = reading.matches
 
-    def beyond(site: Site, fenced: Fence, before: Heads, until: Heads, *ids: Any) -> Steps[Any]:
+    def beyond(site: Site, fenced: Fence, before: Heads, until: Heads, *ids: Any, **end: Any) -> Steps[Any]:
         heads = yield from reading.read_heads(site, list(until))
-        return (yield from matches(site, fenced, before, heads, *ids))
+        return (yield from matches(site, fenced, before, heads, *ids, **end))
 
     patch.setattr(reading, "matches", beyond)
 
@@ -179,7 +180,7 @@ def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
 
 @mutant("another query was accepted|violated")
 def a_position_of_another_query_is_accepted(patch: Patch) -> None:
-    begin = append._position  # noqa: SLF001  # what refuses it
+    begin = append._position  # noqa: SLF001  # what takes it up
 
     def careless(site: Site, batch: Batch, condition: Condition) -> Steps[Any]:
         if condition.after is not None:
@@ -189,6 +190,17 @@ def a_position_of_another_query_is_accepted(patch: Patch) -> None:
         return (yield from begin(site, batch, condition))
 
     patch.setattr(append, "_position", careless)
+    patch.setattr(tagged, "fence_after", lambda query, _, type_heads: fence(query, type_heads=type_heads))
+
+
+@mutant("violated")
+def an_event_tells_the_position_of_the_whole_read(patch: Patch) -> None:
+    patch.setattr(Trail, "at", lambda self, _: self.end)
+
+
+@mutant("lost by a listing")
+def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
+    patch.setattr(tag_listings, "until_whole", islice)
 
 
 @mutant("violated")
@@ -218,9 +230,9 @@ def nothing_settled(*_: Any) -> Steps[dict[str, Any]]:
     return {}
 
 
-@mutant("violated|missing|differ")
+@mutant("violated|missing|differ|not the last|lost by")
 def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
-    for module in (reading, paging):
+    for module in (reading, paging, backward):
         patch.setattr(module, "settled_events", nothing_settled)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
@@ -143,6 +144,17 @@ class RecordedTaggedEvent:
     causation_id: str | None = None
     correlation_id: str | None = None
     executed_user: str | None = None
+    trail: Trail | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """Its place among events: they are ordered by this text."""
+        return f"{self.sortable_id}#{self.id}"
+
+    @property
+    def position(self) -> Position | None:
+        """To append after: what the read of a query that brought this event had seen with it; None if none did."""
+        return None if self.trail is None else self.trail.at(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +188,11 @@ class Query:
         if not self.items:
             raise InvalidInput("query", "must have at least one item")
 
+    @staticmethod
+    def all() -> Query:
+        """Every event. It needs type heads."""
+        return Query(items=(QueryItem(),))
+
     def matches(self, kind: str, tags: Collection[str]) -> bool:
         """Whether an event of this type with these tags is asked for."""
         return any(item.matches(kind, tags) for item in self.items)
@@ -198,12 +215,46 @@ class Position:
     Attributes:
         seen: how far the events of each fencing tag have been read.
         heads: where other tags' heads stood: a hint, which saves an append from reading them.
+        items: marks of those items of the read that several of these tags could fence (`layout.dcb.conditions`).
     """
 
     seen: Mapping[str, Reached] = field(default_factory=dict)
     heads: Mapping[str, Reached] = field(default_factory=dict)
+    items: frozenset[str] = frozenset()
 
     def __le__(self, other: Position) -> bool:
         return self.seen.keys() == other.seen.keys() and all(
             reached.count <= other.seen[tag].count for tag, reached in self.seen.items()
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """Which entries of its fencing tags a read has passed: it tells where the read stood at each of its events.
+
+    Attributes:
+        base: where the read of each tag began, and of this what is not known better.
+        passed: keys of entries with their indices in the tag, in order.
+        end: the position of the whole read.
+    """
+
+    base: Mapping[str, Reached]
+    passed: Mapping[str, Sequence[tuple[str, int]]]
+    end: Position
+
+    @staticmethod
+    def of(position: Position) -> Trail:
+        """Of an event with which a read had seen all that it looked at."""
+        return Trail(base=position.seen, passed={}, end=position)
+
+    def at(self, key: str) -> Position:
+        """What had been seen with the event of this key: each tag's events up to it, and none beyond."""
+        return replace(self.end, seen={tag: self._reached(tag, key) for tag in self.base})
+
+    def _reached(self, tag: str, key: str) -> Reached:
+        passed = self.passed.get(tag, ())
+        place = bisect_right(passed, key, key=lambda entry: entry[0])
+        if not place:
+            return self.base[tag]
+        last, index = passed[place - 1]
+        return Reached(index + 1, last.partition("#")[0])

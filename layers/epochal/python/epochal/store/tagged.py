@@ -16,10 +16,11 @@ from typing import Final
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.dcb.append import Condition, Rejected, Written, append
-from epochal.layout.dcb.conditions import Fence, fence
+from epochal.layout.dcb.backward import BackwardPage, Down, last_events, read_back
+from epochal.layout.dcb.conditions import Fence, fence, fence_after
 from epochal.layout.dcb.items import Keys, read_event
 from epochal.layout.dcb.listing import events_by_id
-from epochal.layout.dcb.paging import Page, Rest, Takes, read_page
+from epochal.layout.dcb.paging import Page, Rest, Takes, first_events, read_page
 from epochal.layout.dcb.reading import Seen, Site, read
 from epochal.layout.dcb.writes import Batch, Stamp
 from epochal.model.dcb import (
@@ -94,7 +95,8 @@ class TaggedEvents:
         Args:
             events: with their entries and heads at most 100 items and 4 MB.
             fail_if: None appends in any case.
-            after: the position that a read of the same query returned; None means from the beginning.
+            after: the position of a read, or of an event, of the same query or of a broader one; None means from the
+                beginning: no such event at all.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
@@ -129,9 +131,32 @@ class TaggedEvents:
             condition = Condition(fence=fenced, after=after, takes=takes)
         return self.driver.run(append(self.site, self._batch(events), condition))
 
-    def read(self, query: Query, *, after: Position | None = None) -> Seen:
-        """The events that match, in order, with the position to append after; or those new since `after`."""
+    def read(
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        limit: int | None = None,
+        backwards: bool = False,
+    ) -> Seen:
+        """The events that match, in order, with the position to append after; or those new since `after`.
+
+        Each event has a position too, which has seen the events up to it.
+
+        Args:
+            after: the position of a read, or of an event, of this query or of a broader one.
+            limit: events at most. Requests are bounded by what it takes to find so many.
+            backwards: newest first. With a limit these are the last ones; the position has seen all before them, too.
+        """
         fenced = self._fence(query, "query", after)
+        if limit is not None:
+            must_be(int, limit, "limit", "a number")
+            if limit < 1:
+                raise InvalidInput("limit", "must be at least 1")
+        if backwards:
+            return self.driver.run(last_events(self.site, fenced, after, limit))
+        if limit is not None:
+            return self.driver.run(first_events(self.site, fenced, after, limit))
         return self.driver.run(read(self.site, fenced, after))
 
     def page(
@@ -145,6 +170,13 @@ class TaggedEvents:
         """
         fenced = self._fence(query, "query", after)
         return self.driver.run(read_page(self.site, fenced, after, rest, takes))
+
+    def page_back(
+        self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
+    ) -> BackwardPage:
+        """`page`, newest first. Its position is that of the whole read on each page."""
+        fenced = self._fence(query, "query", after)
+        return self.driver.run(read_back(self.site, fenced, after, rest, takes))
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event; None where there is none, or it has expired."""
@@ -179,7 +211,9 @@ class TaggedEvents:
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
         must_be(Query, query, field, "a Query")
         must_be((Position, type(None)), after, "after", "a position that a read returned")
-        return fence(query, type_heads=self.site.type_heads)
+        if after is None:
+            return fence(query, type_heads=self.site.type_heads)
+        return fence_after(query, after, type_heads=self.site.type_heads)
 
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         op = events_by_id(self.site, ids, consistent=consistent)

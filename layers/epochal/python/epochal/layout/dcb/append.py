@@ -119,7 +119,8 @@ def _beginning(condition: Condition | None) -> Position:
     """Where the condition counts from, as its caller knows: nothing beyond may pass for seen."""
     if condition is None:
         return Position()
-    return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags})
+    marks = condition.fence.marks
+    return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
 def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | Rejected]:
@@ -130,7 +131,7 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
         # A chain of appends, each after the position of the one before, would gather the heads of all their tags.
         wanted = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
         heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in wanted}
-        return Position(seen=seen, heads=heads)
+        return Position(seen=seen, heads=heads, items=condition.fence.marks)
     position = yield from stand(site, condition.fence, _tags(site, batch))
     found = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
     return found if found.events else position
@@ -216,4 +217,4 @@ def _carried_out(site: Site, batch: Batch, stored: Sequence[RecordedTaggedEvent]
 def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:
     seen = {tag: planned.reached.get(tag, reached) for tag, reached in position.seen.items()}
     others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
-    return Position(seen=seen, heads=others)
+    return Position(seen=seen, heads=others, items=position.items)

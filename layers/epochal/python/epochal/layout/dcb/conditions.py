@@ -8,13 +8,17 @@ everything; both exist only where type heads are on, at the price of heads that 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, Reached, parse_sortable_id, type_tag
+
+MARK: Final = 12
+"""Hex digits of an item's mark."""
 
 MAX_COUNT: Final = 2**53 - 1
 """Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""
@@ -22,15 +26,30 @@ MAX_COUNT: Final = 2**53 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """A query with the tags whose heads fence each of its items."""
+    """A query with the tags whose heads fence each of its items.
+
+    Attributes:
+        together: numbers of items of which an event has been seen only if all of their tags have it.
+    """
 
     query: Query
     tags: tuple[tuple[str, ...], ...]
+    together: frozenset[int] = frozenset()
 
     @property
     def all_tags(self) -> tuple[str, ...]:
         """Every fencing tag once, in order."""
         return tuple(dict.fromkeys(tag for tags in self.tags for tag in tags))
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """What a position keeps of the items that several of the fencing tags could fence: see `fence_after`."""
+        reached = frozenset(self.all_tags)
+        return frozenset(
+            _mark(item)
+            for item, tags in zip(self.query.items, self.tags, strict=True)
+            if tags == _default(item) and len(_candidates(item, reached)) > 1
+        )
 
 
 def fence(query: Query, *, type_heads: bool) -> Fence:
@@ -42,9 +61,62 @@ def fence(query: Query, *, type_heads: bool) -> Fence:
     return Fence(query=query, tags=tuple(_fencing(item, type_heads=type_heads) for item in query.items))
 
 
+def fence_after(query: Query, position: Position, *, type_heads: bool, field: str = "after") -> Fence:
+    """The heads that fence a query for who holds a position, which may be of another, broader read.
+
+    Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
+    position has seen of these. Where that is more than one, the heads were not read at one moment, and what one of them
+    reaches the read may not have shown through another:
+
+        an item of the read itself          is fenced as in the read
+        another, and everything was read    by everything: what that reaches was shown
+        another, and its types were read    by these, likewise
+        another                             by all of its tags that were read, and only what all of them reach is seen
+
+    Raises:
+        InvalidInput: nothing that the position has seen fences one of the items.
+    """
+    tags, together = list[tuple[str, ...]](), set[int]()
+    for number, item in enumerate(query.items):
+        candidates = _candidates(item, position.seen.keys())
+        if not candidates:
+            wanted = _fencing(item, type_heads=type_heads)[0]
+            raise InvalidInput(field, f"is of a read that did not ask for {wanted!r}")
+        if len(candidates) == 1:
+            tags.append(candidates[0])
+        elif _mark(item) in position.items:
+            tags.append(_default(item))
+        elif item.tags.issuperset(candidates[-1]):
+            tags.append(tuple(tag for each in candidates for tag in each))
+            together.add(number)
+        else:
+            tags.append(candidates[-1])
+    fenced = Fence(query=query, tags=tuple(tags), together=frozenset(together))
+    check_covered(position, fenced, field)
+    return fenced
+
+
+def _candidates(item: QueryItem, seen: Collection[str]) -> list[tuple[str, ...]]:
+    """Heads among those seen that fence an item, each way to do so: by one of its tags, by its types, by everything."""
+    found: list[tuple[str, ...]] = [(tag,) for tag in sorted(item.tags) if tag in seen]
+    types = tuple(sorted(map(type_tag, item.types)))
+    if types and all(tag in seen for tag in types):
+        found.append(types)
+    if EVERYTHING in seen:
+        found.append((EVERYTHING,))
+    return found
+
+
+def _mark(item: QueryItem) -> str:
+    asked = json.dumps([sorted(item.types), sorted(item.tags)])
+    return hashlib.sha256(asked.encode()).hexdigest()[:MARK]
+
+
 def write_position(position: Position) -> str:
     """A position as text: opaque, safe in URLs."""
-    body = {"s": _plain(position.seen), "h": _plain(position.heads)}
+    body: dict[str, object] = {"s": _plain(position.seen), "h": _plain(position.heads)}
+    if position.items:
+        body["q"] = sorted(position.items)
     raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -54,8 +126,9 @@ def read_position(written: str, field: str = "after") -> Position:
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         body = json.loads(raw)
-        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]))
-        if write_position(position) == written:
+        items = frozenset(body.get("q", ()))
+        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]), items=items)
+        if all(isinstance(mark, str) for mark in items) and write_position(position) == written:
             return position
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
@@ -70,13 +143,15 @@ def check_covered(position: Position, fenced: Fence, field: str = "after") -> No
 
 
 def _fencing(item: QueryItem, *, type_heads: bool) -> tuple[str, ...]:
-    if item.tags:
-        return (min(item.tags),)
-    if not type_heads:
+    if not item.tags and not type_heads:
         raise InvalidInput(
             "query", "an item without tags needs type heads, which are off: see docs/design.md"
         )
-    return tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
+    return _default(item)
+
+
+def _default(item: QueryItem) -> tuple[str, ...]:
+    return (min(item.tags),) if item.tags else tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
 
 
 def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:

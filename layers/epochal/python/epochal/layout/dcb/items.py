@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, group_of, is_reserved
@@ -125,6 +125,7 @@ def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = No
 
 def read_event(item: Item) -> RecordedTaggedEvent:
     """Decode an event item."""
+    optional: dict[str, Any] = {attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()}
     return RecordedTaggedEvent(
         id=item["eventId"]["S"],
         sortable_id=SortableId(item["sortableUniqueId"]["S"]),
@@ -132,7 +133,7 @@ def read_event(item: Item) -> RecordedTaggedEvent:
         data=item["payload"]["S"],
         tags=tuple(tag["S"] for tag in read_list(item, "tags")),
         timestamp=item["timestamp"]["S"],
-        **{attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()},
+        **optional,
     )
 
 

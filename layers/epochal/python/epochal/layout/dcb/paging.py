@@ -10,23 +10,26 @@ earliest such cut: beyond it, tags could not be put in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
 from epochal.layout.dcb.reading import (
+    Seen,
     Site,
+    at_the_end,
     hole,
     is_new,
     just_after,
+    places_of,
     read_events,
     settled_events,
     stand,
     types_fenced_by,
     whole,
 )
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
@@ -127,10 +130,37 @@ def read_page(
         position, at = rest.position, rest.at
     field = "after" if rest is None else REST
     until = position.seen
-    part = yield from read_part(site, fenced, takes, before=before, at=at, until=until, field=field)
+    part = yield from read_part(
+        site, fenced, takes, before=before, at=at, until=until, field=field, end=position
+    )
     if part.done:
-        return Page(events=part.events, position=position, rest=None)
+        return Page(events=at_the_end(part.events, position), position=position, rest=None)
     return Page(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
+
+
+def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) -> Steps[Seen]:
+    """The first events, `limit` at most, that match a query, or of those that are new since `after`."""
+    position = yield from stand(site, fenced)
+    before: Reach = {} if after is None else after.seen
+    at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    found: list[RecordedTaggedEvent] = []
+    places = iter(range(limit))
+    while True:
+        part = yield from read_part(
+            site,
+            fenced,
+            lambda _: next(places, None) is not None,
+            before=before,
+            at=at,
+            until=position.seen,
+            end=position,
+        )
+        found += part.events
+        if part.done:
+            return Seen(events=at_the_end(tuple(found), position), position=position)
+        if len(found) == limit:
+            return Seen(events=tuple(found), position=found[-1].position or position, more=True)
+        at = part.reached
 
 
 def first_matches(site: Site, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
@@ -152,16 +182,20 @@ def read_part(
     at: Reach,
     until: Reach,
     field: str = "after",
+    end: Position | None = None,
 ) -> Steps[Part]:
     """What matches and is new since `before`, from `at` on and at most up to `until`.
 
     Args:
         field: what a refusal names; under `REST`, `until` came from outside too.
+        end: the position of the read, where events shall tell theirs.
     """
     slices: dict[str, _Slice] = {}
     for tag in fenced.all_tags:
         slices[tag] = yield from _slice(site, tag, at[tag], until[tag], field)
     keys, bound = _in_order(fenced, slices)
+    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+    trail = None if end is None else Trail(base=at, passed=passed, end=end)
     taken: list[RecordedTaggedEvent] = []
     read = 0
     for start in range(0, len(keys), BATCH_KEYS):
@@ -173,6 +207,7 @@ def read_part(
             event = found.get(_event_id(key))
             if event is None or not is_new(event, fenced, before, until):
                 continue
+            event = replace(event, trail=trail)
             if not takes(event):
                 return _cut(slices, at, key, taken)
             taken.append(event)

@@ -11,13 +11,13 @@ which waits for the append: only what that does not find has expired.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.items import Keys, read_event, read_head
-from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, type_tag
+from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
@@ -40,10 +40,16 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Events in order of their sortable ids, and the position that a read of them has reached."""
+    """Events in order of their sortable ids, or newest first, and the position that a read of them has reached.
+
+    Attributes:
+        more: there are others, for which no room was asked for. A read forward has then not seen these; one backward
+            has: its position is that of the newest event.
+    """
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
+    more: bool = False
 
 
 def read(
@@ -62,8 +68,8 @@ def read(
     """
     position = yield from stand(site, fenced, tags)
     before = {} if after is None else after.seen
-    events = yield from matches(site, fenced, before, position.seen, ids)
-    return Seen(events=events, position=position)
+    events = yield from matches(site, fenced, before, position.seen, ids, end=position)
+    return Seen(events=at_the_end(events, position), position=position)
 
 
 def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
@@ -74,7 +80,9 @@ def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Positi
     others = {tag for item in fenced.query.items for tag in item.tags}.union(tags).difference(fenced.all_tags)
     heads = yield from read_heads(site, [*fenced.all_tags, *sorted(others)])
     return Position(
-        seen={tag: heads[tag] for tag in fenced.all_tags}, heads={tag: heads[tag] for tag in others}
+        seen={tag: heads[tag] for tag in fenced.all_tags},
+        heads={tag: heads[tag] for tag in others},
+        items=fenced.marks,
     )
 
 
@@ -84,23 +92,47 @@ def matches(
     before: Mapping[str, Reached],
     until: Mapping[str, Reached],
     ids: Collection[str] = (),
+    *,
+    end: Position | None = None,
 ) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """Matching events that lie beyond `before`, and up to `until` through any item that they match.
 
     Args:
         ids: if there may be any match, also return the events of these ids, whatever they match.
+        end: the position of the read, where events shall tell theirs.
     """
     wanted: set[str] = set()
+    passed: dict[str, list[tuple[str, int]]] = {}
     for tag in fenced.all_tags:
         types = types_fenced_by(fenced, tag)
         entries = yield from _entries(site, tag, before.get(tag, Reached()), until[tag])
+        passed[tag] = places_of(entries)
         wanted |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
         }
     found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
     found |= yield from settled_events(site, sorted(wanted.difference(found)))
     new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before, until)]
-    return tuple(sorted(new, key=lambda event: (event.sortable_id, event.id)))
+    new.sort(key=lambda event: (event.sortable_id, event.id))
+    if end is None:
+        return tuple(new)
+    base = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    trail = Trail(base=base, passed=passed, end=end)
+    return tuple(replace(event, trail=trail) for event in new)
+
+
+def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
+    """Keys of entries, with their indices, as a trail has them."""
+    return [(entry["sk"]["S"], read_number(entry, "tagIndex") or 0) for entry in entries]
+
+
+def at_the_end(
+    events: tuple[RecordedTaggedEvent, ...], position: Position
+) -> tuple[RecordedTaggedEvent, ...]:
+    """Events of which the last was the end of a read: with it all has been seen that the read has looked at."""
+    if not events:
+        return events
+    return (*events[:-1], replace(events[-1], trail=Trail.of(position)))
 
 
 def is_new(
@@ -112,13 +144,17 @@ def is_new(
     at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.
     """
     carried = {*event.tags, type_tag(event.type), EVERYTHING}
+    seen, reached = _reached(event, before), _reached(event, until)
     fences = {
-        tag
-        for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
+        number: carried.intersection(tags)
+        for number, (item, tags) in enumerate(zip(fenced.query.items, fenced.tags, strict=True))
         if item.matches(event.type, event.tags)
-        for tag in carried.intersection(tags)
     }
-    return fences.isdisjoint(_reached(event, before)) and not fences.isdisjoint(_reached(event, until))
+    was_seen = any(
+        tags <= seen if number in fenced.together else not tags.isdisjoint(seen)
+        for number, tags in fences.items()
+    )
+    return not was_seen and any(not tags.isdisjoint(reached) for tags in fences.values())
 
 
 def _reached(event: RecordedTaggedEvent, position: Mapping[str, Reached]) -> set[str]:

@@ -1,0 +1,210 @@
+"""What a query matches, newest first, a bounded part at a time.
+
+As in `paging` every part is of one read, whose heads were read once. A part reads some entries of each fencing tag,
+from where the read stands downward. The highest of the keys at which these end is as far down as tags can be put in
+order. Above it every tag has an entry at or below each event, or has none left: so an event can tell its position.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
+from epochal.layout.dcb.paging import ENTRIES, PART_BYTES, REST, Reach, Takes
+from epochal.layout.dcb.reading import (
+    Seen,
+    Site,
+    hole,
+    is_new,
+    just_after,
+    places_of,
+    read_events,
+    settled_events,
+    stand,
+    types_fenced_by,
+    whole,
+)
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Query, Steps
+from epochal.plan.values import Item, Key, text
+
+FIRST: Final = 20
+"""Entries of each tag that a read of the last few begins with; each further part reads four times as many."""
+
+_KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """Where the next part goes on: at the key `upto` and below, in the read of this position."""
+
+    upto: str
+    position: Position
+
+    def text(self) -> str:
+        """An opaque text, safe in URLs. Nothing that matters is believed of it: what it shows, the query asks for."""
+        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackwardPage:
+    """Some events of a read, newest first. `position` is that of the newest event there is: to append after.
+
+    `rest` is where the next page goes on; None at the end.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    rest: Down | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Entries of one tag, in ascending order; `whole` if none is left below them."""
+
+    entries: tuple[Item, ...]
+    whole: bool
+
+
+def parse_down(written: str, field: str = REST) -> Down:
+    """Read `Down.text` back; raises `InvalidInput` naming `field`."""
+    position, _, upto = written.partition(".")
+    upto = upto.replace(".", "#", 1)
+    if not _KEY.fullmatch(upto):
+        raise InvalidInput(field, "must be what `next` of the page before says")
+    return Down(upto=upto, position=read_position(position, field))
+
+
+def last_events(site: Site, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
+    """The events that match a query, or of these those new since `after`, newest first; `limit` at most."""
+    found: list[RecordedTaggedEvent] = []
+    places = None if limit is None else iter(range(limit))
+    rest: Down | None = None
+    most = ENTRIES if limit is None else min(ENTRIES, FIRST + limit)
+    at_once = BATCH_KEYS if limit is None else min(BATCH_KEYS, limit + 1)
+
+    def takes(_: RecordedTaggedEvent) -> bool:
+        return places is None or next(places, None) is not None
+
+    while True:
+        page = yield from read_back(site, fenced, after, rest, takes, most=most, at_once=at_once)
+        found += page.events
+        rest, most, at_once = page.rest, min(ENTRIES, 4 * most), BATCH_KEYS
+        if rest is None or len(found) == limit:
+            return Seen(events=tuple(found), position=page.position, more=rest is not None)
+
+
+def read_back(
+    site: Site,
+    fenced: Fence,
+    after: Position | None,
+    rest: Down | None,
+    takes: Takes,
+    *,
+    most: int = ENTRIES,
+    at_once: int = BATCH_KEYS,
+) -> Steps[BackwardPage]:
+    """A page of the events that match a query, or of those that are new since `after`, newest first.
+
+    Args:
+        rest: of the page before, whose query and `after` must have been the same; None begins a read.
+        most: entries of each tag that are read.
+        at_once: events that are read in the first request for events, and twice as many in each further one.
+    """
+    before: Reach = {} if after is None else after.seen
+    base = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    if rest is None:
+        position = yield from stand(site, fenced)
+    else:
+        check_covered(rest.position, fenced, REST)
+        position = rest.position
+    upto = None if rest is None else rest.upto
+    slices: dict[str, _Slice] = {}
+    for tag in fenced.all_tags:
+        between = (base[tag], position.seen[tag])
+        slices[tag] = yield from whole(
+            partial(_look, site, tag, between, (upto, most)),
+            partial(hole, site, tag, between[1], between, "after" if rest is None else REST),
+        )
+    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+    trail = Trail(base=base, passed=passed, end=position)
+    keys, floor = _in_order(fenced, slices)
+    taken: list[RecordedTaggedEvent] = []
+    read = 0
+    while keys:
+        if read >= PART_BYTES:
+            return _page(taken, position, keys[0])
+        batch, keys = keys[:at_once], keys[at_once:]
+        at_once = min(BATCH_KEYS, 2 * at_once)
+        ids = [key.partition("#")[2] for key in batch]
+        found = yield from read_events(site, ids)
+        found |= yield from settled_events(site, [each for each in ids if each not in found])
+        for key, event_id in zip(batch, ids, strict=True):
+            event = found.get(event_id)
+            if event is None or not is_new(event, fenced, before, position.seen):
+                continue
+            is_newest = rest is None and not taken
+            event = replace(event, trail=Trail.of(position) if is_newest else trail)
+            if not takes(event):
+                return _page(taken, position, key)
+            taken.append(event)
+        read += sum(len(event.data) for event in found.values())
+    return _page(taken, position, floor)
+
+
+def _page(taken: list[RecordedTaggedEvent], position: Position, upto: str | None) -> BackwardPage:
+    rest = None if upto is None else Down(upto=upto, position=position)
+    return BackwardPage(events=tuple(taken), position=position, rest=rest)
+
+
+def _in_order(fenced: Fence, slices: Mapping[str, _Slice]) -> tuple[list[str], str | None]:
+    """Keys of entries that may match, newest first, and the key at and below which they are not all known; None: all
+    are.
+    """
+    floor = max((part.entries[0]["sk"]["S"] for part in slices.values() if not part.whole), default=None)
+    keys: set[str] = set()
+    for tag, part in slices.items():
+        types = types_fenced_by(fenced, tag)
+        keys.update(item["sk"]["S"] for item in part.entries if not types or item["eventType"]["S"] in types)
+    return sorted((key for key in keys if floor is None or key > floor), reverse=True), floor
+
+
+def _look(
+    site: Site, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
+) -> Steps[_Slice | None]:
+    """A tag's entries from the key `upto` down, `most` and one at most, but two where there are as many.
+
+    None if any is missing. Entries of the original library have no index, and no head counts them.
+    """
+    (before, until), (upto, most) = between, cut
+    found: list[Item] = []
+    last: Key | None = None
+    highest = just_after(until) if upto is None else min(just_after(until), upto)
+    if before.count >= until.count or highest < just_after(before):
+        return _Slice((), whole=True)
+    while True:
+        reply = yield Query(
+            table=site.tags,
+            partition=("pk", text(site.keys.tag(tag))),
+            sort=("sk", text(just_after(before)), text(highest)),
+            forward=False,
+            limit=most + 1,
+            after=last,
+        )
+        found += [item for item in reply.items if "tagIndex" in item]
+        last = reply.last
+        if len(found) > 1 or last is None:
+            break
+    found.reverse()
+    indices = [index for _, index in places_of(found)]
+    top = until.count if upto is None else indices[-1] + 1 if indices else before.count
+    bottom = before.count if last is None else indices[0]
+    if indices != list(range(bottom, top)):
+        return None
+    return _Slice(tuple(found), whole=last is None)

@@ -1,0 +1,244 @@
+"""Positions of events, and of other reads: what a condition may count from."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.conditions import read_position, write_position
+from epochal.model.dcb import Query, RecordedTaggedEvent, SortableId
+from epochal.plan.ops import Query as Pages
+from epochal.store.importing import ImportedEvent, Importer
+from epochal.store.tagged import TaggedEvents
+from tests.unit.dcb.world import NOW, World, event, query
+
+BOTH = query(("T", "a:1"), ("", "b:1"))
+
+
+def fill(world: World) -> list[RecordedTaggedEvent]:
+    """Nine events, by writers whose clocks differ; those that BOTH asks for, in order."""
+    for nth in range(9):
+        store = world.store(NOW + (nth % 3) * 10**9)
+        kind, tags = ("T", "U")[nth % 2], (("a:1",), ("b:1",), ("a:1", "b:1"))[nth % 3]
+        store.append([event(kind, *tags, data=str(nth))])
+    return list(world.store().read(BOTH).events)
+
+
+def refused(store: TaggedEvents, asked: Query, after: object) -> list[str]:
+    """Ids of what stands in the way of an append."""
+    answer = store.try_append([event("X", "z:1")], fail_if=asked, after=after)  # type: ignore[arg-type]
+    return [each.id for each in answer.events] if isinstance(answer, Rejected) else []
+
+
+def test_each_event_of_a_read_tells_a_position_that_has_seen_it_and_what_came_before_it() -> None:
+    world = World()
+    events = fill(world)
+    store = world.store()
+
+    assert len(events) > 5
+    for place, each in enumerate(events):
+        assert each.position is not None
+        later = [other.id for other in events[place + 1 :]]
+        assert [other.id for other in store.read(BOTH, after=each.position).events] == later
+        assert refused(store, BOTH, each.position) == later
+        assert read_position(write_position(each.position)) == each.position
+
+
+def test_the_last_events_position_is_that_of_the_read_so_that_the_next_append_is_one_request() -> None:
+    world = World()
+    world.store().append([event("T", "a:1"), event("V", "a:1")])
+    seen = world.store().read(query(("T", "a:1")))
+    assert seen.events[-1].position == seen.position
+    before = world.meter.requests
+    world.store().append([event("T", "a:1")], fail_if=query(("T", "a:1")), after=seen.events[-1].position)
+    assert world.meter.requests == before + 1
+
+
+def test_an_event_that_a_slow_clock_puts_before_others_is_new_after_all_of_their_positions() -> None:
+    world = World()
+    world.store(NOW + 9 * 10**9).append([event("T", "a:1")])
+    world.store(NOW).append([event("T", "b:1")])
+    events = world.store().read(BOTH).events
+    (late,) = world.store(NOW + 10**9).append([event("T", "b:1")]).events
+
+    assert events[0].sortable_id < late.sortable_id < events[1].sortable_id
+    for each in events:
+        assert late.id in refused(world.store(), BOTH, each.position)
+
+
+def test_of_two_events_of_one_sortable_id_the_first_ones_position_has_not_seen_the_second() -> None:
+    world = World()
+    for nth, tag in enumerate(("a:1", "b:1")):
+        chosen = SortableId(f"{7:030d}")
+        happened = ImportedEvent(
+            event=event("T", tag, id_=f"ffffffff-0000-4000-8000-00000000000{nth}"),
+            timestamp="2026-01-01T00:00:00Z",
+            sortable_id=chosen,
+        )
+        Importer(store=world.store()).run([happened])
+    first, second = world.store().read(BOTH).events
+
+    assert first.sortable_id == second.sortable_id
+    assert refused(world.store(), BOTH, first.position) == [second.id]
+
+
+def test_events_that_no_query_brought_tell_no_position() -> None:
+    world = World()
+    (made,) = world.store().append([event("T", "a:1")]).events
+    found = world.store().event(made.id)
+    assert found is not None
+    assert found.position is None
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        query(("T", "a:1")),
+        query(("", "a:1 b:1")),
+        query(("T", "0:0 a:1")),
+        query(("U", "b:1"), ("T", "a:1 b:1")),
+        BOTH,
+    ],
+    ids=repr,
+)
+def test_a_position_of_a_broader_read_goes_with_a_narrower_query(narrow: Query) -> None:
+    world = World()
+    fill(world)
+    position = world.store().read(BOTH).position
+    store = world.store()
+
+    assert refused(store, narrow, position) == []
+    store.append([event("X", "a:1", "b:1")])
+    assert refused(store, query(("T", "a:1")), position) == []
+    (new,) = store.append([event("T", "a:1", "b:1", "0:0"), event("U", "b:1")]).events[:1]
+    assert new.id in refused(store, narrow, position)
+
+
+def test_a_read_of_everything_has_seen_what_any_query_asks_for() -> None:
+    world = World(type_heads=True)
+    fill(world)
+    everything = world.store().read(Query.all())
+    assert len(everything.events) == 9
+    store = world.store()
+    asked = [query(("T", "a:1")), query(("", "never:1")), query(("U", "")), BOTH, Query.all()]
+
+    for each in asked:
+        assert refused(store, each, everything.position) == []
+        everything = store.read(Query.all())
+    (new,) = store.append([event("U", "a:1", "b:1", "never:1")]).events
+    assert refused(store, asked[0], everything.position) == []
+    (other,) = store.append([event("T", "a:1")]).events
+    found = [refused(store, each, everything.position) for each in asked]
+    assert [new.id in each for each in found] == [False, True, True, True, True]
+    assert [other.id in each for each in found] == [True, False, False, True, True]
+
+
+def test_a_read_of_types_has_seen_what_asks_for_these_types_of_some_tag() -> None:
+    world = World(type_heads=True)
+    fill(world)
+    seen = world.store().read(query(("T U", "")))
+    store = world.store()
+
+    assert refused(store, query(("T", "a:1")), seen.position) == []
+    (new,) = store.append([event("T", "a:1")]).events
+    assert refused(store, query(("T", "a:1")), seen.position) == [new.id]
+    with pytest.raises(InvalidInput, match="did not ask for 'a:1'"):
+        store.append([event("X")], fail_if=query(("", "a:1")), after=seen.position)
+
+
+@pytest.mark.parametrize("asked", [query(("T", "c:1")), query(("T", "a:1"), ("", "c:1"))], ids=repr)
+def test_a_position_that_covers_no_head_of_an_item_is_refused(asked: Query) -> None:
+    world = World()
+    fill(world)
+    position = world.store().read(BOTH).position
+    with pytest.raises(InvalidInput, match="after: is of a read that did not ask for 'c:1'"):
+        world.store().append([event("X")], fail_if=asked, after=position)
+    with pytest.raises(InvalidInput, match="after: is of a read that did not ask for 'c:1'"):
+        world.store().read(asked, after=position)
+
+
+def test_a_condition_without_a_position_is_that_there_is_no_such_event_at_all() -> None:
+    world = World()
+    fill(world)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("Z", "a:1"))), Written)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("T", "a:1"))), Rejected)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 7, 100])
+def test_the_last_events_of_a_query_come_newest_first_and_tell_their_positions(limit: int) -> None:
+    world = World()
+    events = fill(world)
+    whole = world.store().read(BOTH)
+    last = world.store().read(BOTH, limit=limit, backwards=True)
+
+    assert last.events == tuple(reversed(events[-limit:]))
+    assert (last.position, last.more) == (whole.position, limit < len(events))
+    for each in last.events:
+        later = [other.id for other in events[events.index(each) + 1 :]]
+        assert refused(world.store(), BOTH, each.position) == later
+    after = events[2].position
+    since = world.store().read(BOTH, after=after, limit=limit, backwards=True)
+    assert since.events == tuple(reversed(events[3:][-limit:]))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 7, 100])
+def test_the_first_events_of_a_query_come_with_a_position_that_has_seen_no_more(limit: int) -> None:
+    world = World()
+    events = fill(world)
+    first = world.store().read(BOTH, limit=limit)
+
+    assert first.events == tuple(events[:limit])
+    assert first.more == (limit < len(events))
+    assert refused(world.store(), BOTH, first.position) == [each.id for each in events[limit:]]
+
+
+def test_the_last_event_among_thousands_takes_few_requests_and_reads_little() -> None:
+    world = World()
+    for _ in range(40):
+        world.store().append([event("T", "a:1") for _ in range(49)])
+    before, units = world.meter.requests, world.meter.units
+    last = world.store().read(query(("T", "a:1")), limit=1, backwards=True)
+
+    assert len(last.events) == 1
+    assert world.meter.requests - before == 3
+    assert (world.meter.units - units).read <= 6
+
+
+def test_a_rare_type_among_thousands_is_found_in_a_bounded_number_of_requests_each_of_a_bounded_size() -> (
+    None
+):
+    world = World()
+    world.store().append([event("Rare", "a:1")])
+    for _ in range(60):
+        world.store().append([event("T", "a:1") for _ in range(49)])
+    asked: list[int | None] = []
+    world.before = lambda op: asked.append(op.limit) if isinstance(op, Pages) else None
+    last = world.store().read(query(("Rare", "a:1")), limit=1, backwards=True)
+
+    assert [each.type for each in last.events] == ["Rare"]
+    assert len(asked) <= 8
+    assert all(limit is not None and limit <= 1_001 for limit in asked)
+
+
+def test_all_events_of_a_query_may_be_read_backward() -> None:
+    world = World()
+    for _ in range(30):
+        world.store().append([event("T", *tags) for tags in (("a:1",), ("b:1",), ("a:1", "b:1")) * 8])
+    forward = world.store().read(BOTH)
+    backward = world.store().read(BOTH, backwards=True)
+
+    assert len(forward.events) == 720
+    assert backward.events == tuple(reversed(forward.events))
+    assert (backward.position, backward.more) == (forward.position, False)
+    keys = [each.key for each in backward.events]
+    assert all(later > earlier for later, earlier in pairwise(keys))
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_nothing_is_refused(limit: int) -> None:
+    for backwards in (False, True):
+        with pytest.raises(InvalidInput, match="limit"):
+            World().store().read(BOTH, limit=limit, backwards=backwards)
