@@ -51,7 +51,7 @@ class Tagged(Simulation):
     def __post_init__(self) -> None:
         self.world.type_heads = self.seed % 4 == 0
         self.world.ties = self.seed % 5 == 2
-        if self.seed % 3 == 1:
+        if self.seed % 2:
             self.world.tables.gradually(random.Random(self.seed))
         self.history = History(self.world)
 

@@ -24,7 +24,7 @@ from epochal.store import tag_listings, tagged
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 
-SEEDS = 400
+SEEDS = 600
 
 Heads = Mapping[str, Reached]
 MUTANTS = Mutants()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from epochal.layout.dcb.append import Written
 from tests.simulation.dcb_simulation import replay
 
-SEEDS = 400
+SEEDS = 600
 
 
 def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is_whole() -> None:

@@ -128,9 +128,10 @@ def read_back(
     slices: dict[str, _Slice] = {}
     for tag in fenced.all_tags:
         between = (base[tag], position.seen[tag])
+        field, given = ("after", between[:1]) if rest is None else (REST, between)
         slices[tag] = yield from whole(
             partial(_look, site, tag, between, (upto, most)),
-            partial(hole, site, tag, between[1], between, "after" if rest is None else REST),
+            partial(hole, site, tag, between[1], given, field),
         )
     passed = {tag: places_of(part.entries) for tag, part in slices.items()}
     trail = Trail(base=base, passed=passed, end=position)
