@@ -44,7 +44,7 @@ UNSAID: Final = {
     "must lie in the years": "the year 0",
     "printable text": "which characters are printable is Unicode's to say",
     "must be at most": "limits in bytes, and of two fields together",
-    "was used before for an append of other events": "depends on what is stored",
+    "was used before for other contents": "depends on what is stored",
     "an aggregate's first event needs": "depends on what is stored",
     "lies beyond the end of partition": "depends on what is stored",
     "is of a read that did not ask for": "a position belongs to a query",

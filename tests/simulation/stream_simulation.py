@@ -9,11 +9,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from epochal.errors import InvalidInput
 from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.items import append_id, is_tip, tip_key
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.plan.values import AttributeValue
@@ -21,7 +22,8 @@ from epochal.store.streams import Streams
 from tests.simulation.expectations import check_appended, check_conflict
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played
-from tests.simulation.world import EQUAL, STREAM, World
+from tests.simulation.keys import check_key
+from tests.simulation.world import EQUAL, NOON, STREAM, World
 
 CALVINGS = (
     Fixed(max_events=1, mode="two-step"),
@@ -33,17 +35,25 @@ CALVINGS = (
 
 @dataclass(slots=True)
 class Attempt:
-    """One call of append: the ids it sent, and its outcome; None while under way, or where its process died."""
+    """One call of append: the ids and etags it sent, and its outcome; None while under way, or where its process died.
+
+    Attributes:
+        made: the same had been written under its key when it began.
+    """
 
     stream: str
     events: tuple[Event, ...]
     expected: ExpectedVersion = ANY
+    key: str | None = None
+    made: bool = False
     ids: set[bytes] = field(default_factory=set)
-    outcome: Outcome | None = None
+    etags: set[str] = field(default_factory=set)
+    outcome: Outcome | InvalidInput | None = None
 
     def listen(self, execute: Execute) -> Execute:
         def perform(op: Op) -> Reply:
             self.ids.update(filter(None, map(append_id, sent(op, self.stream))))
+            self.etags.update(sent_etags(op, self.stream))
             return execute(op)
 
         return perform
@@ -58,6 +68,19 @@ def sent(op: Op, stream: str) -> list[AttributeValue]:
             return [event for change in sets if change.name == "e" for event in change.value["L"]]
         case Transact(writes=writes):
             return [event for write in writes for event in sent(write, stream)]
+        case _:
+            return []
+
+
+def sent_etags(op: Op, stream: str) -> list[str]:
+    """The etags that an operation would give the Tip."""
+    match op:
+        case Put(item=item) if item["i"] == tip_key(stream)["i"]:
+            return [item["etag"]["S"]]
+        case Update(sets=sets):
+            return [change.value["S"] for change in sets if change.name == "etag"]
+        case Transact(writes=writes):
+            return [etag for write in writes for etag in sent_etags(write, stream)]
         case _:
             return []
 
@@ -91,15 +114,18 @@ class OneStream(Simulation):
         tips = list(filter(is_tip, self.world.images()))
         for attempt in self.attempts:
             match attempt.outcome:
-                case Appended() as appended:
+                case Appended() as appended if attempt.key is None:
                     check_appended(attempt.expected, appended, tips)
                 case Conflict() as conflict:
                     check_conflict(attempt.expected, conflict)
+                    assert not attempt.made, "a repeated key is in conflict"
             for identity in attempt.ids:
-                if attempt.outcome is None:
-                    assert len(self.world.places_of(identity)) <= 1
+                if isinstance(attempt.outcome, Appended | Conflict | Undetermined) and attempt.events:
+                    self._judge(attempt, attempt.outcome, identity)
                 else:
-                    self.world.judge(attempt.outcome, identity, len(attempt.events))
+                    assert len(self.world.places_of(identity)) <= 1
+        for key in {attempt.key for attempt in self.attempts if attempt.key}:
+            check_key([attempt for attempt in self.attempts if attempt.key == key], self.world)
         for acknowledged, events in self.reads:
             self._check_read(acknowledged, events)
 
@@ -107,15 +133,25 @@ class OneStream(Simulation):
         return self.tables.execute
 
     def store(self, luck: random.Random, name: str, execute: Execute) -> Streams:
-        return self.world.store(name, awaiting(execute, self.tables), calving=luck.choice(CALVINGS))
+        hours = luck.randint(-6, 6)
+        return self.world.store(
+            name,
+            awaiting(execute, self.tables),
+            calving=luck.choice(CALVINGS),
+            now=lambda: NOON + hours * 3600 * 10**9,
+        )
 
     def act(self, luck: random.Random, store: Streams) -> None:
         stream = self.world.stream
-        match luck.choice(("append",) * 5 + ("keyed", "keyed", "read", "read", "page", "prune", "delete")):
+        match luck.choice(
+            ("append",) * 5 + ("keyed",) * 3 + ("unfolds", "read", "read", "page", "prune", "delete")
+        ):
             case "append":
                 self._append(luck, store, self._expectation(luck, store), None)
             case "keyed":
-                self._append(luck, store, luck.choice((ANY, STREAM_EXISTS)), luck.choice("kl"))
+                self._append(luck, store, self._expectation(luck, store), luck.choice("kl"))
+            case "unfolds":
+                self._unfold(store, self._expectation(luck, store), luck.choice("klmn"))
             case "read":
                 direction = luck.choice(("forward", "backward"))
                 self.reads.append((self._acknowledged(), list(store.read(stream, direction=direction))))
@@ -132,19 +168,46 @@ class OneStream(Simulation):
         self, luck: random.Random, store: Streams, expected: ExpectedVersion, key: str | None
     ) -> None:
         events = tuple(self.event(luck, key) for _ in range(1 if key else luck.randint(1, 3)))
-        attempt = Attempt(stream=self.world.stream, events=events, expected=expected)
+        unfolds = None if key else luck.choice((None, (), (Unfold(type="State"),)))
+        self._attempt(store, events, unfolds, expected, key)
+
+    def _unfold(self, store: Streams, expected: ExpectedVersion, key: str) -> None:
+        """Unfolds alone; the key may be one that stands for events."""
+        self._attempt(store, (), (Unfold(type="State", data=key.encode()),), expected, key)
+
+    def _attempt(
+        self,
+        store: Streams,
+        events: tuple[Event, ...],
+        unfolds: tuple[Unfold, ...] | None,
+        expected: ExpectedVersion,
+        key: str | None,
+    ) -> None:
+        attempt = Attempt(stream=self.world.stream, events=events, expected=expected, key=key)
+        attempt.made = key is not None and self._is_made(key, events)
         self.attempts.append(attempt)
         listening = replace(store, driver=replace(store.driver, execute=attempt.listen(store.driver.execute)))
-        attempt.outcome = listening.try_append(
-            attempt.stream,
-            events,
-            unfolds=None if key else luck.choice((None, (), (Unfold(type="State"),))),
-            expected=expected,
-            idempotency_key=key,
+        try:
+            attempt.outcome = listening.try_append(
+                attempt.stream, events, unfolds=unfolds, expected=expected, idempotency_key=key
+            )
+        except InvalidInput as refused:
+            if refused.field != "Idempotency-Key":
+                raise
+            attempt.outcome = refused
+
+    def _is_made(self, key: str, events: tuple[Event, ...]) -> bool:
+        """Whether the append has been answered under the key."""
+        return any(
+            isinstance(each.outcome, Appended) and (each.key, each.events) == (key, events)
+            for each in self.attempts
         )
 
     def _expectation(self, luck: random.Random, store: Streams) -> ExpectedVersion:
-        match luck.choice(("any", "no stream", "exists", "version", "token")):
+        match luck.choice(("any", "no stream", "exists", "version", "token", "answer")):
+            case "answer":
+                answers = [each.outcome for each in self.attempts if isinstance(each.outcome, Appended)]
+                return luck.choice(answers).token if answers else NO_STREAM
             case "no stream":
                 return NO_STREAM
             case "exists":
@@ -160,6 +223,13 @@ class OneStream(Simulation):
     def _acknowledged(self) -> int:
         outcomes = (attempt.outcome for attempt in self.attempts)
         return max((outcome.version for outcome in outcomes if isinstance(outcome, Appended)), default=0)
+
+    def _judge(self, attempt: Attempt, outcome: Outcome, identity: bytes) -> None:
+        """Under a key a call may be in conflict while another call, which began meanwhile, has made the append."""
+        if attempt.key is not None and isinstance(outcome, Conflict):
+            assert len(self.world.places_of(identity)) <= 1
+        else:
+            self.world.judge(outcome, identity, len(attempt.events))
 
     def _check_read(self, acknowledged: int, events: list[Recorded]) -> None:
         history, tip = self.world.history(), self.world.tip()

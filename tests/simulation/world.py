@@ -15,6 +15,7 @@ from itertools import count
 from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.versions import Token
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter, Patience
@@ -134,8 +135,7 @@ class World:
             case Appended(first=first, version=version):
                 assert places == {first}
                 assert version == first + events
-                if outcome.token.etag is not None:
-                    assert self.describes(outcome)
+                assert self.describes(outcome), f"{outcome.token} is not of the Tip that the append left"
             case Conflict():
                 assert not places, "reported as a conflict, yet appended"
             case Undetermined(first=first):
@@ -144,9 +144,15 @@ class World:
                 assert int(tip["l"]["N"]) > first, "undetermined, yet the evidence is there"
 
     def describes(self, outcome: Appended) -> bool:
-        """Whether the token is that of a Tip that once was: what calving goes by, estimates left aside, is exact."""
+        """Whether the token is of the Tip that the append left, and of no other, which its holder would not have seen.
+
+        Where that Tip is still there, what calving goes by, estimates left aside, is exact.
+        """
         tips = [read_tip(item) for item in self.images() if is_tip(item)]
-        (true,) = [tip.token() for tip in tips if tip.etag == outcome.token.etag]
+        left = next(tip for tip in tips if tip.version == outcome.version)
+        if outcome.token == Token(version=left.version, etag=left.etag):
+            return tips[-1].etag != left.etag
+        true = left.token()
         exact = replace(outcome.token, size=true.size, appends=true.appends) == true
         return exact and abs(outcome.token.size - true.size) <= 16
 

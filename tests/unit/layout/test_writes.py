@@ -12,7 +12,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, AtVersion
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
-from epochal.plan.ops import Delete, Extend, Get, Op, Put, Query, Reply, Set, Transact, Update
+from epochal.plan.ops import Delete, Extend, Get, Op, Put, Query, Reply, Set, Transact, TransactGet, Update
 from epochal.plan.sizes import value_size
 from epochal.plan.values import Item, number, text
 from epochal.store.streams import Streams
@@ -199,29 +199,80 @@ def test_a_tip_that_a_prune_empties_loses_its_lists(recorder: Recorder) -> None:
     assert not {"e", "c"} & set(recorder.tip())
 
 
-def test_a_key_without_a_version_is_remembered_before_the_append_for_a_day(recorder: Recorder) -> None:
-    streams = replace(recorder.store(), now=lambda: 1_800_000_000 * 10**9)
+def record_of(op: Op) -> dict[str, object]:
+    assert isinstance(op, Put)
+    assert op.item["p"]["S"].startswith("$Idempotency-")
+    assert len(op.item["p"]["S"]) == len("$Idempotency-") + 32
+    assert op.item["i"] == number(0)
+    assert op.item["ttl"] == number(1_800_000_000 + 86_400)
+    return {name: value for name, value in op.item.items() if name not in {"p", "i", "ttl"}}
 
-    streams.append(STREAM, [E], idempotency_key="key")
+
+@pytest.fixture
+def keyed(recorder: Recorder) -> Streams:
+    return replace(recorder.store(), now=lambda: 1_800_000_000 * 10**9)
+
+
+def test_a_key_is_remembered_before_the_append_for_a_day(recorder: Recorder, keyed: Streams) -> None:
+    keyed.append(STREAM, [E], idempotency_key="key")
 
     read, remember, put = recorder.ops
     assert isinstance(read, Get)
-    assert isinstance(remember, Put)
+    assert record_of(remember) == {"n": number(0)}
     assert isinstance(put, Put)
-    assert set(remember.item) == {"p", "i", "n", "ttl"}
-    assert remember.item["p"]["S"].startswith("$Idempotency-")
-    assert len(remember.item["p"]["S"]) == len("$Idempotency-") + 32
-    assert (remember.item["i"], remember.item["n"]) == (number(0), number(0))
-    assert remember.item["ttl"] == number(1_800_000_000 + 86_400)
+    assert put.item["i"] == number(TIP)
 
 
-def test_a_key_with_a_version_needs_no_record(recorder: Recorder) -> None:
-    recorder.store().append(STREAM, [E], expected=NO_STREAM, idempotency_key="key")
+def test_a_key_where_no_stream_is_expected_is_two_requests(recorder: Recorder, keyed: Streams) -> None:
+    keyed.append(STREAM, [E], expected=NO_STREAM, idempotency_key="key")
 
-    assert [type(op) for op in recorder.ops] == [Put]
+    remember, _ = recorder.ops
+    assert record_of(remember) == {"n": number(0)}
 
 
-def test_a_conflict_under_a_key_that_names_a_version_looks_at_one_index_only(recorder: Recorder) -> None:
+def test_a_key_with_a_token_is_two_requests(recorder: Recorder, keyed: Streams) -> None:
+    holding(recorder, 1)
+    known = token(keyed)
+    recorder.ops.clear()
+
+    keyed.append(STREAM, [E], expected=known, idempotency_key="key")  # type: ignore[arg-type]
+
+    remember, update = recorder.ops
+    assert record_of(remember) == {"n": number(1)}
+    assert isinstance(update, Update)
+
+
+def test_the_record_of_a_key_names_its_stream(recorder: Recorder, keyed: Streams) -> None:
+    for stream in ("Flight-1", "Flight-2"):
+        keyed.append(stream, [E], expected=NO_STREAM, idempotency_key="key")
+
+    one, _, other, _ = recorder.ops
+    assert isinstance(one, Put)
+    assert isinstance(other, Put)
+    assert one.item["p"] != other.item["p"]
+
+
+def test_unfolds_alone_under_a_key_are_one_transaction_with_its_record(
+    recorder: Recorder, keyed: Streams
+) -> None:
+    etag = holding(recorder, 3)
+    known = token(keyed)
+    recorder.ops.clear()
+
+    keyed.append(STREAM, [], unfolds=[Unfold(type="U")], expected=known, idempotency_key="key")  # type: ignore[arg-type]
+
+    (transaction,) = recorder.ops
+    assert isinstance(transaction, Transact)
+    update, remember = transaction.writes
+    assert isinstance(update, Update)
+    assert update.condition == on_live_state(etag, 3)
+    assert isinstance(remember, Put)
+    record = record_of(remember)
+    assert set(record) == {"n", "k", "etag"}
+    assert (record["n"], record["etag"]) == (number(3), text(recorder.tip()["etag"]["S"]))
+
+
+def test_a_conflict_under_a_new_key_that_names_a_version_looks_at_one_index_only(recorder: Recorder) -> None:
     """However long the stream: where the append would stand, if it had been made before."""
     streams = recorder.store(Fixed(max_events=1, mode="two-step"))
     for _ in range(50):
@@ -230,6 +281,7 @@ def test_a_conflict_under_a_key_that_names_a_version_looks_at_one_index_only(rec
 
     streams.try_append(STREAM, [E], expected=AtVersion(version=7), idempotency_key="key")
 
-    _, query = recorder.ops
+    _, recall, query = recorder.ops
+    assert isinstance(recall, TransactGet)
     assert isinstance(query, Query)
     assert (query.limit, query.forward, query.sort) == (1, False, ("i", number(0), number(7)))

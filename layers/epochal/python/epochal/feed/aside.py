@@ -18,7 +18,8 @@ from epochal.index.series import Ids
 from epochal.layout.tips.batch import Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent
-from epochal.layout.tips.once import KeyRecord, append_once
+from epochal.layout.tips.key_records import KeyRecord
+from epochal.layout.tips.once import append_once
 from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
 from epochal.plan.ops import Steps

@@ -20,7 +20,7 @@ from epochal.layout.tables import (
     TAGS,
     TIPS,
 )
-from epochal.layout.tips.once import PREFIX
+from epochal.layout.tips.key_records import PREFIX
 from epochal.plan.values import Item
 
 _TENANT: Final = re.compile(r"SERVICE#[^#]*#")

@@ -19,13 +19,15 @@ from epochal.layout.tips.append import append, append_on, read
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
-from epochal.layout.tips.once import KeyRecord, append_once
+from epochal.layout.tips.key_records import KeyRecord
+from epochal.layout.tips.once import append_once
+from epochal.layout.tips.unfolding import unfold_once
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, check_expected
+from epochal.model.versions import ANY, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -83,11 +85,11 @@ class Streams:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first.
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
-            idempotency_key: repeats of the call with the same key, events and unfolds are answered like the first; for
-                24 hours where `expected` names no version, else for as long as the events are there.
+            idempotency_key: one append within its stream: for 24 hours, repeats of the call with the same key, events
+                and unfolds are answered like the first, whatever they expect and whoever makes them.
 
         Raises:
-            InvalidInput: nothing to write, a malformed name or field, a key used for other events.
+            InvalidInput: nothing to write, a malformed name or field, a key used for other contents.
             TooLarge: the events do not fit an item.
             ConflictError: the stream is not what was expected; carries a `Conflict`. `StreamDeleted` is one.
             OutcomeUndetermined: a response was lost, and the events that would tell have been pruned since.
@@ -115,10 +117,11 @@ class Streams:
         check_expected(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
-        if idempotency_key is not None and expected in (ANY, STREAM_EXISTS):
-            record = KeyRecord.of(stream, idempotency_key, unix_seconds(ticks))
-            return _outcome(self.driver.run(append_once(self.table, batch, expected, self.calving, record)))
-        return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
+        if idempotency_key is None:
+            return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
+        once = append_once if batch.count else unfold_once
+        record = KeyRecord.of(stream, idempotency_key, unix_seconds(ticks))
+        return _outcome(self.driver.run(once(self.table, batch, expected, self.calving, record)))
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
         """The stream's Tip, in one strongly consistent request; None where there is no such stream.

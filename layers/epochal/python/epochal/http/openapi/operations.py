@@ -21,7 +21,7 @@ from epochal.http.openapi.projections import PROJECTION_OPERATIONS
 from epochal.http.openapi.schemas import CHECKPOINT, STREAM
 from epochal.http.openapi.shapes import flag, text, whole
 from epochal.http.openapi.tagged import TAGGED_OPERATIONS
-from epochal.layout.tips.once import WINDOW_SECONDS
+from epochal.layout.tips.key_records import WINDOW_SECONDS
 from epochal.model.versions import MAX_VERSION
 from epochal.settings import MAX_WAIT_SECONDS
 

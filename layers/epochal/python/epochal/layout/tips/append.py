@@ -63,11 +63,11 @@ def append(
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known = _told(expected) if start is UNREAD else start
+    known = told(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from read(table, batch.stream)
         if not accepts(expected, known):
-            return (yield from _too_late(table, batch, expected, known))
+            return (yield from too_late(table, batch, expected, known))
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
         result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
@@ -84,7 +84,8 @@ def append_on(
     """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
 
     Args:
-        repeatable: unfolds alone may be written again where nobody can tell whether they were.
+        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key may
+            stand later than on what is known, by another process.
     """
     sent = yield from _write(table, batch, known, calving)
     if isinstance(sent, Token):
@@ -93,7 +94,7 @@ def append_on(
     return Rejected(tip=sent.tip) if settled is None else settled
 
 
-def _told(expected: ExpectedVersion) -> Known | Unread:
+def told(expected: ExpectedVersion) -> Known | Unread:
     """What an expectation alone says of the Tip."""
     if expected is NO_STREAM:
         return None
@@ -136,18 +137,24 @@ def _settle(
     tip = blocked.tip
     if tip is None:
         return None
-    if tip.etag == batch.etag:
-        return _already(batch, tip, tip.version - batch.count, replayed=False)
+    last = tip.version - batch.count
+    if tip.etag == batch.etag_at(last):
+        return _already(batch, tip, last, replayed=_by_another(batch, blocked, last, since))
     if blocked.ambiguous or batch.keyed:
         earlier = yield from _earlier(table, batch, tip, since, repeatable=repeatable)
         if isinstance(earlier, int):
-            return _already(batch, tip, earlier, replayed=not blocked.ambiguous)
+            return _already(batch, tip, earlier, replayed=_by_another(batch, blocked, earlier, since))
         if earlier is Earlier.PRUNED:
             return Unknown(first=since)
     return None
 
 
-def _too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
+def _by_another(batch: Batch, blocked: _Blocked, found: int, tried: int) -> bool:
+    """Whether it was another call with the key that made the append: this one tried at one index only."""
+    return batch.keyed and not (blocked.ambiguous and found == tried)
+
+
+def too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
     """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
@@ -159,7 +166,7 @@ def _too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | No
 def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
     if batch.count:
         # Every try names the state it changes, so ours stands where we tried, if anywhere. Only a try of another
-        # process, known by a key that names no version, may stand later.
+        # process, known by a key, may stand later.
         or_later = batch.keyed and repeatable
         return (yield from find(table, tip, batch.append_id, since, or_later=or_later))
     # Unfolds alone leave no trace once replaced; where they may be, they are written again.
@@ -167,8 +174,11 @@ def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool
 
 
 def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:
-    version = first + batch.count
-    token = tip.token() if tip.version == version else Token(version=version)
+    """The token is of the Tip that the append left, never of one that another has written since, if only unfolds: an
+    append on that would replace what its writer has not seen.
+    """
+    version, etag = first + batch.count, batch.etag_at(first)
+    token = tip.token() if tip.etag == etag else Token(version=version, etag=etag)
     return Written(first=first, version=version, token=token, replayed=replayed)
 
 
@@ -180,17 +190,18 @@ def _write(table: str, batch: Batch, known: Known, calving: Calving) -> Steps[To
         put, token = create(table, batch)
         return _sent((yield put), token)
     if batch.count and calving.calves(token_of(known), growth_of(batch, known)):
-        return (yield from _calve_and_write(table, batch, known, calving))
+        return (yield from calve_and_write(table, batch, known, calving))
     update, token = extend(table, batch, known)
     reply = yield update
     if isinstance(reply, Overflow):
-        return (yield from _calve_and_write(table, batch, known, calving))
+        return (yield from calve_and_write(table, batch, known, calving))
     return _sent(reply, token)
 
 
-def _calve_and_write(
+def calve_and_write(
     table: str, batch: Batch, known: Tip | Token, calving: Calving
 ) -> Steps[Token | _Blocked]:
+    """Write on a Tip whose events go into a calf first: the token left, or the Tip that blocked it."""
     tip = known if isinstance(known, Tip) else (yield from read(table, batch.stream))
     if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return _Blocked(tip=tip)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ class Batch:
         span: the events, in wire form, as if they began the stream; may be empty where unfolds are given.
         size: bytes that the span takes in an item, its lists included.
         unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
-        etag: 32 hex digits, fresh; the same over all retries of this append.
+        etag: 32 hex digits, fresh; the same over all retries of this append. See `etag_at`.
         append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
         keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
     """
@@ -34,6 +35,16 @@ class Batch:
     def count(self) -> int:
         """How many events."""
         return len(self.span.events)
+
+    def etag_at(self, first: int) -> str:
+        """The etag that the append leaves where its events begin at index `first`.
+
+        Under a key it is derived, for no other write has that append id at that index: so whoever repeats the call
+        knows the etag that an earlier one left, and tells that state from what others have made of it since.
+        """
+        if not self.keyed or not self.count:
+            return self.etag
+        return hashlib.sha256(self.append_id + first.to_bytes(8, "big", signed=True)).hexdigest()[:32]
 
 
 def batch_of(

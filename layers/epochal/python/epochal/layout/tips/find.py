@@ -31,13 +31,14 @@ class Earlier(Enum):
 
 
 def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[int | Earlier]:
-    """Index of the append's first event: `at`, or with `or_later` any from there up to the Tip's version.
+    """Index of the append's first event: `at`, or with `or_later` any from there up to the Tip's version. What the Tip
+    carries is looked through in either case.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
     """
     end = tip.version if or_later else at + 1
-    found = _in_span(tip.span.since(at).before(end), wanted)
+    found = _in_span(tip.span.since(at), wanted)
     if found is not None:
         return found
     if at >= tip.span.base:
@@ -90,7 +91,7 @@ def _in_span(span: Span, wanted: bytes) -> int | None:
     for index, stored in _append_ids(span):
         if stored[:WHOSE] == wanted[:WHOSE]:
             if stored != wanted:
-                raise InvalidInput("Idempotency-Key", "was used before for an append of other events")
+                raise InvalidInput("Idempotency-Key", "was used before for other contents")
             return index
     return None
 

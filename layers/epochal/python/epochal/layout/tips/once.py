@@ -1,76 +1,78 @@
-"""Appends under an idempotency key where any version will do: where to look for an earlier try.
+"""Appends of events under an idempotency key: one append within its stream, whatever is expected later.
 
-With an expected version the append can only be at that index. Without one, a record says from which index on
-an earlier try may stand: put, before the first try, with the version then. A retry reads it back and searches
-the stream from there for the append id. The record only bounds the search; what makes the append once is that
-every try is conditional on a Tip up to which the search has found nothing.
+    no record      it is put before the first try; then the append goes out as any other does
+    a record       the stream is searched for the append id, from the record's bound up to the Tip that was read
+      ├ found         appended, by an earlier call
+      ├ pruned        undetermined
+      └ absent        the append goes out on that Tip; where this is below the bound, the bound is lowered first
 
-    p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n = the version then   ttl
+The record only bounds the search. What makes the append once: every try is conditional on a Tip up to which the search
+has found nothing, and no try stands below the bound.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from typing import Final
 
-from epochal.layout.tips.append import accepts, append, read, settle
-from epochal.layout.tips.batch import Batch, Rejected, Result
+from epochal.layout.tips.append import UNREAD, accepts, append_on, read, settle, told, too_late
+from epochal.layout.tips.batch import Batch, Known, Rejected, Result
 from epochal.layout.tips.calving import Calving
-from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.items import Tip
+from epochal.layout.tips.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
+from epochal.layout.tips.writes import version_of
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.conditions import Absent, AnyOf, Compare
-from epochal.plan.ops import Done, Put, Steps
-from epochal.plan.values import number
-
-PREFIX: Final = "$Idempotency-"
-"""Of the names of records, which stand beside the streams that the keys are for."""
-
-WINDOW_SECONDS: Final = 24 * 3600
-"""How long a key is remembered. DynamoDB may keep a record longer; it is then taken over."""
+from epochal.plan.ops import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRecord:
-    """Where a key is remembered, and until when (epoch seconds)."""
-
-    name: str
-    now: int
-
-    @classmethod
-    def of(cls, stream: str, key: str, now: int) -> KeyRecord:
-        """The record of a caller's `key` for `stream`."""
-        digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
-        return cls(name=f"{PREFIX}{digest}", now=now)
+class _Call:
+    table: str
+    batch: Batch
+    expected: ExpectedVersion
+    calving: Calving
+    record: KeyRecord
 
 
 def append_once(
     table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Result]:
-    """`append`, where `expected` names no index and `batch.append_id` stems from the recorded key."""
+    """`append`, where `batch.append_id` stems from the recorded key."""
+    call = _Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
+    known = told(expected)
+    if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
+        return (yield from _tried(call, known))
     tip = yield from read(table, batch.stream)
-    version = 0 if tip is None else tip.version
-    earliest = yield from _remember(table, record, version)
-    if earliest is not None and tip is not None:
-        settled = yield from settle(table, batch, tip, earliest, repeatable=True)
+    # After the Tip, so that what it says covers every try that the Tip may have in it.
+    if accepts(expected, tip):
+        found = yield from remember(table, record, version_of(tip))
+    else:
+        found = yield from recall(table, record)
+    return (yield from _again(call, tip, found))
+
+
+def _again(call: _Call, tip: Tip | None, found: Remembered | None) -> Steps[Result]:
+    """What is to be done on a Tip that was read, with what the record said thereafter."""
+    check_contents(found, call.batch)
+    if found is not None and tip is not None:
+        settled = yield from settle(call.table, call.batch, tip, found.first, repeatable=True)
         if settled is not None:
             return settled
-    if not accepts(expected, tip):
-        return Rejected(tip=tip)
-    return (yield from append(table, batch, expected, calving, tip))
+    if not accepts(call.expected, tip):
+        return (yield from too_late(call.table, call.batch, call.expected, tip))
+    if found is not None:
+        check_contents((yield from lower(call.table, call.record, version_of(tip), found)), call.batch)
+    return (yield from _tried(call, tip, was_read=True))
 
 
-def _remember(table: str, record: KeyRecord, version: int) -> Steps[int | None]:
-    """Put the record; where there is one already, the index it holds."""
-    reply = yield Put(
-        table=table,
-        item={
-            **calf_key(record.name, 0),
-            "n": number(version),
-            "ttl": number(record.now + WINDOW_SECONDS),
-        },
-        condition=AnyOf((Absent("i"), Compare("ttl", "<", number(record.now)))),
-    )
-    if isinstance(reply, Done):
-        return None
-    return None if reply.item is None else int(reply.item["n"]["N"])
+def _tried(call: _Call, known: Known, *, was_read: bool = False) -> Steps[Result]:
+    """Tries on what is known, and on what comes back as long as it is what is expected.
+
+    Where the Tip was read, others may have used the key since. A token or an absence may be so old that a search of
+    all that has come since would have no end; the record was fresh, so that hardly anybody can have used the key.
+    """
+    while True:
+        result = yield from append_on(call.table, call.batch, known, call.calving, repeatable=was_read)
+        if not isinstance(result, Rejected) or not accepts(call.expected, result.tip):
+            return result
+        known = result.tip
+        check_contents((yield from recall(call.table, call.record)), call.batch)

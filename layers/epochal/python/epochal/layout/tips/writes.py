@@ -65,7 +65,7 @@ def create(table: str, batch: Batch) -> tuple[Put, Token]:
         **tip_key(batch.stream),
         "n": number(batch.count),
         "a": number(batch.count),
-        "etag": text(batch.etag),
+        "etag": text(batch.etag_at(0)),
         **events_attributes(batch.span),
         **({"u": sequence(unfolds)} if unfolds else {}),
     }
@@ -131,7 +131,11 @@ def _update(
     """An update of the Tip as it is `known`; `before` has the figures that the new events add to."""
     version = before.version + batch.count
     unfolds = unfolds_of(batch, version)
-    counters = (Set("n", number(version)), Set("a", number(batch.count)), Set("etag", text(batch.etag)))
+    counters = (
+        Set("n", number(version)),
+        Set("a", number(batch.count)),
+        Set("etag", text(batch.etag_at(before.version))),
+    )
     update = Update(
         table=table,
         key=tip_key(batch.stream),
@@ -147,7 +151,7 @@ def _token(batch: Batch, before: Token, unfolds: int) -> Token:
     grown = batch.size - (_EMPTY_LISTS if before.events and batch.count else 0)
     return Token(
         version=before.version + batch.count,
-        etag=batch.etag,
+        etag=batch.etag_at(before.version),
         size=before.size + grown + unfolds - before.unfolds,
         carried=before.carried + grown,
         unfolds=unfolds,

@@ -1,0 +1,122 @@
+"""What is stored of a caller's idempotency key beside the append itself: a record of the stream and the key.
+
+Before the first append of events under the key, the record is put with a lower bound: no try stands below it. A
+repeat reads it back and searches the stream from there for the append id. Unfolds alone leave no trace once replaced,
+so for these the record is written with them, in one transaction, and says that it is done.
+
+    p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n   ttl   (k, etag: unfolds alone)
+
+A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.tips.batch import Batch
+from epochal.layout.tips.items import calf_key
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
+from epochal.plan.ops import Done, Put, Steps, TransactGet
+from epochal.plan.values import Item, binary, number, text
+
+PREFIX: Final = "$Idempotency-"
+"""Of the names of records, which stand beside the streams that the keys are for."""
+
+WINDOW_SECONDS: Final = 24 * 3600
+"""How long a key is remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """Where a key is remembered, and the time (epoch seconds)."""
+
+    name: str
+    now: int
+
+    @classmethod
+    def of(cls, stream: str, key: str, now: int) -> KeyRecord:
+        """The record of a caller's `key` for `stream`."""
+        digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
+        return cls(name=f"{PREFIX}{digest}", now=now)
+
+    @property
+    def free(self) -> Condition:
+        """That the key is not remembered."""
+        return AnyOf((Absent("i"), Compare("ttl", "<", number(self.now))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What a record says.
+
+    Attributes:
+        first: no try of events stands below this index; unfolds alone were written at this version.
+        append_id: of unfolds alone that were written under the key, and
+        etag: that they left.
+    """
+
+    first: int
+    append_id: bytes | None = None
+    etag: str | None = None
+
+
+def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | None]:
+    """Put the record, so that tries at `version` and above may follow; where there is one already, what it says."""
+    reply = yield _put(table, record, version, record.free)
+    return None if isinstance(reply, Done) or reply.item is None else read_record(reply.item)
+
+
+def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Steps[Remembered]:
+    """Make sure that the record's bound is not above `version`; what it says then."""
+    while seen.append_id is None and seen.first > version:
+        reply = yield _put(table, record, version, AnyOf((record.free, _as_seen(seen))))
+        if isinstance(reply, Done):
+            return Remembered(first=version)
+        seen = seen if reply.item is None else read_record(reply.item)
+    return seen
+
+
+def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
+    """What the record says, once no transaction of it is under way; None where there is none."""
+    (item,) = (yield TransactGet(keys=((table, calf_key(record.name, 0)),))).items
+    if item is None or int(item["ttl"]["N"]) < record.now:
+        return None
+    return read_record(item)
+
+
+def done_record(table: str, record: KeyRecord, batch: Batch, version: int, seen: Remembered | None) -> Put:
+    """The record that unfolds alone are written with, if the key is free, or its record still is as `seen`."""
+    condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
+    put = _put(table, record, version, condition)
+    return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
+
+
+def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> Put:
+    item = {
+        **calf_key(record.name, 0),
+        "n": number(version),
+        "ttl": number(record.now + WINDOW_SECONDS),
+    }
+    return Put(table=table, item=item, condition=condition)
+
+
+def _as_seen(seen: Remembered) -> Condition:
+    return All((Absent("k"), equals("n", number(seen.first))))
+
+
+def read_record(item: Item) -> Remembered:
+    """Decode a record."""
+    return Remembered(
+        first=int(item["n"]["N"]),
+        append_id=bytes(item["k"]["B"]) if "k" in item else None,
+        etag=item["etag"]["S"] if "etag" in item else None,
+    )
+
+
+def check_contents(found: Remembered | None, batch: Batch) -> None:
+    """Raise `InvalidInput` where other unfolds alone were written under the key."""
+    if found is not None and found.append_id not in (None, batch.append_id):
+        raise InvalidInput("Idempotency-Key", "was used before for other contents")
