@@ -15,7 +15,7 @@ from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.items import append_id, is_tip, tip_key
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.plan.values import AttributeValue
 from epochal.store.streams import Streams
@@ -31,6 +31,9 @@ CALVINGS = (
     Fixed(max_events=3, mode="transactional"),
     ByCost(),
 )
+
+
+NEIGHBOUR = "Flight-2"
 
 
 @dataclass(slots=True)
@@ -91,12 +94,14 @@ class OneStream(Simulation):
 
     Attributes:
         event: what an append's next event is; under an idempotency key it is the same each time.
+        neighbour: another stream, which keys are reused for.
     """
 
     tables: Gradual = field(default_factory=lambda: Gradual({TIPS.kind: TIPS}))
     stream: str = STREAM
     world: World = field(init=False)
     event: Callable[[random.Random, str | None], Event] = lambda _luck, _key: EQUAL
+    neighbour: str | None = None
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[tuple[int, list[Recorded]]] = field(default_factory=list)
 
@@ -144,7 +149,9 @@ class OneStream(Simulation):
     def act(self, luck: random.Random, store: Streams) -> None:
         stream = self.world.stream
         match luck.choice(
-            ("append",) * 5 + ("keyed",) * 3 + ("unfolds", "read", "read", "page", "prune", "delete")
+            ("append",) * 5
+            + ("keyed",) * 3
+            + ("unfolds", "elsewhere", "read", "read", "page", "prune", "delete")
         ):
             case "append":
                 self._append(luck, store, self._expectation(luck, store), None)
@@ -152,6 +159,9 @@ class OneStream(Simulation):
                 self._append(luck, store, self._expectation(luck, store), luck.choice("kl"))
             case "unfolds":
                 self._unfold(store, self._expectation(luck, store), luck.choice("klmn"))
+            case "elsewhere" if self.neighbour is not None:
+                state = Unfold(type="Elsewhere")
+                store.try_append(self.neighbour, (), unfolds=[state], idempotency_key=luck.choice("klmn"))
             case "read":
                 direction = luck.choice(("forward", "backward"))
                 self.reads.append((self._acknowledged(), list(store.read(stream, direction=direction))))
@@ -204,7 +214,9 @@ class OneStream(Simulation):
         )
 
     def _expectation(self, luck: random.Random, store: Streams) -> ExpectedVersion:
-        match luck.choice(("any", "no stream", "exists", "version", "token", "answer")):
+        match luck.choice(("any", "no stream", "exists", "version", "token", "answer", "ahead")):
+            case "ahead":  # of a stream as it never was, or before the table was restored to an earlier moment
+                return Token(version=luck.randint(2, 9), etag=luck.randbytes(16).hex())
             case "answer":
                 answers = [each.outcome for each in self.attempts if isinstance(each.outcome, Appended)]
                 return luck.choice(answers).token if answers else NO_STREAM
@@ -246,4 +258,4 @@ class OneStream(Simulation):
 
 def replay(seed: int) -> OneStream:
     """Play a seed and check what came of it; a failure names it."""
-    return played(OneStream(seed))
+    return played(OneStream(seed, neighbour=NEIGHBOUR))

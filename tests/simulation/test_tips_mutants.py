@@ -13,11 +13,21 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.tips import append, calve, find, once, pruning, reading, writes
+from epochal.layout.tips import (
+    append,
+    calve,
+    find,
+    key_records,
+    once,
+    pruning,
+    reading,
+    unfolding,
+    writes,
+)
 from epochal.layout.tips.batch import Batch, Rejected, Written
 from epochal.layout.tips.find import Earlier
 from epochal.layout.tips.items import Span, Tip, read_span, tip_key
-from epochal.model.versions import Token
+from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Query, Refusal, Steps
 from epochal.plan.values import number
@@ -25,7 +35,7 @@ from epochal.store import streams
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.stream_simulation import replay
 
-SEEDS = 2_000
+SEEDS = 3_000
 
 MUTANTS = Mutants()
 mutant = MUTANTS.add
@@ -112,19 +122,83 @@ def a_key_is_not_remembered(patch: Patch) -> None:
     def forgetful(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(once, "_remember", forgetful)
+    patch.setattr(once, "remember", forgetful)
+    patch.setattr(once, "recall", forgetful)
 
 
 @mutant()
 def a_key_is_remembered_after_its_append(patch: Patch) -> None:
-    remember = once._remember
+    append_once = once.append_once
 
     def late(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+        if (yield from key_records.recall(table, record)) is not None:
+            return (yield from append_once(table, batch, expected, calving, record))
         result = yield from append.append(table, batch, expected, calving)
-        yield from remember(table, record, 0)
+        yield from key_records.remember(table, record, 0)
         return result
 
     patch.setattr(streams, "append_once", late)
+
+
+@mutant()
+def a_key_that_comes_with_a_version_is_not_remembered(patch: Patch) -> None:
+    """The append can be at that index alone; but what is expected later may be something else."""
+    append_once = once.append_once
+
+    def unrecorded(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+        if expected in (ANY, STREAM_EXISTS):
+            return (yield from append_once(table, batch, expected, calving, record))
+        return (yield from append.append(table, batch, expected, calving))
+
+    patch.setattr(streams, "append_once", unrecorded)
+
+
+@mutant()
+def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) -> None:
+    def as_it_is(_table: str, _record: Any, _version: int, seen: Any) -> Steps[Any]:
+        yield from ()
+        return seen
+
+    patch.setattr(once, "lower", as_it_is)
+
+
+@mutant("refused|InvalidInput")
+def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
+    of = key_records.KeyRecord.of
+    patch.setattr(key_records.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
+
+
+@mutant()
+def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
+    for module in (once, unfolding):
+        patch.setattr(module, "check_contents", lambda *_: None)
+
+
+@mutant()
+def unfolds_alone_are_written_whatever_their_key_was_used_for(patch: Patch) -> None:
+    def unasked(*_: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(unfolding, "_events", unasked)
+
+
+@mutant()
+def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
+    def again(table: str, batch: Batch, expected: Any, calving: Any, _record: Any) -> Steps[Any]:
+        return (yield from append.append(table, batch, expected, calving))
+
+    patch.setattr(streams, "unfold_once", again)
+
+
+@mutant("is not of the Tip")
+def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> None:
+    already = append._already
+
+    def of_the_tip(batch: Batch, tip: Tip, first: int, **named: Any) -> Written:
+        written = already(batch, tip, first, **named)
+        return replace(written, token=tip.token()) if tip.version == written.version else written
+
+    patch.setattr(append, "_already", of_the_tip)
 
 
 @mutant()
@@ -133,7 +207,7 @@ def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
 
     def hasty(*given: Any, **named: Any) -> Steps[Any]:
         result = yield from append_on(*given, **named)
-        if isinstance(result, Written) and result.token.etag is None:
+        if isinstance(result, Written) and result.token.size == 0:
             return Rejected(tip=None)
         return result
 

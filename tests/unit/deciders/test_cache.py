@@ -12,6 +12,7 @@ from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.tips.calving import Fixed
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
+from epochal.plan.ops import Op, Update
 from epochal.store.cache import Cache, Entry, approximate_size
 from epochal.store.loading import AllowStale
 from tests.unit.deciders.tally import (
@@ -188,6 +189,24 @@ def test_nothing_to_do_in_a_stale_state_is_decided_again(strategy: str) -> None:
     outcome = tallies.transact(S, clear, load=STALE)
     assert (outcome.state, len(outcome.events)) == (Tally(), 1)
     assert tallies.transact(S, clear, load=STALE).events == ()
+
+
+def test_a_lost_answer_before_another_unfolds_leaves_nothing_in_the_cache_to_write_over_it() -> None:
+    store, cache = Store(), Cache()
+    tallies = store.tallies(STRATEGIES["custom"], cache=cache)
+    tallies.transact(S, add(5))
+    losses = iter([True])
+
+    def overtaken(op: Op) -> bool:
+        lost = isinstance(op, Update) and next(losses, False)
+        if lost:
+            unseen = Unfold(type="Snapshotted", data=b'{"total":100}')
+            store.others.append(S, [], unfolds=[unseen])
+        return lost
+
+    store.lose = overtaken
+    assert tallies.transact(S, add(1)).state == Tally(6)
+    assert tallies.transact(S, add(1), load=STALE).state == Tally(101)
 
 
 def test_an_answer_given_without_an_event_is_of_the_latest_state() -> None:

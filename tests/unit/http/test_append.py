@@ -192,6 +192,38 @@ def test_a_repeated_idempotency_key_is_answered_like_the_first(api: Api, expecte
     assert [event["type"] for event in events(api)] == ["A", "B", "C"]
 
 
+def test_a_repeat_that_expects_the_reloaded_state_is_answered_like_the_first(api: Api) -> None:
+    api.append("Cat-1", "A")
+    body, key = {"events": [{"type": "B"}]}, {"Idempotency-Key": "k-1"}
+    for number in range(3):
+        etag = api.call("GET", "/streams/Cat-1").headers["ETag"]
+        answer = api.call("POST", "/streams/Cat-1/events", body, headers={**key, "If-Match": etag})
+        assert (answer.status, answer.json["replayed"], answer.json["first"]) == (201, number > 0, 1)
+    assert [event["type"] for event in events(api)] == ["A", "B"]
+
+
+def test_the_etag_of_a_replayed_append_does_not_replace_what_has_been_unfolded_since(api: Api) -> None:
+    body, key = {"events": [{"type": "A"}]}, {"Idempotency-Key": "k-1"}
+    api.call("POST", "/streams/Cat-1/events", body, headers=key)
+    api.call("POST", "/streams/Cat-1/events", {"unfolds": [{"type": "S", "data": 1}]})
+    etag = api.call("POST", "/streams/Cat-1/events", body, headers=key).headers["ETag"]
+    blind = api.call(
+        "POST", "/streams/Cat-1/events", {"unfolds": [{"type": "S", "data": 2}]}, headers={"If-Match": etag}
+    )
+    assert blind.status == 412
+    assert [each["data"] for each in api.call("GET", "/streams/Cat-1").json["unfolds"]] == [1]
+
+
+def test_unfolds_alone_under_a_key_are_not_written_again(api: Api) -> None:
+    body, key = {"unfolds": [{"type": "S", "data": 1}]}, {"Idempotency-Key": "k-1"}
+    api.call("POST", "/streams/Cat-1/events", body, headers=key)
+    api.call("POST", "/streams/Cat-1/events", {"unfolds": [{"type": "S", "data": 2}]})
+    assert api.call("POST", "/streams/Cat-1/events", body, headers=key).json["replayed"] is True
+    other = {"unfolds": [{"type": "S", "data": 3}]}
+    assert api.call("POST", "/streams/Cat-1/events", other, headers=key).status == 400
+    assert [each["data"] for each in api.call("GET", "/streams/Cat-1").json["unfolds"]] == [2]
+
+
 def test_an_idempotency_key_used_for_other_events_is_refused(api: Api) -> None:
     key = {"Idempotency-Key": "k-1"}
     api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "A"}]}, headers=key)

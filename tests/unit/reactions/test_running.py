@@ -10,6 +10,8 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reactions import Delivery
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState
+from epochal.model.events import Event
+from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Update
 from tests.unit.reactions.world import Told, World, is_save
@@ -243,3 +245,31 @@ def test_a_caller_waits_until_a_position_of_the_feed_has_been_handled() -> None:
     world.feeds.clock.at_sleep = lambda: runs.pop()() if runs else None
     assert member.wait_for(0, tail, seconds=10)
     assert world.told.of("A-1") == [0]
+
+
+def test_a_handler_that_dies_after_its_append_and_reloads_its_stream_writes_once() -> None:
+    """As the guide advises: `delivery.key` is the key of what a handler appends elsewhere."""
+    world = World()
+    world.append("A-1")
+    world.append("A-1")
+    streams = world.feeds.streams
+    deaths = iter([True, True])
+
+    def bill(delivery: Delivery) -> None:
+        for event in delivery.events:
+            state = streams.load("Bill-1")
+            streams.append(
+                "Bill-1",
+                [Event(type="Billed", data=str(event.index).encode())],
+                expected=NO_STREAM if state is None else state.token,
+                idempotency_key=delivery.key(event),
+            )
+            if next(deaths, False):
+                raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            world.reactor(handler=bill, categories=frozenset({"A"})).run(0, seconds=60)
+    world.reactor(handler=bill, categories=frozenset({"A"})).run(0, seconds=60)
+
+    assert [event.data for event in streams.read("Bill-1")] == [b"0", b"1"]

@@ -45,8 +45,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             _IF_NONE_MATCH_ANY,
             header(
                 "Idempotency-Key",
-                "Repeats of the request with the same key and content are answered like the first: for "
-                f"{WINDOW_SECONDS // 3600} hours, and longer where a version was expected.",
+                "Repeats of the request with the same key and content are answered like the first for "
+                f"{WINDOW_SECONDS // 3600} hours, whatever they expect.",
                 most=255,
                 pattern=r"[\x21-\x7e]{1,255}",
             ),
