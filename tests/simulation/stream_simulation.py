@@ -215,7 +215,9 @@ class OneStream(Simulation):
 
     def _expectation(self, luck: random.Random, store: Streams) -> ExpectedVersion:
         match luck.choice(("any", "no stream", "exists", "version", "token", "answer", "ahead")):
-            case "ahead":  # of a stream as it never was, or before the table was restored to an earlier moment
+            case (
+                "ahead"
+            ):  # of a stream as it never was, or before the table was restored to an earlier moment
                 return Token(version=luck.randint(2, 9), etag=luck.randbytes(16).hex())
             case "answer":
                 answers = [each.outcome for each in self.attempts if isinstance(each.outcome, Appended)]

@@ -31,7 +31,6 @@ from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Query, Refusal, Steps
 from epochal.plan.values import number
-from epochal.store import streams
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.stream_simulation import replay
 
@@ -137,7 +136,7 @@ def a_key_is_remembered_after_its_append(patch: Patch) -> None:
         yield from key_records.remember(table, record, 0)
         return result
 
-    patch.setattr(streams, "append_once", late)
+    patch.setattr(once, "append_once", late)
 
 
 @mutant()
@@ -150,7 +149,7 @@ def a_key_that_comes_with_a_version_is_not_remembered(patch: Patch) -> None:
             return (yield from append_once(table, batch, expected, calving, record))
         return (yield from append.append(table, batch, expected, calving))
 
-    patch.setattr(streams, "append_once", unrecorded)
+    patch.setattr(once, "append_once", unrecorded)
 
 
 @mutant()
@@ -187,7 +186,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
     def again(table: str, batch: Batch, expected: Any, calving: Any, _record: Any) -> Steps[Any]:
         return (yield from append.append(table, batch, expected, calving))
 
-    patch.setattr(streams, "unfold_once", again)
+    patch.setattr(unfolding, "unfold_once", again)
 
 
 @mutant("is not of the Tip")

@@ -19,9 +19,6 @@ from epochal.layout.tips.append import append, append_on, read
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
-from epochal.layout.tips.key_records import KeyRecord
-from epochal.layout.tips.once import append_once
-from epochal.layout.tips.unfolding import unfold_once
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.names import stream_name
@@ -119,9 +116,12 @@ class Streams:
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
             return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
-        once = append_once if batch.count else unfold_once
-        record = KeyRecord.of(stream, idempotency_key, unix_seconds(ticks))
-        return _outcome(self.driver.run(once(self.table, batch, expected, self.calving, record)))
+        from epochal.layout.tips import keyed  # noqa: PLC0415  a function starts without it
+
+        steps = keyed.append(
+            self.table, batch, expected, self.calving, idempotency_key, now=unix_seconds(ticks)
+        )
+        return _outcome(self.driver.run(steps))
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
         """The stream's Tip, in one strongly consistent request; None where there is no such stream.
