@@ -247,3 +247,21 @@ def test_bad_input_is_refused_by_its_name_and_nothing_is_written(
 )
 def test_a_command_that_makes_no_sense_ends_with_2(terminal: Terminal, arguments: tuple[str, ...]) -> None:
     assert terminal.run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "1e999999999999999999999", "9" * 5_000, '"\\ud800"', '"\ud800"']
+)
+@pytest.mark.parametrize("place", ["DATA", "--meta", "--unfold", "--events"])
+def test_json_that_could_not_be_kept_is_refused_by_its_place(
+    terminal: Terminal, place: str, text: str
+) -> None:
+    given = {
+        "DATA": ("A", text),
+        "--meta": ("A", "--meta", text),
+        "--unfold": ("A", "--unfold", f"S={text}"),
+        "--events": ("--events", f'[{{"type": "A", "data": {text}}}]'),
+    }
+    result = terminal.run("append", "Cart-1", *given[place])
+    assert isinstance(result.exception, InvalidInput)
+    assert result.exception.field in (place, "events[0].data")

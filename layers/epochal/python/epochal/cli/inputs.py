@@ -45,7 +45,10 @@ def json_of(source: str, name: str) -> Any:
 
 def body_of(source: str | None, name: str) -> bytes:
     """A body: compact JSON, its numbers as they were written. Nothing for None."""
-    return b"" if source is None else json.dumps(json_of(source, name))
+    try:
+        return b"" if source is None else json.dumps(json_of(source, name))
+    except ValueError as error:
+        raise InvalidInput(name, "must be JSON that UTF-8 can hold, without lone surrogates") from error
 
 
 def events_of(source: str, read: Callable[[Node], T]) -> list[T]:
@@ -89,5 +92,5 @@ def parsed(text: str | bytes, name: str) -> Any:
     """JSON; raises `InvalidInput` naming its place where it is none."""
     try:
         return json.loads(text)
-    except (ValueError, ArithmeticError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(name, f"must be JSON: {error}") from error

@@ -137,7 +137,7 @@ def _claim(data: bytes) -> Claim:
             size=fields["bytes"],
             encoding=fields.get("encoding", DIRECT),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData("a body under encoding 64 is not a claim check") from error
     texts, numbers = (claim.key, claim.sha256), (claim.size, claim.encoding)
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):

@@ -2,6 +2,9 @@
 
 Python's own module reads decimals as floats and so changes them on the way back; simplejson can read them as
 `Decimal` and write those as they were.
+
+Whatever is handed in, what goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of the stack, or the
+arithmetic of decimals.
 """
 
 from __future__ import annotations
@@ -9,6 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import simplejson
+
+
+class TooDeep(ValueError):
+    """Lists and objects lie so deep within each other that Python's stack ends before they do."""
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -24,18 +31,26 @@ def _no_constant(name: str) -> Any:
 
 
 def loads(text: bytes | str) -> Any:
-    """Parse JSON; decimals become `Decimal`. Raises `ValueError` on NaN, Infinity and repeated names too."""
+    """Parse JSON; decimals become `Decimal`.
+
+    Raises `ValueError` on NaN, Infinity and repeated names, on numbers beyond what Python takes, and `TooDeep`.
+    """
     if isinstance(text, bytes):
         text = text.decode("utf-8")
-    return simplejson.loads(
-        text, use_decimal=True, object_pairs_hook=unique, parse_constant=_no_constant, allow_nan=False
-    )
+    try:
+        return simplejson.loads(
+            text, use_decimal=True, object_pairs_hook=unique, parse_constant=_no_constant, allow_nan=False
+        )
+    except ArithmeticError as error:
+        raise ValueError("a number whose exponent is beyond all bounds") from error
+    except RecursionError as error:
+        raise TooDeep("nested too deep") from error
 
 
 def dumps(value: Any) -> bytes:
     """Compact UTF-8 JSON.
 
-    Raises `ValueError` on NaN, Infinity and half of a surrogate pair, `TypeError` on what is not JSON.
+    Raises `ValueError` on NaN, Infinity and half of a surrogate pair, `TooDeep`, and `TypeError` on what is not JSON.
     """
     return _text(value).encode("utf-8")
 
@@ -46,7 +61,10 @@ def dumps_again(value: Any) -> bytes:
 
 
 def _text(value: Any) -> str:
-    text: str = simplejson.dumps(
-        value, use_decimal=True, ensure_ascii=False, allow_nan=False, encoding=None, separators=(",", ":")
-    )
+    try:
+        text: str = simplejson.dumps(
+            value, use_decimal=True, ensure_ascii=False, allow_nan=False, encoding=None, separators=(",", ":")
+        )
+    except RecursionError as error:
+        raise TooDeep("nested too deep") from error
     return text

@@ -23,11 +23,17 @@ from epochal.codec import json
 from epochal.errors import Contended, InvalidInput
 from epochal.feed.reactions import Delivery
 from epochal.feed.results import FeedEvent
+from epochal.model.kinds import must_be_text
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Delete, Done, Get, Put, Transact
 from epochal.plan.values import Item, Key, number, read_number, text
 from epochal.store.driver import Driver
+
+MAX_NAME_BYTES: Final = 512
+
+MAX_KEY_BYTES: Final = 2_048
+"""Of a document's key with the model's name and generation before it: DynamoDB's limit."""
 
 ATTEMPTS: Final = 20
 """Commits of one delivery that others may be faster than."""
@@ -169,12 +175,17 @@ class ReadModel:
         before: Condition = equals("v", number(document.version)) if document.version else Absent("v")
         if document.value is None:
             return Delete(table=self.table, key=place, condition=before)
-        body = json.dumps(document.value).decode()
+        try:
+            body = json.dumps(document.value).decode()
+        except (ValueError, TypeError) as error:
+            raise InvalidInput("value", f"of the document {key} must be JSON: {error}") from error
         item = {**place, "v": number(document.version + 1 if document.version else first), "d": text(body)}
         return Put(table=self.table, item=item, condition=before)
 
     def _key(self, name: str, kind: str) -> Key:
-        return {"pk": text(f"{self.name}@{self.generation}#{name}"), "sk": text(kind)}
+        key = f"{self.name}@{self.generation}#{name}"
+        must_be_text(key, MAX_KEY_BYTES, "key" if kind == "document" else "stream")
+        return {"pk": text(key), "sk": text(kind)}
 
     def _get(self, key: Key) -> Item | None:
         return self.driver.ask(Get(table=self.table, key=key)).item
@@ -189,14 +200,14 @@ class ReadModels:
 
     def open(self, name: str, generation: int) -> ReadModel:
         """One generation, for the reaction that makes it."""
-        if not name or "@" in name or "#" in name:
-            raise InvalidInput("name", "must be a name without @ and #")
+        _check_name(name)
         if generation < 1:
             raise InvalidInput("generation", "must be at least 1")
         return ReadModel(driver=self.driver, table=self.table, name=name, generation=generation)
 
     def live(self, name: str) -> ReadModel:
         """The generation that is live; the first, as long as none has been made so."""
+        _check_name(name)
         return self.open(name, self._live(name) or 1)
 
     def swap(self, name: str, generation: int) -> ReadModel:
@@ -235,6 +246,12 @@ def _first_version(stream: str, following: int) -> int:
     """
     digest = hashlib.sha256(f"{stream}@{following}".encode()).digest()
     return 1 + int.from_bytes(digest[:6], "big")
+
+
+def _check_name(name: str) -> None:
+    must_be_text(name, MAX_NAME_BYTES, "name")
+    if "@" in name or "#" in name:
+        raise InvalidInput("name", "must be a name without @ and #")
 
 
 def _alias(name: str) -> Key:

@@ -32,10 +32,9 @@ def document(request: Request) -> Node:
         raise InvalidInput("body", "must not be empty")
     try:
         value = json.loads(request.body)
-    except RecursionError as error:
+    except json.TooDeep as error:
         raise InvalidInput("body", _TOO_DEEP) from error
-    except (ValueError, ArithmeticError) as error:
-        # A Decimal whose exponent has no end is an ArithmeticError.
+    except ValueError as error:
         raise InvalidInput("body", _NOT_JSON) from error
     if nests_too_deep(request.body, value):
         raise InvalidInput("body", _TOO_DEEP)

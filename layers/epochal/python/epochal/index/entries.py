@@ -120,7 +120,7 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
     body = decode_inline(data)
     try:
         return _spans(json.loads(body))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData("an epoch holds an Ingested entry that cannot be read") from error
 
 

@@ -133,7 +133,7 @@ def _read(stream: str, stored: StoredUnfold) -> GroupState:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
         return GroupState(checkpoint=Checkpoint(fields["checkpoint"]), **maps)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
 
 

@@ -118,7 +118,7 @@ def _decode(stored: StoredUnfold) -> Series:
         fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
         partitions = {str(source): int(count) for source, count in fields.get("partitions", {}).items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{SERIES}: its snapshot is not one") from error
     return Series(active=active, partitions=partitions)
 

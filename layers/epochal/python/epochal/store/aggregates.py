@@ -85,7 +85,10 @@ def site_of(settings: Settings) -> Site:
 
 def number_in(data: bytes) -> int | None:
     """The event number a snapshot says it has folded in, under one of the names that the libraries use."""
-    state: Any = json.loads(data)
+    try:
+        state: Any = json.loads(data)
+    except ValueError:
+        return None
     if not isinstance(state, dict):
         return None
     found = (state[name] for name in _NUMBER_NAMES if isinstance(state.get(name), int))

@@ -79,6 +79,8 @@ def json_state(kind: type[S]) -> StateCodec[S]:
             return json.dumps(shape.write(state))
         except Mismatch as mismatch:
             raise InvalidInput(f"snapshot.{mismatch.path}".rstrip("."), mismatch.rule) from None
+        except (ValueError, TypeError) as error:
+            raise InvalidInput("snapshot", str(error)) from error
 
     def decode(data: bytes) -> S:
         try:

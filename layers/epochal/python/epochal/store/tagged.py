@@ -201,9 +201,9 @@ class TaggedEvents:
             if getattr(event, name) is not None:
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
         try:
-            json.loads(event.data)
+            json.loads(event.data.encode())
         except ValueError as error:
-            raise InvalidInput(f"{field}.data", "must be JSON") from error
+            raise InvalidInput(f"{field}.data", "must be JSON that UTF-8 can hold") from error
         if event.id is None:
             return replace(event, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return replace(event, id=parse_event_id(event.id, f"{field}.id"))
