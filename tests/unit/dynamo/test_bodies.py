@@ -16,7 +16,15 @@ from moto import mock_aws
 
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import s3_client
-from epochal.errors import CorruptData, EpochalError, InvalidRequest, MissingBody, Refused, Unavailable
+from epochal.errors import (
+    CorruptData,
+    EpochalError,
+    InvalidRequest,
+    MissingBody,
+    MissingBucket,
+    Refused,
+    Unavailable,
+)
 from epochal.model.events import Claim
 
 CONTENT = b"content"
@@ -145,6 +153,8 @@ def test_what_headers_an_upload_was_given_nobody_is_shown(monkeypatch: pytest.Mo
     ("call", "code", "status", "meaning"),
     [
         ("get_object", "NoSuchKey", 404, MissingBody),
+        ("get_object", "NoSuchBucket", 404, MissingBucket),
+        ("put_object", "NoSuchBucket", 404, MissingBucket),
         ("get_object", "AccessDenied", 403, Refused),
         ("put_object", "AccessDenied", 403, Refused),
         ("put_object", "SlowDown", 503, Unavailable),
@@ -176,6 +186,6 @@ def test_a_bucket_out_of_reach_is_unavailable(
 
 
 def test_an_error_that_nobody_foresaw_keeps_its_code(s3: Stubber) -> None:
-    s3.add_client_error("get_object", "NoSuchBucket", http_status_code=404)
-    with pytest.raises(InvalidRequest, match="GetObject was refused as malformed: NoSuchBucket"):
+    s3.add_client_error("get_object", "NoSuchUpload", http_status_code=404)
+    with pytest.raises(InvalidRequest, match="GetObject was refused as malformed: NoSuchUpload"):
         bodies(s3).get(CLAIM)

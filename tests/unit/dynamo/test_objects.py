@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.objects import S3Objects
-from epochal.errors import EpochalError, MissingBody, Refused, Unavailable
+from epochal.errors import EpochalError, MissingBody, MissingBucket, Refused, Unavailable
 
 KEY = "projections/Totals/00.bin"
 WHERE = {"Bucket": "bucket", "Key": KEY}
@@ -60,6 +60,7 @@ def test_a_state_comes_in_chunks(s3: Stubber) -> None:
     ("code", "status", "meaning"),
     [
         ("NoSuchKey", 404, MissingBody),
+        ("NoSuchBucket", 404, MissingBucket),
         ("AccessDenied", 403, Refused),
         ("SlowDown", 503, Unavailable),
         ("InternalError", 500, Unavailable),

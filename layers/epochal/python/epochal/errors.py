@@ -18,6 +18,7 @@
     ├── MissingBody (LookupError)        a claim check whose object is gone
     ├── MissingTable (LookupError)       a table that settings name does not exist
     ├── Misconfigured                    AWS's own settings lack something, a region or credentials: says what to do
+    ├── MissingBucket (LookupError)      a bucket that settings name does not exist
     ├── Refused (PermissionError)        AWS denied the request
     ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
@@ -211,6 +212,16 @@ class InvalidRequest(EpochalError):
         self.action = action
         self.code = code
         self.message = message
+
+
+class MissingBucket(EpochalError, LookupError):
+    """A bucket named by the settings does not exist."""
+
+    def __init__(self, bucket: str) -> None:
+        super().__init__(
+            f"bucket {bucket} does not exist here: deploy first, or check the settings and the region"
+        )
+        self.bucket = bucket
 
 
 class Refused(EpochalError, PermissionError):

@@ -14,7 +14,7 @@ from botocore.exceptions import (
     HTTPClientError,
 )
 
-from epochal.errors import EpochalError, InvalidRequest, MissingBody, Refused, Unavailable
+from epochal.errors import EpochalError, InvalidRequest, MissingBody, MissingBucket, Refused, Unavailable
 
 
 class Codes(NamedTuple):
@@ -43,8 +43,8 @@ S3: Final = Codes(
 
 @contextmanager
 def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
-    """Raise what an error of the service means in its place: `MissingBody` of `key`, `Refused`, `Unavailable`,
-    `Misconfigured`, and for all else `InvalidRequest`.
+    """Raise what an error of the service means in its place: `MissingBody` of `key`, `MissingBucket`, `Refused`,
+    `Unavailable`, `Misconfigured`, and for all else `InvalidRequest`.
     """
     try:
         yield
@@ -60,6 +60,8 @@ def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
 
 def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> EpochalError:
     code = error.response["Error"]["Code"]
+    if code == "NoSuchBucket":
+        return MissingBucket(str(error.response["Error"].get("BucketName", "of the settings")))
     message = error.response["Error"].get("Message", "")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code in codes.missing:

@@ -22,6 +22,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import source_of
 from epochal.index.walking import tails
 from epochal.model.aggregates import AggregateTypes
+from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.spans import Span
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
@@ -206,6 +207,7 @@ class FeedReader:
             yield patient.page(passage)
 
     def _passage(self, partition: int, start: Checkpoint) -> Passage:
+        must_be(Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes")
         return Passage.begin(self.driver, self.table, partition, start)
 
     def _wish(
@@ -218,6 +220,10 @@ class FeedReader:
         data: bool,
         once: bool,
     ) -> _Wish:
+        must_be_whole(partition, "partition")
+        must_be_whole(limit, "limit", 1)
+        if categories is not None:
+            must_be_names(categories, "categories")
         if once and not data:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         return _Wish(

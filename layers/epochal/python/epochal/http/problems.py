@@ -16,6 +16,7 @@ from epochal.errors import (
     CorruptData,
     InvalidInput,
     MissingBody,
+    MissingBucket,
     MissingTable,
     Refused,
     TooLarge,
@@ -142,7 +143,7 @@ def problem_of(error: Exception) -> Problem:
         case Unavailable():
             detail = _MAYBE if error.maybe_applied else "it did not answer in time: try again"
             return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})
-        case MissingTable():
+        case MissingTable() | MissingBucket():
             return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")
         case MissingBody():
             return Problem(

@@ -34,6 +34,7 @@ from epochal.model.dcb import (
     check_type,
     parse_event_id,
 )
+from epochal.model.times import MAX_EXPIRES
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 
@@ -47,8 +48,6 @@ MAX_DATA_BYTES: Final = 390_000
 """An item has room for 400 KB, its tags and the rest of its fields included."""
 
 MAX_POSITION_BYTES: Final = 1024 * 1024
-MAX_EXPIRES: Final = 10**11
-"""In seconds, some three thousand years from 1970: milliseconds are beyond it."""
 
 EVENT_FIELDS: Final = (
     "id",

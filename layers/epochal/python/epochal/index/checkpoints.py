@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
 
 OFFSET_BITS: Final = 20
 MAX_OFFSET: Final = (1 << OFFSET_BITS) - 1
@@ -54,6 +55,7 @@ BEGINNING: Final = Checkpoint(0)
 
 def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
     """Read `epoch@offset` or the plain integer; raises `InvalidInput` naming `field`."""
+    must_be(str, text, field, "text")
     match = _TEXT.fullmatch(text)
     if match is None:
         raise InvalidInput(field, "must be a checkpoint: epoch@offset, or its integer")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
-from epochal.model.kinds import must_be, must_be_list, must_be_text
-from epochal.model.times import Ticks
+from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.times import MAX_EXPIRES, Ticks
 
 SortableId = NewType("SortableId", str)
 """19 digits of 100 ns ticks since year 1, then 11 digits of randomness: ordered as text, and as a number."""
@@ -69,6 +69,7 @@ def later_than(proposed: SortableId, last: str, random: int) -> SortableId:
 
 def parse_sortable_id(text: str, field: str = "since") -> SortableId:
     """Read a sortable id; raises `InvalidInput` naming `field`."""
+    must_be(str, text, field, "text")
     if not _SORTABLE.fullmatch(text):
         raise InvalidInput(field, "must be a sortable id of 30 digits")
     return SortableId(text)
@@ -76,6 +77,7 @@ def parse_sortable_id(text: str, field: str = "since") -> SortableId:
 
 def parse_event_id(text: str, field: str = "id") -> str:
     """Read an event id, a UUID; raises `InvalidInput` naming `field`."""
+    must_be(str, text, field, "text")
     try:
         return str(uuid.UUID(text))
     except ValueError:
@@ -84,6 +86,7 @@ def parse_event_id(text: str, field: str = "id") -> str:
 
 def check_tag(tag: str, field: str = "tags") -> str:
     """A tag of a user's; raises `InvalidInput` naming `field`."""
+    must_be(str, tag, field, "text")
     if not tag:
         raise InvalidInput(field, "a tag must not be empty")
     if tag.startswith("$"):
@@ -129,6 +132,8 @@ class TaggedEvent:
         must_be(str, self.data, "data", "JSON text")
         must_be_list(str, self.tags, "tags")
         must_be((str, type(None)), self.id, "id", "text")
+        if self.expires is not None:
+            must_be_whole(self.expires, "expires", 1, MAX_EXPIRES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

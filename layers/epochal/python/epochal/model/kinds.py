@@ -7,15 +7,30 @@ expectation is equal to no stream. So values check themselves when they are made
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from epochal.errors import InvalidInput
+
+MAX_WHOLE: Final = 2**53 - 1
+"""What every reader of JSON still tells from its neighbours, and far more than is ever counted here."""
 
 
 def must_be(kind: type | tuple[type, ...], value: object, field: str, rule: str) -> None:
     """Raise `InvalidInput` unless `value` is of the kind; the rule is what follows "must be"."""
     if not isinstance(value, kind):
         raise InvalidInput(field, f"must be {rule}, not {type(value).__name__}")
+
+
+def must_be_whole(value: object, field: str, least: int = 0, most: int = MAX_WHOLE) -> None:
+    """Raise `InvalidInput` unless `value` is a whole number in these bounds. True is none, nor is 1.0."""
+    if isinstance(value, bool):
+        raise InvalidInput(field, "must be a number, not bool")
+    must_be(int, value, field, "a number")
+    if isinstance(value, int) and value < least:
+        raise InvalidInput(field, "must not be negative" if least == 0 else f"must be at least {least:,}")
+    if isinstance(value, int) and value > most:
+        raise InvalidInput(field, f"must be at most {most:,}")
 
 
 def must_be_list(kind: type, values: object, field: str) -> None:
@@ -27,6 +42,16 @@ def must_be_list(kind: type, values: object, field: str) -> None:
     if isinstance(values, Sequence):
         for position, each in enumerate(values):
             must_be(kind, each, f"{field}[{position}]", f"{kind.__name__}")
+
+
+def must_be_names(values: object, field: str) -> None:
+    """Raise `InvalidInput` unless `values` is a collection of texts; a text by itself is one of its letters."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(field, "must be a list of names, not one")
+    must_be(Collection, values, field, "a list of names")
+    if isinstance(values, Collection):
+        for each in values:
+            must_be(str, each, field, "a list of names")
 
 
 def must_be_text(value: object, longest: int, field: str) -> None:

@@ -11,8 +11,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
 
 Ticks = NewType("Ticks", int)
+
+MAX_EXPIRES: Final = 10**11
+"""Epoch seconds at which an item may expire: in the year 5138."""
 
 PER_SECOND: Final = 10_000_000
 _EPOCH: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -46,6 +50,7 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     Raises:
         InvalidInput: `field` is not an ISO 8601 date and time, or lies outside the years 1 to 9999.
     """
+    must_be(str, text, field, "ISO 8601 text")
     match = _ISO.fullmatch(text)
     if match is None:
         raise InvalidInput(field, "must be an ISO 8601 date and time")

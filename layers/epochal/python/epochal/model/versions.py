@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.kinds import must_be
+from epochal.model.kinds import must_be, must_be_whole
 
 MAX_VERSION: Final = 2_147_483_646
 """Sort key 2147483647 is the Tip's, so indices end below it (FORMATS §1)."""
@@ -42,6 +42,8 @@ class AtVersion:
     version: int
 
     def __post_init__(self) -> None:
+        if isinstance(self.version, bool):
+            raise InvalidInput("version", "must be a number, not bool")
         must_be(int, self.version, "version", "a number")
         if not 0 <= self.version <= MAX_VERSION:
             raise InvalidInput("expected", f"a version is from 0 to {MAX_VERSION:,}")
@@ -88,6 +90,8 @@ def check_expected(expected: object) -> None:
         "expected",
         "ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=…) or a token",
     )
+    if isinstance(expected, Token):
+        must_be_whole(expected.version, "expected.version", 0, MAX_VERSION)
 
 
 def parse_token(text: str, field: str = "If-Match") -> Token:

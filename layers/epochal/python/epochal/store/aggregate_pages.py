@@ -12,6 +12,7 @@ from typing import Final
 
 from epochal.layout.journal.reading import Stretch, onward
 from epochal.model.aggregates import AggregateId, Lock, RecordedAggregateEvent
+from epochal.model.kinds import must_be_whole
 from epochal.store.aggregates import AggregateStore, recorded
 
 _FIELDS: Final = 200
@@ -40,6 +41,8 @@ def page(
     Args:
         lock: where the aggregate stands, from `AggregateStore.lock` or a snapshot.
     """
+    for name, number in (("from", start), ("limit", limit), ("max_bytes", max_bytes)):
+        must_be_whole(number, name, 1)
     taken: list[RecordedAggregateEvent] = []
     size = 0
     for event in walk(store, aggregate, lock, start=start, limit=limit):

@@ -29,7 +29,8 @@ from epochal.model.aggregates import (
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.names import MAX_NAME_BYTES
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
@@ -164,6 +165,9 @@ class AggregateStore:
             "expected",
             "ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=…) or a Lock",
         )
+        if isinstance(expected, Lock):
+            must_be_whole(expected.version, "expected.version", 1)
+            must_be_whole(expected.seq_nr, "expected.seq_nr")
         if not new:
             raise InvalidInput("events", "must not be empty")
         nanoseconds = self.now()
@@ -220,14 +224,14 @@ class AggregateStore:
     ) -> list[RecordedAggregateEvent]:
         """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
         self._check_id(aggregate)
-        if seq_nr < 0:
-            raise InvalidInput("from", "must not be negative")
-        if limit is not None and limit < 1:
-            raise InvalidInput("limit", "must be at least 1")
+        must_be_whole(seq_nr, "from")
+        if limit is not None:
+            must_be_whole(limit, "limit", 1)
         return self.driver.run(self._events_after(aggregate, seq_nr, limit))
 
     def retire(self, aggregate: AggregateId) -> int:
         """Retire up to 100 copies of snapshots beyond those kept; how many were. Call again until it is 0."""
+        self._check_id(aggregate)
         if self.retention is None:
             raise InvalidInput("retention", "is off")
         seconds = self.now() // 1_000_000_000
@@ -235,6 +239,8 @@ class AggregateStore:
 
     def _check_id(self, aggregate: AggregateId) -> None:
         must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
+        for name, text in (("type", aggregate.type), ("value", aggregate.value)):
+            must_be_text(text, MAX_NAME_BYTES, f"aggregate.{name}")
         self.site.types.check(aggregate)
 
     def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:

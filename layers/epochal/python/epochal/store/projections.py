@@ -18,10 +18,15 @@ from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
+from epochal.model.dcb import parse_sortable_id
+from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
 from epochal.settings import PROJECTIONS, Settings
 from epochal.store.driver import Driver
 
 MAX_NAME_BYTES: Final = 512
+
+MAX_PAGE: Final = 1_000_000
+"""Versions that a page may be asked to hold. What DynamoDB takes for a limit ends at 2^31."""
 
 
 def states_of(settings: Settings, driver: Driver, objects: Objects) -> ProjectionStates:
@@ -88,6 +93,7 @@ class ProjectionStates:
     inline_bytes: int = INLINE_BYTES
 
     def __post_init__(self) -> None:
+        must_be_whole(self.inline_bytes, "inline_bytes", -MAX_WHOLE)
         if not 0 <= self.inline_bytes <= INLINE_BYTES:
             raise InvalidInput(
                 "inline_bytes", f"must be 0 to {INLINE_BYTES:,}: an item holds no more in base64"
@@ -138,10 +144,14 @@ class ProjectionStates:
     ) -> StoredState | None:
         """`save` that answers a conflict: None if stored, else the state that is there."""
         check_names(projector, version)
-        if events_processed < 0:
-            raise InvalidInput("events_processed", "must not be negative")
+        must_be_whole(events_processed, "events_processed")
+        # What has processed nothing has no last event.
+        if events_processed or last_sortable_id != "":
+            parse_sortable_id(last_sortable_id, "last_sortable_id")
+        if safe_window is not None:
+            must_be_text(safe_window, MAX_NAME_BYTES, "safe_window")
         with tempfile.SpooledTemporaryFile(max_size=4 * CHUNK) as spool:
-            packed = pack(state, spool)
+            packed = pack(_chunks(state), spool)
             spool.seek(0)
             large = packed.compressed > self.inline_bytes
             key = f"{self._folder(projector)}{packed.sha256}.bin" if large else None
@@ -184,6 +194,7 @@ class ProjectionStates:
     ) -> tuple[tuple[StoredState, ...], str | None]:
         """At most `limit` versions that follow `beyond`, and beyond which to go on; None at the end."""
         check_names(projector, "-" if beyond is None else beyond)
+        must_be_whole(limit, "limit", 1, MAX_PAGE)
         return self.driver.run(states.versions_page(self.table, self.keys, projector, beyond, limit))
 
     def open(self, state: StoredState) -> Iterator[bytes]:
@@ -206,6 +217,7 @@ class ProjectionStates:
 
     def orphans(self, projector: str) -> Iterator[str]:
         """Keys of a projector's objects that no version names: replaced, deleted, or left behind by a crash."""
+        check_names(projector, "-")
         folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):
@@ -232,8 +244,23 @@ class ProjectionStates:
         return f"{self.prefix}/{tenant}{projector}/"
 
 
+def _chunks(state: object) -> Iterator[bytes]:
+    """A state's chunks. A text, or bytes by themselves, would be taken for a chunk of each letter."""
+    if isinstance(state, str | bytes) or not isinstance(state, Iterable):
+        raise InvalidInput("state", f"must be a list of bytes, not {type(state).__name__}")
+    for chunk in state:
+        must_be(bytes, chunk, "state", "a list of bytes")
+        yield chunk
+
+
 def check_names(projector: str, version: str) -> None:
     """Refuse what names no projector, or no version of one."""
     for name, value in (("projector", projector), ("version", version)):
-        if not value or "/" in value or not value.isprintable() or len(value.encode()) > MAX_NAME_BYTES:
+        must_be(str, value, name, "text")
+        if (
+            not value
+            or "/" in value
+            or not value.isprintable()
+            or len(value.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES
+        ):
             raise InvalidInput(name, f"must be 1 to {MAX_NAME_BYTES} bytes of printable text without /")

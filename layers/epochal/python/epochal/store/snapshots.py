@@ -15,6 +15,7 @@ from epochal.codec import json
 from epochal.codec.hints import shape_of
 from epochal.codec.shapes import Mismatch
 from epochal.errors import CorruptData, InvalidInput
+from epochal.model.kinds import must_be_whole
 from epochal.plan.limits import BATCH_KEYS
 
 S = TypeVar("S")
@@ -50,8 +51,7 @@ Policy = Callable[[Since[Any]], bool]
 
 def every(events: int) -> Policy:
     """A snapshot once so many events have come since the last; 1 for every append."""
-    if events < 1:
-        raise InvalidInput("events", "must be at least 1")
+    must_be_whole(events, "events", 1)
     return lambda since: since.events >= events
 
 
@@ -61,8 +61,7 @@ ONE_BATCH: Final = every(BATCH_KEYS)
 
 def by_size(size: int) -> Policy:
     """A snapshot once the events since the last have so many bytes."""
-    if size < 1:
-        raise InvalidInput("size", "must be at least 1")
+    must_be_whole(size, "size", 1)
     return lambda since: since.size >= size
 
 

@@ -20,7 +20,7 @@ from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, W
 from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import Tip, read_event, read_unfold
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
@@ -170,6 +170,7 @@ class Streams:
             fetch: False leaves bodies that lie in the bucket as claims.
         """
         _check_range(start, limit, direction)
+        must_be_whole(max_bytes, "max_bytes", 1)
         return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
@@ -181,9 +182,7 @@ class Streams:
         Raises:
             InvalidInput: the archive has not all of them; nothing was pruned.
         """
-        must_be(int, before, "before", "the index of an event")
-        if before < 0:
-            raise InvalidInput("before", "must not be negative")
+        _check_before(before)
         if self.archive is not None and not unarchived:
             before = self._archived(stream, before, self.archive)
         found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
@@ -220,6 +219,7 @@ class Streams:
         Raises:
             InvalidInput: there is no archive, or events were pruned before they were archived.
         """
+        _check_before(before)
         if self.archive is None:
             raise InvalidInput("archive", "the store was given none")
         etags = iter(self._etag, "")
@@ -303,15 +303,18 @@ class Streams:
         )
 
 
+def _check_before(before: int) -> None:
+    if not isinstance(before, bool):
+        must_be(int, before, "before", "the index of an event")
+    must_be_whole(before, "before")
+
+
 def _check_range(start: int | None, limit: int | None, direction: Direction) -> None:
-    for name, number in (("from", start), ("limit", limit)):
-        must_be((int, type(None)), number, name, "a number")
+    for name, number, least in (("from", start, 0), ("limit", limit, 1)):
+        if number is not None:
+            must_be_whole(number, name, least)
     if direction not in ("forward", "backward"):
         raise InvalidInput("direction", "must be forward or backward")
-    if limit is not None and limit < 1:
-        raise InvalidInput("limit", "must be at least 1")
-    if start is not None and start < 0:
-        raise InvalidInput("from", "must not be negative")
 
 
 def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:

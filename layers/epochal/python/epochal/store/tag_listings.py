@@ -33,7 +33,15 @@ from epochal.layout.dcb.listing import (
     tags_page,
 )
 from epochal.layout.dcb.reading import read_heads
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
+from epochal.model.dcb import (
+    MAX_ASKED_BYTES,
+    RecordedTaggedEvent,
+    SortableId,
+    check_tag,
+    group_of,
+    parse_sortable_id,
+)
+from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items
 from epochal.plan.values import Key
@@ -80,8 +88,10 @@ class TagListings:
             max_count: where to stop; all events of the last one's sortable id come with it, so that going on `since`
                 that id loses none.
         """
-        if max_count is not None and max_count < 1:
-            raise InvalidInput("max_count", "must be at least 1")
+        since = _checked(since)
+        must_be_whole(page, "page", 1)
+        if max_count is not None:
+            must_be_whole(max_count, "max_count", 1)
         partitions = self.store.site.keys.every_partition()
         wanted = min(PAGE, page, (max_count or page) + 1)
         size = max(wanted // len(partitions), min(LEAST, wanted))
@@ -97,6 +107,7 @@ class TagListings:
         self, tag: str, *, since: SortableId | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[RecordedTaggedEvent]:
         """A tag's events after `since`, in order; those that have expired are missing."""
+        must_be_whole(page, "page", 1)
         tally = _Tally(progress)
         for events in ahead(self._hydrated, self._batches(tag, since, page), self.store.reads_at_once):
             tally.add(len(events))
@@ -109,6 +120,8 @@ class TagListings:
             CorruptData: one is missing between two others.
         """
         check_tag(tag, "tag")
+        since = _checked(since)
+        must_be_whole(page, "page", 1)
         ask = partial(entries_page, self.store.site, tag, since, limit=min(page, PAGE))
         after: Key | None = None
         before: int | None = None
@@ -145,6 +158,7 @@ class TagListings:
 
     def count(self, *, since: SortableId | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
+        since = _checked(since)
         tally = _Tally(progress)
 
         def count_one(name: str) -> None:
@@ -168,6 +182,9 @@ class TagListings:
     ) -> Iterator[list[str]]:
         """`tag_names` by what a request brings, which reads so many entries at most: one tag, where it has many."""
         _check_group(group)
+        must_be_whole(page, "page", 1)
+        if beyond is not None:
+            check_tag(beyond, "beyond")
         while True:
             reply = self.store.driver.ask(group_page(self.store.site, group, beyond, min(page, PAGE)))
             yield list(dict.fromkeys(item["tagString"]["S"] for item in reply.items))
@@ -178,6 +195,9 @@ class TagListings:
 
     def counted(self, tags: list[str]) -> list[TagCount]:
         """Tags with their numbers of events."""
+        must_be_list(str, tags, "tags")
+        for tag in tags:
+            must_be_text(tag, MAX_ASKED_BYTES, "tags")
         heads = self.store.driver.run(read_heads(self.store.site, tags))
         return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
 
@@ -246,6 +266,11 @@ def _has_hole(before: int | None, page: Items) -> bool:
     if before is not None:
         indices = [before, *indices]
     return bool(indices) and indices[-1] - indices[0] != len(indices) - 1
+
+
+def _checked(since: SortableId | None) -> SortableId | None:
+    """Where to go on; an empty id is the beginning, as in the original library."""
+    return None if since is None or since == "" else parse_sortable_id(since)
 
 
 def _check_group(group: str) -> None:

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.listing import TagCount, TagEntry
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
+from epochal.model.kinds import MAX_WHOLE, must_be_whole
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_scans import read_place, scan
@@ -121,6 +122,7 @@ def _event_bytes(event: RecordedTaggedEvent) -> int:
 
 
 def _checked(limit: int) -> int:
+    must_be_whole(limit, "limit", -MAX_WHOLE)
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput("limit", f"must be 1 to {MAX_LIMIT:,}")
     return limit

@@ -33,7 +33,7 @@ from epochal.model.dcb import (
     parse_event_id,
     sortable_id,
 )
-from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.kinds import MAX_WHOLE, must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -80,6 +80,7 @@ class TaggedEvents:
     fresh: Callable[[int], bytes] = os.urandom
 
     def __post_init__(self) -> None:
+        must_be_whole(self.reads_at_once, "reads_at_once", -MAX_WHOLE)
         if not 1 <= self.reads_at_once <= MAX_READS_AT_ONCE:
             raise InvalidInput("reads_at_once", f"must be 1 to {MAX_READS_AT_ONCE}")
 
@@ -188,6 +189,9 @@ class TaggedEvents:
 
         What a cheaper read does not find may have been written just now: it is asked for again.
         """
+        must_be_list(str, ids, "ids")
+        for each in ids:
+            must_be_text(each, MAX_FIELD_BYTES, "ids")
         found = self._found(ids, consistent=self.consistent)
         missing = [event_id for event_id in ids if event_id not in found]
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)

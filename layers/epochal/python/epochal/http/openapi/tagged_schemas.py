@@ -7,8 +7,9 @@ from typing import Any, Final
 from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
 from epochal.http.events import MAX_ID_BYTES
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, record, ref, text, whole
-from epochal.http.tagged_commands import MAX_EVENTS, MAX_EXPIRES, MAX_NAMED, MAX_POSITION_BYTES
+from epochal.http.tagged_commands import MAX_EVENTS, MAX_NAMED, MAX_POSITION_BYTES
 from epochal.model.dcb import MAX_TAG_BYTES, MAX_TYPE_BYTES
+from epochal.model.times import MAX_EXPIRES
 
 ID: Final = text(
     "The event's id, a UUID.",

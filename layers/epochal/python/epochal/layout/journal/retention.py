@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.errors import InvalidInput
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
+from epochal.model.kinds import must_be_whole
+from epochal.model.times import MAX_EXPIRES
 from epochal.plan.conditions import Present
 from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
 from epochal.plan.values import Item, Key, number, text
@@ -34,10 +35,9 @@ class Retention:
     ttl_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        if self.keep < 1:
-            raise InvalidInput("keep", "must be at least 1: the newest copy is never removed")
-        if self.ttl_seconds is not None and self.ttl_seconds < 1:
-            raise InvalidInput("ttl_seconds", "must be at least 1")
+        must_be_whole(self.keep, "keep", 1)
+        if self.ttl_seconds is not None:
+            must_be_whole(self.ttl_seconds, "ttl_seconds", 1, MAX_EXPIRES)
 
 
 def retire(site: Site, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
