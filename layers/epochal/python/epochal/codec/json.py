@@ -3,8 +3,7 @@
 Python's own module reads decimals as floats and so changes them on the way back; simplejson can read them as
 `Decimal` and write those as they were.
 
-Whatever is handed in, what goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of the stack, or the
-arithmetic of decimals.
+What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of the stack, or of decimals' arithmetic.
 """
 
 from __future__ import annotations
