@@ -7,6 +7,7 @@ import pytest
 from epochal.cli.errors import PartitionMissing
 from epochal.errors import EpochalError
 from epochal.index.names import partition_of
+from epochal.plan.ops import Put
 from tests.support.terminal import Terminal
 
 
@@ -45,6 +46,25 @@ def test_a_page_begins_at_a_checkpoint_and_ends_with_the_entry_that_reaches_its_
     (page,) = filled.documents("feed", "0", "--limit", "1")
     assert (len(page["items"]), page["next"], page["atTail"]) == (3, "0@1", False)
     assert filled.lines("feed", "0", "--from", "0@1") == ["Cart-2       0  Opened", "next 0@2, at the tail"]
+
+
+def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_on(filled: Terminal) -> None:
+    tip = next(item for item in filled.tables.items("tips") if item["p"]["S"] == "Cart-1")
+    opened, added = tip["e"]["L"]
+    broken = {"M": {**opened["M"], "d": {"B": b"x"}, "D": {"N": "3"}}}
+    filled.tables.execute(Put(table="tips", item={**tip, "e": {"L": [broken, added]}}))
+
+    (page,) = filled.documents("feed", "0", "--data")
+    assert [each.get("fault", {}).get("detail") for each in page["items"]] == [
+        "unknown body encoding 3",
+        None,
+        None,
+        None,
+    ]
+    assert "Cart-1       0  Opened  (cannot be read: unknown body encoding 3)" in filled.lines(
+        "feed", "0", "--data"
+    )
+    assert len(filled.documents("tail", "--from", "0", "--for", "0.2", "--data")) == 4
 
 
 def test_categories_filter_and_data_is_read_when_asked_for(filled: Terminal) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
@@ -131,12 +131,17 @@ def test_what_has_expired_comes_as_such_in_each_of_its_streams(layouts: Layouts)
     assert not any(item.omitted for item in items)
 
 
-def test_an_aggregates_event_that_is_missing_is_corruption_and_not_an_event_less(layouts: Layouts) -> None:
-    layouts.persist(ALICE, "a", "b")
+def test_an_aggregates_event_that_is_missing_is_a_fault_and_not_an_event_less(layouts: Layouts) -> None:
+    layouts.persist(ALICE, "a", "b", "c")
     layouts.index()
     layouts.tables.execute(Delete(table="journal", key=JOURNAL.keys.key(ALICE, 2)))
-    with pytest.raises(CorruptData, match="event 2"):
-        layouts.items("journal", data=True)
+    items = layouts.items("journal", data=True)
+    assert [(item.index, item.type, item.fault is None) for item in items] == [
+        (0, "a", True),
+        (1, "b", False),
+        (2, "c", True),
+    ]
+    assert "event 2" in str(items[1].fault)
 
 
 def test_events_of_an_aggregate_whose_head_is_gone_come_all_the_same(layouts: Layouts) -> None:

@@ -8,10 +8,12 @@ from collections import Counter
 
 import pytest
 
+from epochal.layout.tips.items import tip_key
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.plan.ops import Delete
+from epochal.model.names import StreamName
+from epochal.plan.ops import Delete, Put
 from epochal.settings import WAIT_SECONDS
 from tests.support.api import Answer, Api
 
@@ -34,6 +36,44 @@ def read(api: Api, query: str = "", partition: int = 0) -> Answer:
 
 def places(answer: Answer) -> list[tuple[str, int, str]]:
     return [(item["stream"], item["index"], item["type"]) for item in answer.json["items"]]
+
+
+def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_on(api: Api) -> None:
+    key = tip_key(StreamName("Cat-1"))
+    tip = next(item for item in api.tables.items("tips") if item["p"] == key["p"] and item["i"] == key["i"])
+    events = list(tip["e"]["L"])
+    events[1] = {"M": {**events[1]["M"], "d": {"B": b"x"}, "D": {"N": "3"}}}
+    api.tables.execute(Put(table="tips", item={**tip, "e": {"L": events}}))
+
+    answer = read(api, "data=true&limit=100")
+
+    assert places(answer) == ALL
+    assert answer.json["atTail"]
+    assert [item.get("fault") for item in answer.json["items"]] == [
+        None,
+        {"type": "urn:epochal:problem:corrupt-data", "detail": "unknown body encoding 3"},
+        None,
+        None,
+    ]
+    assert [item["type"] for item in answer.json["items"] if "timestamp" in item] == ["A", "C", "D"]
+
+
+def test_an_aggregate_with_a_byte_order_mark_is_in_nobodys_way(api: Api) -> None:
+    for name in ("alice", "bob"):
+        api.aggregates.append(
+            aggregate_id("order", name), [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}"
+        )
+    api.index()
+    item = next(item for item in api.tables.items("journal") if item["aid"]["S"] == "order-alice")
+    marked = {**item, "payload": {"B": b'{"type":"A","data":\xef\xbb\xbf{}}'}}
+    api.tables.execute(Put(table="journal", item=marked))
+
+    items = read(api, "data=true&limit=1", partition=10_000).json["items"]
+
+    assert [(item["stream"], "fault" in item) for item in items] == [
+        ("order-alice", True),
+        ("order-bob", False),
+    ]
 
 
 ALL = [("Cat-1", 0, "A"), ("Cat-1", 1, "B"), ("Dog-1", 0, "C"), ("Cat-1", 2, "D")]

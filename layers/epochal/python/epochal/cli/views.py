@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
+from epochal.http.problems import fault_of
 from epochal.model.events import Body, Claim, Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended
 from epochal.plan.units import Units
@@ -37,16 +38,20 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    gone = {} if found.gone is None else {str(found.gone): True}
-    return {"stream": found.stream, "index": found.index, "type": found.type, **gone}
+    why: dict[str, Any] = {} if found.gone is None else {str(found.gone): True}
+    if found.fault is not None:
+        why = {"fault": fault_of(found.fault)}
+    return {"stream": found.stream, "index": found.index, "type": found.type, **why}
 
 
 def item_line(found: FeedItem) -> str:
     """An event of the feed in one line."""
     if found.event is not None:
         return event_line(found.event)
-    gone = "" if found.gone is None else f"  ({found.gone})"
-    return f"{found.stream}  {found.index:>6}  {found.type}{gone}"
+    why = "" if found.gone is None else f"  ({found.gone})"
+    if found.fault is not None:
+        why = f"  (cannot be read: {found.fault})"
+    return f"{found.stream}  {found.index:>6}  {found.type}{why}"
 
 
 def state(found: StreamState) -> dict[str, Any]:

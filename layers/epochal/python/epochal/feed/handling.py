@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
-from epochal.errors import CorruptData, MissingBody
 from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
@@ -88,18 +87,24 @@ class Work:
         return progress
 
     def _handle(self, task: Task) -> Progress:
-        reached = task.first
         events = self.reader.events(self.partition, task.stream, task.first, task.end)
-        try:
-            while batch := tuple(islice(events, self.reaction.max_events)):
-                progress = self._deliver(task.stream, batch)
-                reached = progress.next
-                if reached <= batch[-1].index or self._out_of_time():
+        while batch := tuple(islice(events, self.reaction.max_events)):
+            sound = tuple(takewhile(self._can_pass, batch))
+            if sound:
+                progress = self._deliver(task.stream, sound)
+                if progress.next <= sound[-1].index or self._out_of_time():
                     return progress
-        except (CorruptData, MissingBody) as cause:
-            # Events that cannot be read are as bad as events that cannot be handled.
-            return Progress(next=reached, failure=_failure(task.stream, reached, cause, 1))
+            if len(sound) < len(batch):
+                return self._unreadable(batch[len(sound)])
         return Progress(next=task.end)
+
+    def _can_pass(self, event: FeedEvent) -> bool:
+        return event.fault is None or not self.reaction.wants_event(event)
+
+    def _unreadable(self, event: FeedEvent) -> Progress:
+        """An event that cannot be read is as bad as one that cannot be handled; trying again is no use."""
+        assert event.fault is not None  # noqa: S101  # it could not pass
+        return Progress(next=event.index, failure=_failure(event.stream, event.index, event.fault, 1))
 
     def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> Progress:
         """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""

@@ -17,7 +17,7 @@ WINDOW: Final = 256
 
 Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
 """Reads the events of a stream from an index up to and without another, as they are consumed; none is left out:
-those that are gone come as such."""
+those that are gone, or cannot be read, come as such."""
 
 
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
@@ -29,15 +29,22 @@ def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     ]
 
 
-def hydrated(spans: Sequence[Span], hydrate: Hydrate, *, once: bool = False) -> list[FeedItem]:
+def hydrated(
+    spans: Sequence[Span], hydrate: Hydrate, *, once: bool = False, strict: bool = False
+) -> list[FeedItem]:
     """Items with their events.
 
     Args:
         once: tagged events only where they come through their first tag.
+        strict: an event that cannot be read is raised.
     """
     events = events_of(spans, hydrate, lambda: WINDOW)
     met = zip(bare_items(spans), events, strict=True)
-    return [with_event(item, event) for item, event in met if event.first or not once]
+    found = [with_event(item, event) for item, event in met if event.first or not once]
+    for item in found:
+        if strict and item.fault is not None:
+            raise item.fault
+    return found
 
 
 def events_of(
@@ -54,7 +61,9 @@ def events_of(
 
 
 def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
-    """An item with its event, or with the reason why it is gone."""
+    """An item with its event, or with the reason why it is gone, or cannot be read."""
+    if event.fault is not None:
+        return FeedItem(stream=item.stream, index=item.index, type=item.type, fault=event.fault)
     if event.gone:
         return FeedItem(stream=item.stream, index=item.index, type=item.type, gone=event.gone)
     return FeedItem(stream=item.stream, index=item.index, type=item.type, event=event)

@@ -41,7 +41,7 @@ class Delivery:
         group: the reaction's name.
         partition: of the feed, from which the events come.
         stream: the events' stream: its name, an aggregate's id, or a tag.
-        events: at least one, in order.
+        events: at least one, in order, each of which can be read or is said to be gone.
         attempt: 1, and more where this call repeats one that failed. A delivery that comes again because a
             process died, or lost a race, has attempt 1: use the keys.
     """
@@ -114,8 +114,9 @@ class Reaction:
         return self.types is None or not self.types.isdisjoint(span.types)
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Whether an event of such a span is itself; one that is gone always is, since its type may be gone too."""
-        of_type = self.types is None or event.gone is not None or event.type in self.types
+        """Whether an event of such a span is itself; one without its type, since it is gone or broken, always is."""
+        unknown = event.gone is not None or (event.fault is not None and not event.type)
+        of_type = self.types is None or unknown or event.type in self.types
         return of_type and (not self.once or event.first)
 
 

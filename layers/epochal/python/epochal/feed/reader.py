@@ -38,6 +38,7 @@ class _Wish:
     wanted: Predicate
     hydrate: Hydrate | None
     once: bool
+    strict: bool
     seconds: float = 10.0
     wait: float = 0.0
 
@@ -49,7 +50,7 @@ class _Wish:
     def _items(self, spans: tuple[Span, ...]) -> tuple[FeedItem, ...]:
         if self.hydrate is None:
             return tuple(bare_items(spans))
-        return tuple(hydrated(spans, self.hydrate, once=self.once))
+        return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class FeedReader:
         predicate: Predicate | None = None,
         data: bool = False,
         once: bool = False,
+        strict: bool = False,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
@@ -109,14 +111,16 @@ class FeedReader:
             data: read the events too.
             once: a tagged event only through the first of its tags, and not through each; the limit counts the
                 others too. Needs the data of all events, since only they know their tags.
+            strict: an event that cannot be read is raised, instead of being shown with its `fault`.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
 
         Raises:
             InvalidInput: a limit below 1, data without the store, `once` without data.
+            CorruptData, MissingBody: where `strict`.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
         return replace(wish, seconds=seconds, wait=wait).page(self._passage(partition, start))
 
     def page_within(
@@ -140,7 +144,7 @@ class FeedReader:
 
     def events(self, partition: int, stream: str, first: int, end: int) -> Iterator[FeedEvent]:
         """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
-        those that can no longer be read come as `gone`.
+        those that can no longer be read come as `gone`, those that cannot with their `fault`.
         """
         return self._hydrate(partition)(stream, first, end)
 
@@ -175,11 +179,12 @@ class FeedReader:
         predicate: Predicate | None = None,
         data: bool = False,
         once: bool = False,
+        strict: bool = False,
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there. The index is read one request ahead.
         """
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
         passage = self._passage(partition, start)
         with ThreadPoolExecutor(1) as passage.ahead:
             at_tail = False
@@ -198,10 +203,11 @@ class FeedReader:
         predicate: Predicate | None = None,
         data: bool = False,
         once: bool = False,
+        strict: bool = False,
         wait: float = 20.0,
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once)
+        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
         patient, passage = replace(wish, wait=wait), self._passage(partition, start)
         while True:
             yield patient.page(passage)
@@ -219,6 +225,7 @@ class FeedReader:
         *,
         data: bool,
         once: bool,
+        strict: bool,
     ) -> _Wish:
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
@@ -231,6 +238,7 @@ class FeedReader:
             wanted=wanted(partition, categories, predicate, self.types),
             hydrate=self._hydrate(partition) if data else None,
             once=once,
+            strict=strict,
         )
 
     def _hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:

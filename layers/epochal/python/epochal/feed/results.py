@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from epochal.errors import CorruptData, MissingBody
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Body
 from epochal.model.spans import Span
@@ -14,6 +15,10 @@ Gone = Literal["pruned", "expired"]
 whose bodies are sealed is read like any other: `Subjects.unseal` tells those who have the keys what is shredded."""
 
 
+Fault = CorruptData | MissingBody
+"""Why an event that is there cannot be read: the error itself. Its place in the feed stays, and others go on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEvent:
     """An event of any layout, as the feed has it.
@@ -21,7 +26,7 @@ class FeedEvent:
     Attributes:
         stream: its stream's name, its aggregate's id, or one of its tags.
         index: within that stream, from 0: an aggregate's event number less 1, an event's place in the tag.
-        type: of a pruned event it is only known to the feed, and empty here.
+        type: of an event that is pruned, or whose item cannot be read, it is only known to the feed, and empty here.
         data: the payload; of aggregates and tagged events it is UTF-8 JSON.
         meta: metadata, in streams only.
         timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
@@ -29,6 +34,7 @@ class FeedEvent:
         id: of a tagged event: the same in the streams of all its tags.
         user: who executed what led to a tagged event.
         gone: why there is no event any more; its place in the feed stays.
+        fault: why the event cannot be read; what is known of it is given.
     """
 
     stream: str
@@ -43,11 +49,12 @@ class FeedEvent:
     id: str | None = None
     user: str | None = None
     gone: Gone | None = None
+    fault: Fault | None = None
 
     @property
     def first(self) -> bool:
         """Whether this stream is the one through which the event comes once: a tagged event's first tag. Also true
-        of an expired event, whose tags are gone with it: its `id` tells repetitions.
+        of one whose tags are gone, or cannot be read, with it: its `id` tells repetitions.
         """
         return not self.tags or self.tags[0] == self.stream
 
@@ -57,10 +64,11 @@ class FeedItem(NamedTuple):
     """One event of the feed.
 
     Attributes:
-        event: the event itself where data was asked for; None where it was not, where it is gone, or where the page
-            was full (`omitted`).
+        event: the event itself where data was asked for; None where it was not, where it is gone or cannot be read,
+            or where the page was full (`omitted`).
         omitted: data was asked for, but the page could hold no more: read the stream.
         gone: data was asked for, but the event can no longer be read.
+        fault: data was asked for, but the event cannot be read.
     """
 
     stream: str
@@ -69,6 +77,7 @@ class FeedItem(NamedTuple):
     event: FeedEvent | None = None
     omitted: bool = False
     gone: Gone | None = None
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

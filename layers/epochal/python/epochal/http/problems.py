@@ -157,6 +157,11 @@ def problem_of(error: Exception) -> Problem:
             return Problem(INTERNAL)
 
 
+def fault_of(error: Exception) -> dict[str, str]:
+    """What keeps one event from being shown among others: the problem that it would be alone, in the error's words."""
+    return {"type": problem_of(error).kind.type, "detail": str(error)}
+
+
 def problem_response(problem: Problem, correlation_id: str) -> Response:
     """The document that is sent."""
     kind = problem.kind

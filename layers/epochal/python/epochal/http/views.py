@@ -13,6 +13,7 @@ from simplejson import RawJSON
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage
 from epochal.http import bodies
 from epochal.http.bodies import Link
+from epochal.http.problems import fault_of
 from epochal.http.room import Room, sent_size, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
@@ -100,7 +101,8 @@ class FeedItems:
     def size_of(self, item: FeedItem) -> int:
         """Bytes of an item in the answer; of one without an event about, since there are many of these."""
         if item.event is None:
-            return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type)
+            fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
+            return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
         text = self._texts[item.stream, item.index] = text_of(_event(item.event, self._link))
         return sent_size(text)
 
@@ -111,6 +113,8 @@ class FeedItems:
         frame = {"stream": item.stream, "index": item.index, "type": item.type}
         if item.omitted:
             return {**frame, "omitted": True}
+        if item.fault is not None:
+            return {**frame, "fault": fault_of(item.fault)}
         return frame if item.gone is None else {**frame, item.gone: True}
 
 

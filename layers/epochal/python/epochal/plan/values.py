@@ -5,8 +5,13 @@ Numbers stay text: DynamoDB keeps 38 digits, which a float would not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from epochal.errors import CorruptData
+
+T = TypeVar("T")
 
 AttributeValue = Mapping[str, Any]
 """One of S, N (text), B (bytes), BOOL, NULL, L, M, SS, NS, BS."""
@@ -56,3 +61,19 @@ def read_list(item: Item, name: str) -> list[AttributeValue]:
     """The list under `name`; an absent one is empty (FORMATS §1)."""
     value = item.get(name)
     return [] if value is None else value["L"]
+
+
+def decodes(layout: str) -> Callable[[Callable[[Item], T]], Callable[[Item], T]]:
+    """What reads items of a layout raises `CorruptData` where one lacks an attribute, or has it in another type."""
+
+    def decoder(read: Callable[[Item], T]) -> Callable[[Item], T]:
+        @wraps(read)
+        def soundly(item: Item) -> T:
+            try:
+                return read(item)
+            except (KeyError, TypeError, ValueError) as error:
+                raise CorruptData(f"an item is not of the {layout} layout: {error!r}") from error
+
+        return soundly
+
+    return decoder

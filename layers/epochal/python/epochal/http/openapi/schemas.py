@@ -236,6 +236,15 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
+            "fault": record(
+                {
+                    "type": text(
+                        "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
+                    ),
+                    "detail": text("What is wrong with what is stored."),
+                },
+                description="The event is there and cannot be read. Those around it can.",
+            ),
         },
         required=tuple(_SHOWN_EVENT),
     ),

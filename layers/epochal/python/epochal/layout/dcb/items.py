@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, group_of, is_reserved
-from epochal.plan.values import Item, Key, number, read_list, read_number, read_text, sequence, text
+from epochal.plan.values import Item, Key, decodes, number, read_list, read_number, read_text, sequence, text
 
 HEAD: Final = "#"
 """Sort key of a tag's head: below every entry, whose sort keys begin with a digit."""
@@ -123,6 +123,7 @@ def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = No
     return item
 
 
+@decodes("dcb")
 def read_event(item: Item) -> RecordedTaggedEvent:
     """Decode an event item."""
     optional: dict[str, Any] = {attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()}

@@ -15,7 +15,7 @@ from epochal.layout.dcb.reading import Site
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import BatchGet, Query, Scan
-from epochal.plan.values import Item, Key, read_number, text
+from epochal.plan.values import Item, Key, decodes, read_number, text
 
 _FIRST: Final = "0"
 _LAST: Final = "~"
@@ -121,6 +121,7 @@ def read_tag(site: Site, item: Item) -> TagCount | None:
     return TagCount(tag=tag, events=read_head(item).reached.count if is_head(item) else 0)
 
 
+@decodes("dcb")
 def read_entry(item: Item) -> TagEntry:
     """Decode a tag's entry."""
     return TagEntry(

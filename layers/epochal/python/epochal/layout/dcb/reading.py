@@ -174,6 +174,12 @@ def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTagge
     return _by_id((yield from get_all(site.events, map(site.keys.event, ids))))
 
 
+def certain_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    """Events by id; those that have expired, or never were, are missing, and none that is being written is."""
+    found = yield from read_events(site, ids)
+    return found | (yield from settled_events(site, [each for each in ids if each not in found]))
+
+
 def settled_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id, once no append of them is under way; those that have expired, or never were, are missing."""
     found: dict[str, RecordedTaggedEvent] = {}

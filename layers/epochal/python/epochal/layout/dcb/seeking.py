@@ -12,7 +12,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb.listing import TagEntry, read_entry
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import LOOKS, Site
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Key, text
 
@@ -43,8 +43,19 @@ def entries(
         after: the sortable id of entry `index - 1`, where that is known.
 
     Raises:
-        CorruptData: an entry is missing.
+        CorruptData: an entry is missing, and stays so: one that is being written may not show yet.
     """
+    for _ in range(LOOKS):
+        found = yield from _look(site, tag, index, end, limit=limit, after=after)
+        if found or index >= end:
+            return found
+    raise CorruptData(f"tag {tag!r}: it has no entry of its event {index}")
+
+
+def _look(
+    site: Site, tag: str, index: int, end: int, *, limit: int, after: str | None
+) -> Steps[list[TagEntry]]:
+    """Those of the entries that are there, up to one that is missing."""
     found: list[TagEntry] = []
     lowest = f"{after}#{_END}" if after else (yield from _seek(site, tag, index))
     last: Key | None = None
@@ -56,13 +67,11 @@ def entries(
             if entry.index is None or entry.index < wanted or wanted >= end or len(found) >= limit:
                 continue
             if entry.index > wanted:
-                raise _missing(tag, wanted)
+                return found
             found.append(entry)
         last = reply.last
         if last is None:
             break
-    if index < end and not found:
-        raise _missing(tag, index)
     return found
 
 
@@ -113,7 +122,3 @@ def _query(
         limit=limit,
         after=after,
     )
-
-
-def _missing(tag: str, index: int) -> CorruptData:
-    return CorruptData(f"tag {tag!r}: it has no entry of its event {index}")

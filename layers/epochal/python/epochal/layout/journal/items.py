@@ -9,7 +9,7 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.model.aggregates import AggregateId, Lock
-from epochal.plan.values import Item, binary, number, read_list, read_number, read_text, text
+from epochal.plan.values import Item, binary, decodes, number, read_list, read_number, read_text, text
 
 NO_TTL: Final = 0
 """`ttl` of live snapshots: DynamoDB does not expire it, and older libraries look for it."""
@@ -67,6 +67,7 @@ def write_event(keys: KeyResolver, aggregate: AggregateId, event: StoredEvent) -
     return item
 
 
+@decodes("journal")
 def read_event(item: Item) -> StoredEvent:
     """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are kept."""
     occurred_at = item.get("occurred_at", {"S": ""})

@@ -19,6 +19,7 @@ from epochal.plan.values import (
     Item,
     Key,
     binary,
+    decodes,
     mapping,
     number,
     read_list,
@@ -146,6 +147,7 @@ def is_tip(item: Item) -> bool:
     return bool(item["i"]["N"] == str(TIP))
 
 
+@decodes("tips")
 def read_tip(item: Item) -> Tip:
     """Decode a Tip. Raises `CorruptData` where counts contradict each other."""
     return Tip(
@@ -161,6 +163,7 @@ def read_tip(item: Item) -> Tip:
     )
 
 
+@decodes("tips")
 def read_span(item: Item) -> Span:
     """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c`, or a calf's `i`, do not agree."""
     events, types = read_list(item, "e"), read_list(item, "c")
