@@ -16,9 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
-
 from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
@@ -37,6 +34,7 @@ from epochal.react.resource import respond
 from epochal.settings import REACTION, Settings, service_name
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
@@ -55,6 +53,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
 
     Raises:
         InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
+        ModuleNotFoundError: the extra `lambda` is not installed.
     """
     must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     settings = Settings.from_environment(environment)
@@ -63,12 +62,21 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
         raise InvalidInput(REACTION, rule)
     queue = Queue(lazily(sqs_client), settings.queue)
     service = service_name(environment, reaction.name)
-    return ReactionFunction(
-        reactor=open_reactor(reaction, settings),
-        queue=queue,
-        logger=Logger(service=service),
-        metrics=Metrics(namespace=NAMESPACE, service=service),
-    ).handle
+    logger, metrics = _tools(service)
+    reactor = open_reactor(reaction, settings)
+    return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
+
+
+def _tools(service: str) -> tuple[Logger, Metrics]:
+    """Imported here: the name `lambda_handler` is at the top of the library, which does without them."""
+    try:
+        from aws_lambda_powertools import Logger, Metrics  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "aws_lambda_powertools":
+            raise
+        how = "a function needs aws-lambda-powertools, which the extra brings: pip install 'epochal[lambda]'"
+        raise ModuleNotFoundError(how, name=error.name) from error
+    return Logger(service=service), Metrics(namespace=NAMESPACE, service=service)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +147,7 @@ class ReactionFunction:
         self.metrics.flush_metrics()
 
     def _count(self, what: str, value: int) -> None:
-        self.metrics.add_metric(name=f"Reaction.{what}", unit=MetricUnit.Count, value=value)
+        self.metrics.add_metric(name=f"Reaction.{what}", unit="Count", value=value)
 
 
 def _place(partition: int, failure: Failure) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""What the library needs from others is a dependency, or in an extra that the error names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+LIBRARY = ROOT / "layers" / "epochal" / "python"
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+BROUGHT = {"boto3": {"botocore"}}
+"""What a dependency brings that is as much its own."""
+
+BARE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Bare(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {missing}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Bare())
+{code}
+"""
+
+
+def named(requirements: list[str]) -> set[str]:
+    return {re.match(r"[\w.-]+", each)[0].lower() for each in requirements}  # type: ignore[index]
+
+
+def imported() -> Iterator[tuple[str, Path]]:
+    """Every package that a module of the library imports at run time, from outside."""
+    for path in (LIBRARY / "epochal").rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        checked = {
+            inner
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if node in checked:
+                continue
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names.append(node.module)
+            for name in names:
+                package = name.partition(".")[0]
+                if package not in sys.stdlib_module_names and package != "epochal":
+                    yield package, path
+
+
+def test_every_package_that_the_library_imports_is_a_dependency_or_in_an_extra() -> None:
+    extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
+    known = named(PROJECT["dependencies"] + extras)
+    known = known.union(*(BROUGHT.get(each, set()) for each in known))
+    distributions = packages_distributions()
+    lacking = {
+        f"{path.name}: {package}"
+        for package, path in imported()
+        if not {name.lower().replace("_", "-") for name in distributions.get(package, [package])} & known
+    }
+    assert lacking == set()
+
+
+def bare(code: str) -> subprocess.CompletedProcess[str]:
+    """Run without what the extras bring."""
+    extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
+    missing = {name.replace("-", "_") for name in named(extras)}
+    script = BARE.format(missing=missing, code=code)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env={"PYTHONPATH": str(LIBRARY), "AWS_DEFAULT_REGION": "eu-central-1", "EPOCHAL_REACTION": "r"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_public_name_can_be_imported_without_any_extra() -> None:
+    done = bare("from epochal import *; print(lambda_handler.__name__, open_streams.__name__)")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == "lambda_handler open_streams\n"
+
+
+def test_a_function_without_its_extra_says_which_it_is() -> None:
+    code = "from epochal import lambda_handler, reaction\n"
+    code += "lambda_handler(reaction(name='r', categories=['A'])(lambda delivery: None))"
+    done = bare(code)
+    assert done.returncode == 1
+    assert "pip install 'epochal[lambda]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"]))
+def test_every_extra_is_told_of_in_the_documents(extra: str) -> None:
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert any(f"`[{extra}]`" in path.read_text("utf-8") for path in texts)
