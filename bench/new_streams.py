@@ -161,17 +161,7 @@ def main(streams: int = STREAMS) -> None:
     measured = [("indexer", index(streams)), ("rebuild from an export", rebuild(streams))]
     Report(
         title=f"{streams:,} new streams in one partition, {BATCH:,} a batch, in memory",
-        columns=[
-            "by",
-            "epochs",
-            "largest: bytes",
-            "streams",
-            "requests/batch",
-            "first 100",
-            "last 100",
-            "most held",
-            "marks",
-        ],
+        columns=["by", "epochs", "largest", "streams", "requests", "at first", "at last", "held", "marks"],
         rows=[_row(name, watched) for name, watched in measured],
     ).print()
     for _, watched in measured:
@@ -188,6 +178,7 @@ def _row(name: str, watched: Watched) -> tuple[str, ...]:
         f"{_mean(watched.requests[100:200]):,.0f}",
         f"{_mean(watched.requests[-100:]):,.0f}",
         f"{max(watched.held):,}",
+        f"{watched.marks:,}",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,17 @@ def test_a_stream_that_is_not_parked_is_said_to_be_none(filled: Terminal) -> Non
     result = filled.run("parked", "discard", "board", "Cart-9", "--yes")
     assert isinstance(result.exception, InvalidInput)
     assert "'Cart-9' is not parked by board" in str(result.exception)
+
+
+def test_a_module_whose_reaction_would_have_to_be_awaited_is_refused_in_words(
+    filled: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "from epochal import reaction\n@reaction(name='board')\nasync def board(delivery): ...\n"
+    (tmp_path / "awaited_boards.py").write_text(code)
+    result = filled.run("react", "awaited_boards:board")
+    assert isinstance(result.exception, InvalidInput)
+    assert "handler: must be a plain function" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from epochal.index.names import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import group_of
 from epochal.model.names import category_of
+from epochal.model.plain import must_be_plain
 from epochal.model.spans import Span
 
 Predicate = Callable[[Span], bool]
@@ -39,7 +40,12 @@ def wanted(
     predicate: Predicate | None,
     types: AggregateTypes | None = None,
 ) -> Predicate:
-    """What a reader of a partition asked for."""
+    """What a reader of a partition asked for.
+
+    Raises:
+        InvalidInput: the predicate would have to be awaited; what it returns would count as true.
+    """
+    must_be_plain(predicate, "predicate")
 
     def is_wanted(span: Span) -> bool:
         in_category = categories is None or in_categories(partition, span.stream, categories, types)

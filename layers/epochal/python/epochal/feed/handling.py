@@ -139,7 +139,7 @@ class Work:
             group=self.reaction.name, partition=self.partition, stream=stream, events=events, attempt=attempt
         )
         try:
-            self.reaction.handler(delivery)
+            self.reaction(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
             return cause
         return None

@@ -6,7 +6,8 @@ at least once.
         for event in delivery.events:
             ...
 
-A handler that returns has handled all of its delivery. One that raises is called again with the same events one
+A handler is a plain function: an `async def` is refused, since nothing would await it. When it returns, it has handled
+all of its delivery. One that raises is called again with the same events one
 by one, and after `attempts` tries its stream is parked: the others go on. Deliveries of different streams come at
 the same time, those of one stream never do.
 """
@@ -22,6 +23,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import BASES
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.spans import Span
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
@@ -91,6 +93,7 @@ class Reaction:
 
     def __post_init__(self) -> None:
         """Refuse what could not be kept."""
+        must_be_plain(self.handler, "handler")
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
                 "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
@@ -106,8 +109,14 @@ class Reaction:
             raise InvalidInput("start", "must be beginning, tail, or checkpoints by partition")
 
     def __call__(self, delivery: Delivery) -> object:
-        """Handle one delivery."""
-        return self.handler(delivery)
+        """Handle one delivery.
+
+        Raises:
+            InvalidInput: the handler returned something that would have to be awaited.
+        """
+        result = self.handler(delivery)
+        must_be_done(result, "handler")
+        return result
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""

@@ -24,6 +24,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.feed.reactions import Delivery
 from epochal.feed.results import FeedEvent
 from epochal.model.kinds import must_be_text
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Delete, Done, Get, Put, Transact
@@ -111,8 +112,10 @@ class ReadModel:
 
         Raises:
             Contended: others changed the same documents at every attempt.
+            InvalidInput: `fold` is no plain function: what it would do, nothing awaits.
             TooLarge: a document, or what one event changes.
         """
+        must_be_plain(fold, "fold")
         folded, attempts = 0, 0
         while True:
             place = self.place(delivery.stream)
@@ -234,7 +237,7 @@ class ReadModels:
 def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Sequence[FeedEvent]:
     """Fold events until they are folded, or a transaction is full; those that were."""
     for taken, event in enumerate(events, 1):
-        fold(documents, event)
+        must_be_done(fold(documents, event), "fold")
         if len(documents.changes) >= FULL:
             return events[:taken]
     return events

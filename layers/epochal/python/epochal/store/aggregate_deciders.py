@@ -24,7 +24,7 @@ from epochal.model.events import Claim
 from epochal.model.versions import NO_STREAM
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider
+from epochal.store.deciders import Decider, decision_of
 from epochal.store.snapshots import ONE_BATCH, Policy, Since, StateCodec
 
 C = TypeVar("C")
@@ -169,8 +169,7 @@ class AggregateDeciders(Generic[C, S, E]):
     ) -> tuple[Standing[S], R, tuple[E, ...]]:
         """A decision that may stand: the store holds events to their state; no events need a confirmed one."""
         try:
-            result, answer = decide(base.state)
-            decided = tuple(answer)
+            result, decided = decision_of(decide(base.state))
         except Exception:
             if confirmed:
                 raise
@@ -178,8 +177,8 @@ class AggregateDeciders(Generic[C, S, E]):
             if decided or confirmed:
                 return base, result, decided
         base = self.load(aggregate)
-        result, answer = decide(base.state)
-        return base, result, tuple(answer)
+        result, decided = decision_of(decide(base.state))
+        return base, result, decided
 
     def _append(
         self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...]

@@ -17,6 +17,7 @@ from epochal.codec.hints import shape_of
 from epochal.codec.shapes import Mismatch, Shape
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event
+from epochal.model.plain import must_be_plain
 
 E = TypeVar("E")
 
@@ -52,6 +53,11 @@ class EventCodec(Generic[E]):
     encode: Callable[[E], Event]
     decode: Callable[[Stored], E | None]
     skips_unknown: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        must_be_plain(self.encode, "encode")
+        must_be_plain(self.decode, "decode")
 
 
 def json_codec(

@@ -23,6 +23,7 @@ from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamD
 from epochal.layout.tips.batch import Rejected, Unknown, Written
 from epochal.layout.tips.items import Tip
 from epochal.model.events import Event, Unfold
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
@@ -52,6 +53,12 @@ class Decider(Generic[C, S, E]):
     initial: Callable[[], S]
     evolve: Callable[[S, E], S]
     decide: Callable[[C, S], Sequence[E]]
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        must_be_plain(self.initial, "initial")
+        must_be_plain(self.evolve, "evolve")
+        must_be_plain(self.decide, "decide", may_yield=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +183,7 @@ class Deciders(Generic[C, S, E]):
         return self._decided(self._loader.read(stream, loaded), decide)
 
     def _decided(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> _Plan[R, S, E]:
-        result, answer = decide(base.state)
-        decided = tuple(answer)
+        result, decided = decision_of(decide(base.state))
         nothing: _Plan[R, S, E] = _Plan(base=base, result=result, state=base.state)
         if not decided:
             return nothing
@@ -214,6 +220,14 @@ class Deciders(Generic[C, S, E]):
             forget_pruned=self.forget_pruned,
         )
         return Loader(folder=folder, cache=self.cache)
+
+
+def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
+    """What a decision answers, and its events; raises `InvalidInput` where it would have to be awaited first."""
+    must_be_done(answer, "decide")
+    result, events = answer
+    must_be_done(events, "decide", may_yield=True)
+    return result, tuple(events)
 
 
 @dataclass(frozen=True, kw_only=True)

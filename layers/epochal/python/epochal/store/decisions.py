@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.dcb.append import Written
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.store.tagged import TaggedEvents
 
 S = TypeVar("S")
@@ -37,11 +38,18 @@ class Projection(Generic[S]):
     initial: Callable[[], S]
     evolve: Callable[[S, RecordedTaggedEvent], S]
 
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        must_be_plain(self.initial, "initial")
+        must_be_plain(self.evolve, "evolve")
+
 
 def projection(
     *, tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
 ) -> Projection[S]:
     """A projection over the events of all of `tags`, with one function for each type that it knows."""
+    for kind, function in on.items():
+        must_be_plain(function, f"on[{kind!r}]")
     item = QueryItem(types=frozenset(on), tags=frozenset(tags))
     return Projection(
         query=Query(items=(item,)),
@@ -101,9 +109,11 @@ class Decisions:
         Raises:
             Contended: others were faster at every attempt.
         """
+        must_be_plain(decide, "decide")
         model = self.model(projections)
         for _ in range(self.attempts):
             events = decide(model.states)
+            must_be_done(events, "decide")
             if not events:
                 return Decided(events=(), model=model)
             answer = self.store.try_append(events, fail_if=model.query, after=model.position)

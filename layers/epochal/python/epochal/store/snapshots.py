@@ -16,6 +16,7 @@ from epochal.codec.hints import shape_of
 from epochal.codec.shapes import Mismatch
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.kinds import must_be_whole
+from epochal.model.plain import must_be_plain
 from epochal.plan.limits import BATCH_KEYS
 
 S = TypeVar("S")
@@ -28,6 +29,11 @@ class StateCodec(Generic[S]):
 
     encode: Callable[[S], bytes]
     decode: Callable[[bytes], S]
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        must_be_plain(self.encode, "encode")
+        must_be_plain(self.decode, "decode")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from epochal.model.plain import must_be_plain
+
 S = TypeVar("S")
 E = TypeVar("E")
 
@@ -43,6 +45,11 @@ class Access(Generic[S, E]):
     unfold_is_origin: Callable[[E], bool]
     event_is_origin: Callable[[E], bool] | None = None
     state_in_unfolds: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        for name in ("transmute", "unfold_is_origin", "event_is_origin"):
+            must_be_plain(getattr(self, name), name)
 
 
 def _always(_: object) -> bool:
@@ -73,6 +80,7 @@ def snapshot(is_origin: Callable[[E], bool], to_snapshot: Callable[[S], E]) -> A
         is_origin: whether an unfold or event is a snapshot that this program understands.
         to_snapshot: a state as the event that `evolve` restores it from.
     """
+    must_be_plain(to_snapshot, "to_snapshot")
     return multi_snapshot(is_origin, lambda state: (to_snapshot(state),))
 
 
@@ -81,6 +89,7 @@ def multi_snapshot(is_origin: Callable[[E], bool], to_snapshots: Callable[[S], S
 
     A state begins with the last unfold that is an origin, and the unfolds after it are folded in.
     """
+    must_be_plain(to_snapshots, "to_snapshots", may_yield=True)
     return Access(
         transmute=lambda events, state: (events, to_snapshots(state)),
         unfold_is_origin=is_origin,
@@ -93,6 +102,7 @@ def rolling_state(to_snapshot: Callable[[S], E]) -> Access[S, E]:
 
     A stream that has events from before is folded from them until the state is first written.
     """
+    must_be_plain(to_snapshot, "to_snapshot")
     return Access(
         transmute=lambda _, state: ((), (to_snapshot(state),)),
         unfold_is_origin=_always,

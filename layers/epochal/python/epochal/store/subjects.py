@@ -23,6 +23,7 @@ from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, wri
 from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
 from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.model.events import Event
+from epochal.model.plain import must_be_plain
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Scan
 from epochal.store.codecs import EventCodec, Stored
@@ -232,6 +233,8 @@ def sealed_codec(
         subject_of: whose an event is; None for nobody's, which is stored as it is.
         shredded: the domain's event for one that can no longer be read; None leaves it out of the state.
     """
+    must_be_plain(subject_of, "subject_of")
+    must_be_plain(shredded, "shredded")
 
     def encode(event: E) -> Event:
         encoded, subject = codec.encode(event), subject_of(event)

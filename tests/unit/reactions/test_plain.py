@@ -1,0 +1,202 @@
+"""A handler that would have to be awaited is refused, or its delivery has failed: never is it handled in silence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.feed.reactions import Delivery, reaction
+from epochal.model.aggregates import aggregate_id
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
+from epochal.model.plain import must_be_done, must_be_plain
+from epochal.store.aggregate_deciders import AggregateDeciders
+from epochal.store.codecs import EventCodec
+from epochal.store.deciders import Decider, Deciders
+from epochal.store.decisions import Decisions, Projection, projection
+from epochal.store.snapshots import StateCodec
+from epochal.store.strategies import Access, custom, multi_snapshot, rolling_state, snapshot
+from epochal.testing.feeds import MemoryFeed
+from tests.unit.deciders.tally import CODEC, DECIDER
+
+
+async def waits(*_: Any) -> None:
+    """Nothing awaits this."""
+
+
+async def streams(*_: Any) -> AsyncIterator[None]:
+    """Nothing iterates this."""
+    yield
+
+
+def yields(*_: Any) -> Iterator[None]:
+    """Nothing iterates this either."""
+    yield
+
+
+class Waiting:
+    async def __call__(self, _: object) -> None:
+        """Nothing awaits this."""
+
+    async def method(self, _: object) -> None:
+        """Nor this."""
+
+
+class Future:
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+NOT_PLAIN: dict[str, Callable[..., Any]] = {
+    "async def": waits,
+    "async generator": streams,
+    "generator": yields,
+    "partial": partial(waits, 1),
+    "partial of partial": partial(partial(yields, 1), 2),
+    "object": Waiting(),
+    "partial of object": partial(Waiting(), 1),
+    "method": Waiting().method,
+    "lambda that yields": lambda _: (yield),
+}
+
+
+@pytest.mark.parametrize("handler", NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_a_handler_that_would_have_to_be_awaited_is_refused_where_it_is_made_a_reaction(
+    handler: Callable[..., Any],
+) -> None:
+    with pytest.raises(InvalidInput, match="handler: must be a plain function"):
+        reaction(name="board")(handler)
+
+
+RETURNED: dict[str, Callable[[], object]] = {
+    "coroutine": waits,
+    "generator": yields,
+    "async generator": streams,
+    "future": Future,
+}
+
+
+@pytest.mark.parametrize("made", RETURNED.values(), ids=RETURNED)
+def test_a_delivery_whose_handler_returns_work_to_be_done_has_failed_and_its_stream_is_parked(
+    made: Callable[[], object],
+) -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    board = reaction(name="board", attempts=2)(lambda _: made())
+    (ran,) = feed.react(board)[:1]
+    assert [failure.stream for failure in ran.parked] == ["Cart-1"]
+    assert "must be a plain function" in ran.parked[0].cause
+    assert ran.events == 0
+    (parked,) = feed.parking(board).streams(0)
+    assert parked.index == 0
+
+
+def test_a_test_that_calls_a_reaction_is_told_too() -> None:
+    board = reaction(name="board")(lambda _: waits())
+    delivery = Delivery(group="board", partition=0, stream="A-1", events=())
+    with pytest.raises(InvalidInput, match="coroutine"):
+        board(delivery)
+
+
+def test_what_a_plain_handler_returns_is_nobodys_business() -> None:
+    for result in (None, 0, [1], {"a": 1}, iter([1]), "text"):
+        must_be_done(result, "handler")
+    for function in (print, Delivery, partial(print, 1), len, dict.get, lambda _: 1):
+        must_be_plain(function, "handler")
+
+
+def test_a_function_that_runs_its_coroutine_is_plain() -> None:
+    handled: list[str] = []
+
+    async def later(delivery: Delivery) -> None:
+        handled.append(delivery.stream)
+
+    feed = MemoryFeed()
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.react(reaction(name="board")(lambda delivery: asyncio.run(later(delivery))))
+    assert handled == ["Cart-1"]
+
+
+def test_a_fold_that_would_have_to_be_awaited_moves_no_read_model() -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    model = feed.read_models.open("carts", 1)
+    for fold in (waits, lambda *_: waits()):
+        (ran, *_) = feed.react(reaction(name=f"carts-{id(fold)}", attempts=1)(partial(_apply, model, fold)))
+        assert "fold: must be a plain function" in ran.parked[0].cause
+    assert model.place("Cart-1") is None
+
+
+def _apply(model: Any, fold: Any, delivery: Delivery) -> None:
+    model.apply(delivery, fold)
+
+
+def plain(*_: Any) -> Any:
+    """Any function's stand-in."""
+
+
+QUERY = Query(items=(QueryItem(tags=frozenset({"a:1"})),))
+
+
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("initial", lambda: Decider(initial=waits, evolve=plain, decide=plain)),
+        ("evolve", lambda: Decider(initial=plain, evolve=waits, decide=plain)),
+        ("decide", lambda: Decider(initial=plain, evolve=plain, decide=waits)),
+        ("encode", lambda: EventCodec(encode=waits, decode=plain)),
+        ("decode", lambda: EventCodec(encode=plain, decode=waits)),
+        ("encode", lambda: StateCodec(encode=waits, decode=plain)),
+        ("decode", lambda: StateCodec(encode=plain, decode=waits)),
+        ("transmute", lambda: custom(plain, waits)),
+        ("unfold_is_origin", lambda: Access(transmute=plain, unfold_is_origin=waits)),
+        ("event_is_origin", lambda: Access(transmute=plain, unfold_is_origin=plain, event_is_origin=waits)),
+        ("unfold_is_origin", lambda: snapshot(waits, plain)),
+        ("to_snapshot", lambda: snapshot(plain, waits)),
+        ("to_snapshots", lambda: multi_snapshot(plain, waits)),
+        ("to_snapshot", lambda: rolling_state(waits)),
+        ("initial", lambda: Projection(query=QUERY, initial=waits, evolve=plain)),
+        ("evolve", lambda: Projection(query=QUERY, initial=plain, evolve=waits)),
+        ("on['Opened']", lambda: projection(tags=["a:1"], on={"Opened": waits}, initial=0)),
+    ],
+)
+def test_functions_of_a_domain_that_would_have_to_be_awaited_are_refused(
+    field: str, make: Callable[[], object]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        make()
+    assert refused.value.field == field
+
+
+def test_a_predicate_that_would_have_to_be_awaited_is_not_taken_for_true() -> None:
+    feed = MemoryFeed()
+    with pytest.raises(InvalidInput, match="predicate: must be a plain function"):
+        list(feed.reader.read(0, predicate=waits))  # type: ignore[arg-type]
+
+
+def coroutine_of(_: object) -> Awaitable[None]:
+    return waits()
+
+
+@pytest.mark.parametrize("decide", [waits, coroutine_of])
+def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) -> None:
+    feed = MemoryFeed()
+    deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
+    state = StateCodec(encode=plain, decode=plain)
+    aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
+    for refused in (
+        lambda: deciders.transact("Tally-1", decide),
+        lambda: deciders.transact_result("Tally-1", decide),
+        lambda: aggregates.transact(aggregate_id("tally", "1"), decide),
+        lambda: Decisions(store=feed.tagged).decide(
+            {"one": projection(tags=["a:1"], on={"Opened": plain}, initial=0)}, decide
+        ),
+    ):
+        with pytest.raises(InvalidInput, match="decide: must be a plain function"):
+            refused()
+    assert not [*feed.tables.items("tips"), *feed.tables.items("journal"), *feed.tables.items("events")]
