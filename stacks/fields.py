@@ -80,6 +80,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "alarm_topic": _TOPIC,
         "aggregate_types": _aggregate_types,
         "journal_shards": a_number(1, MAX_SHARDS),
+        "equinox": a_flag,
         "type_heads": a_flag,
         "write_shards": a_number(1, MAX_WRITE_SHARDS),
         # As Sekiban has it; `#` and `|` would end it early within keys.

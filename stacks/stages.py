@@ -73,6 +73,8 @@ class Stage:
             must be among them, or the feed sets its events aside.
         journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
             number it is not found.
+        equinox: Equinox applications use the table of streams too: calves are written as they write them, and streams
+            are deleted without a tombstone.
         type_heads: tagged events may be appended on conditions by type alone, at the price of heads that every
             append moves. Fixed once something is stored: what was appended without is not found by type.
         write_shards: shards of the index of all tagged events. May be raised later, never lowered.
@@ -119,6 +121,7 @@ class Stage:
     alarm_topic: str = ""
     aggregate_types: tuple[str, ...] = ()
     journal_shards: int = SHARDS
+    equinox: bool = False
     type_heads: bool = False
     write_shards: int = 1
     service: str = ""

@@ -68,6 +68,7 @@ class StoreStack(Stack):
             "EventsTable": (self.stores.events.table_name, "Tagged events"),
             "TagsTable": (self.stores.tags.table_name, "Heads and entries of tags"),
             "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),
+            "Equinox": (flag(stage.equinox), "Whether Equinox applications use the table of streams too"),
             "TypeHeads": (flag(stage.type_heads), "Whether there are conditions by type alone"),
             "ProjectionStatesTable": (self.stores.projection_states.table_name, "States of projections"),
             "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),

@@ -24,16 +24,12 @@ from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
+from epochal.store.streams import streams_of
 
 settings = Settings.from_environment(os.environ)
 s3 = lazily(s3_client)
 driver = Driver(execute=interpreter(dynamodb_client()), meter=Meter())
-streams = Streams(
-    driver=driver,
-    table=settings.tips_table,
-    codec=BodyCodec(bodies=S3Bodies(s3, settings.bucket)),
-)
+streams = streams_of(settings, driver, BodyCodec(bodies=S3Bodies(s3, settings.bucket)))
 aggregates = AggregateStore(driver=driver, site=site_of(settings))
 
 handler = serve(

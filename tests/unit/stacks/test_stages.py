@@ -151,6 +151,7 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("dcb_partitions", 10_001),
         ("type_heads", "true"),
         ("type_heads", 1),
+        ("equinox", "true"),
         ("write_shards", 0),
         ("write_shards", 1_001),
         ("service", "Shop"),

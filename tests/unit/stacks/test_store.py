@@ -238,7 +238,13 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
     tables = {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable"}
     assert {*tables, "EventsTable", "TagsTable", "ProjectionStatesTable", "BucketName"} <= set(store)
-    facts = {"JournalShards": "64", "WriteShards": "1", "TypeHeads": "false", "StatesPrefix": "projections"}
+    facts = {
+        "JournalShards": "64",
+        "WriteShards": "1",
+        "TypeHeads": "false",
+        "Equinox": "false",
+        "StatesPrefix": "projections",
+    }
     assert {name: store[name]["Value"] for name in facts} == facts
     assert not {"Service", "AggregateTypes"} & set(store)
     assert {"ApiUrl", "ApiId"} <= set(api)

@@ -28,6 +28,7 @@ PROJECTION_STATES_TABLE = "EPOCHAL_PROJECTION_STATES_TABLE"
 STATES_PREFIX = "EPOCHAL_STATES_PREFIX"
 SERVICE = "EPOCHAL_SERVICE"
 TYPE_HEADS = "EPOCHAL_TYPE_HEADS"
+EQUINOX = "EPOCHAL_EQUINOX"
 WRITE_SHARDS = "EPOCHAL_WRITE_SHARDS"
 JOURNAL_PARTITIONS = "EPOCHAL_JOURNAL_PARTITIONS"
 DCB_PARTITIONS = "EPOCHAL_DCB_PARTITIONS"
@@ -96,6 +97,7 @@ class Settings:
         projection_states_table: states of projections.
         states_prefix: where large ones lie in the bucket.
         service: tenant of tagged events and projection states; empty for tables of one tenant.
+        equinox: whether Equinox applications use the table of streams too.
         type_heads: whether tagged events may be appended on conditions by type alone.
         write_shards: shards of the index of all tagged events, 1 to 1,000; may be raised later, never lowered.
         journal_partitions: partitions of the feed of the `journal` source, 1 to 10,000.
@@ -121,6 +123,7 @@ class Settings:
     projection_states_table: str = ""
     states_prefix: str = PROJECTIONS
     service: str = ""
+    equinox: bool = False
     type_heads: bool = False
     write_shards: int = 1
     journal_partitions: int = 1
@@ -149,6 +152,7 @@ class Settings:
             projection_states_table=environment.get(PROJECTION_STATES_TABLE, ""),
             states_prefix=environment.get(STATES_PREFIX, PROJECTIONS),
             service=environment.get(SERVICE, ""),
+            equinox=_flag(environment, EQUINOX),
             type_heads=_flag(environment, TYPE_HEADS),
             write_shards=_number(environment, WRITE_SHARDS, 1, MAX_WRITE_SHARDS),
             journal_partitions=_number(environment, JOURNAL_PARTITIONS, 1, MAX_PARTITIONS),

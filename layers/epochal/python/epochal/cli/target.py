@@ -31,6 +31,7 @@ from epochal.local.places import here
 from epochal.settings import (
     AGGREGATE_TYPES,
     BUCKET,
+    EQUINOX,
     EVENTS_TABLE,
     INDEX_TABLE,
     JOURNAL_SHARDS,
@@ -55,7 +56,7 @@ from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents, tag_site_of
 
 _URL = re.compile(r"https?://[^/\s]+")
@@ -174,7 +175,7 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str]
     codec = BodyCodec(bodies=bodies)
     objects: Objects = S3Objects(s3, settings.bucket) if settings.bucket else NoObjects()
     return Store(
-        streams=Streams(driver=driver, table=settings.tips_table, codec=codec),
+        streams=streams_of(settings, driver, codec),
         aggregates=AggregateStore(driver=driver, site=site_of(settings)),
         tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)),
         states=states_of(settings, driver, objects),
@@ -223,6 +224,7 @@ def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
         "aggregate_types": names_in("AggregateTypes", outputs.get("AggregateTypes", ""))
         or named.aggregate_types,
         "write_shards": int(outputs.get("WriteShards", named.write_shards)),
+        "equinox": outputs.get("Equinox", "true" if named.equinox else "false") == "true",
         "type_heads": outputs.get("TypeHeads", "true" if named.type_heads else "false") == "true",
     }
 
@@ -257,6 +259,12 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(1, MAX_WRITE_SHARDS),
             envvar=WRITE_SHARDS,
             help="Shards of the index of all tagged events, where the tables are named.",
+        ),
+        click.option(
+            "--equinox",
+            is_flag=True,
+            envvar=EQUINOX,
+            help="Equinox applications use the table of streams too, where the tables are named.",
         ),
         click.option(
             "--type-heads",

@@ -8,7 +8,7 @@ raises `WrongTable` where it is not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy import lazily
 from epochal.dynamo.objects import S3Objects
+from epochal.errors import InvalidInput
 from epochal.feed.read_models import ReadModels
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
@@ -34,15 +35,16 @@ from epochal.layout.tables import (
     TAGS,
     TIPS,
 )
+from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import PROJECTIONS, SHARDS
+from epochal.settings import PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import DEFAULT, Driver, Meter, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import NoObjects, Objects, ProjectionStates
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents
 
 if TYPE_CHECKING:
@@ -82,9 +84,31 @@ READS_AT_ONCE = 4
 """Requests that a listing of tagged events has under way: some 400 events, of which each may have 400 KB."""
 
 
-def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
-    """Named streams in a table of the `tips` layout."""
-    return Streams(driver=place.driver(kinds={table: TIPS.kind}), table=table, codec=place.codec(bucket))
+def open_streams(
+    table: str,
+    *,
+    bucket: str = "",
+    calving: Calving | None = None,
+    equinox: bool = False,
+    place: Place = HERE,
+) -> Streams:
+    """Named streams in a table of the `tips` layout.
+
+    Args:
+        bucket: of bodies too large for an item; without one they are refused.
+        calving: when events leave the Tip; None for the cheapest, or with `equinox` for Equinox's own rule.
+        equinox: Equinox applications use the table too. Calves are then written in one transaction with the Tip, at
+            32 KiB of events, and no stream keeps a tombstone.
+
+    Raises:
+        InvalidInput: `calving` in two steps, which Equinox cannot live with.
+    """
+    if equinox and calving is not None and calving.mode != "transactional":
+        raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
+    driver = place.driver(kinds={table: TIPS.kind})
+    settings = Settings(tips_table=table, equinox=equinox)
+    streams = streams_of(settings, driver, place.codec(bucket))
+    return streams if calving is None else replace(streams, calving=calving)
 
 
 def open_feed(

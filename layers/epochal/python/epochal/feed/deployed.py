@@ -12,7 +12,7 @@ from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.streams import Streams
+from epochal.store.streams import streams_of
 from epochal.store.tagged import TaggedEvents, tag_site_of
 
 
@@ -22,7 +22,7 @@ def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReade
     return FeedReader(
         driver=driver,
         table=settings.index_table,
-        streams=Streams(driver=driver, table=tips, codec=codec) if tips else None,
+        streams=streams_of(settings, driver, codec) if tips else None,
         aggregates=AggregateStore(driver=driver, site=site_of(settings)) if snapshots else None,
         tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)) if tags else None,
         types=AggregateTypes(settings.aggregate_types),

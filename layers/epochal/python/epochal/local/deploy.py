@@ -124,6 +124,7 @@ def _settings(outputs: Mapping[str, str]) -> Settings:
         events_table=outputs["EventsTable"],
         tags_table=outputs["TagsTable"],
         write_shards=int(outputs["WriteShards"]),
+        equinox=outputs.get("Equinox") == "true",
         type_heads=outputs["TypeHeads"] == "true",
         projection_states_table=outputs["ProjectionStatesTable"],
         states_prefix=outputs["StatesPrefix"],

@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.tips import archiving, pruning
 from epochal.layout.tips.append import append, append_on, read
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
-from epochal.layout.tips.calving import ByCost, Calving
+from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.items import Tip, read_event, read_unfold
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
@@ -25,7 +25,7 @@ from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
-from epochal.settings import RESPONSE_BYTES
+from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import (
@@ -42,6 +42,15 @@ MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
 
 
+def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
+    """The streams of a deployment."""
+    if settings.equinox:
+        return Streams(
+            driver=driver, table=settings.tips_table, codec=codec, calving=Fixed(), tombstones=False
+        )
+    return Streams(driver=driver, table=settings.tips_table, codec=codec)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
     """A table of streams.
@@ -51,6 +60,8 @@ class Streams:
         table: a table of the `tips` layout.
         codec: where bodies too large for an item go, and whether bodies are compressed.
         calving: when events leave the Tip.
+        tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
+            applications use the table too, streams are deleted with `leave_open`.
         archive: streams of the same names to read from where this table's events have been pruned.
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
@@ -63,6 +74,7 @@ class Streams:
     table: str
     codec: BodyCodec = field(default_factory=BodyCodec)
     calving: Calving = field(default_factory=ByCost)
+    tombstones: bool = True
     archive: Streams | None = None
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
@@ -195,6 +207,7 @@ class Streams:
             leave_open: no tombstone; the stream goes on at its next index.
 
         Raises:
+            InvalidInput: a tombstone in a table that Equinox applications use too.
             ConflictError: the stream is not what was expected, or there is none.
         """
         outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
@@ -209,6 +222,9 @@ class Streams:
     ) -> Pruned | Conflict:
         """`delete` that answers a conflict."""
         check_expected(expected)
+        if not leave_open and not self.tombstones:
+            rule = "must be true: Equinox applications use this table too, and append past a tombstone"
+            raise InvalidInput("leave_open", rule)
         steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         found = self.driver.run(steps)
         return _conflict(found) if isinstance(found, Rejected) else _pruned(found)

@@ -1,0 +1,147 @@
+"""A table that Equinox's applications use too: what they read and append after us, and we after them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from epochal.dynamo.stores import Place, open_streams
+from epochal.errors import InvalidInput
+from epochal.feed.deployed import reader_of
+from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.model.events import Event
+from epochal.model.versions import AtVersion
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact
+from epochal.settings import EQUINOX, Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams, streams_of
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+from tests.unit.layout.equinox import Equinox
+
+STREAM = "Order-1"
+OURS = Settings(tips_table="tips", index_table="index")
+SHARED = replace(OURS, equinox=True)
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+def dying(execute: Execute, after: int) -> Execute:
+    """Dies after so many writes of this process were applied."""
+    left = count(after, -1)
+
+    def perform(op: Op) -> Reply:
+        reply = execute(op)
+        if not isinstance(op, Put | Transact) and "Update" not in type(op).__name__:
+            return reply
+        if next(left) == 1:
+            raise Died
+        return reply
+
+    return perform
+
+
+def opened(execute: Execute, calving: Calving | None = None) -> Streams:
+    streams = streams_of(SHARED, Driver(execute=execute, meter=Meter()), BodyCodec())
+    return streams if calving is None else replace(streams, calving=calving)
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return memory_tables()
+
+
+def filled(tables: MemoryTables, events: int) -> Streams:
+    streams = opened(tables.execute, Fixed(max_events=2))
+    for nth in range(events):
+        streams.append(STREAM, [Event(type=f"ours-{nth}")])
+    return streams
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+@pytest.mark.parametrize("events", range(2, 8))
+def test_whatever_a_crash_leaves_equinox_reads_each_event_once_and_goes_on(
+    tables: MemoryTables, events: int, writes: int
+) -> None:
+    streams = filled(tables, events)
+    mortal = replace(streams, driver=replace(streams.driver, execute=dying(tables.execute, writes)))
+    with suppress(Died):
+        mortal.append(STREAM, [Event(type="dying")], expected=AtVersion(version=events))
+    equinox = Equinox(tables.execute, "tips", max_events=2)
+    for nth in range(6):
+        seen = equinox.read(STREAM)
+        assert [index for index, _ in seen] == list(range(len(seen)))
+        assert equinox.append(STREAM, f"theirs-{nth}", f"{nth:032x}")
+    read = [(event.index, event.type) for event in streams.read(STREAM)]
+    assert read == equinox.read(STREAM)
+    streams.append(STREAM, [Event(type="ours again")])
+    assert equinox.read(STREAM)[-1] == (len(read), "ours again")
+
+
+def test_in_two_steps_a_crash_blocks_equinox_for_ever_which_is_why_there_is_a_mode(
+    tables: MemoryTables,
+) -> None:
+    two_steps = replace(filled(tables, 2), calving=ByCost())
+
+    class Now(ByCost):
+        def calves(self, *_: object) -> bool:
+            return True
+
+    mortal = replace(
+        two_steps, calving=Now(), driver=replace(two_steps.driver, execute=dying(tables.execute, 1))
+    )
+    with pytest.raises(Died):
+        mortal.append(STREAM, [Event(type="dying")])
+    equinox = Equinox(tables.execute, "tips", max_events=2)
+    assert [index for index, _ in equinox.read(STREAM)] == [0, 1, 0, 1]
+    assert not any(equinox.append(STREAM, "theirs", f"{nth:032x}") for nth in range(5))
+
+
+def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: MemoryTables) -> None:
+    streams = filled(tables, 1)
+    before = list(tables.items("tips"))
+    with pytest.raises(InvalidInput, match="leave_open: must be true: Equinox applications use this table"):
+        streams.delete(STREAM)
+    assert list(tables.items("tips")) == before
+    assert streams.delete(STREAM, leave_open=True) is not None
+    equinox = Equinox(tables.execute, "tips", max_events=2)
+    assert equinox.append(STREAM, "theirs", "e" * 32)
+    assert [event.type for event in streams.read(STREAM)] == ["theirs"]
+
+    alone = streams_of(OURS, streams.driver, BodyCodec())
+    alone.delete(STREAM)
+    assert equinox.append(STREAM, "past the tombstone", "f" * 32)
+    assert list(alone.read(STREAM)) == []
+
+
+def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
+    place = Place(endpoint="http://127.0.0.1:1", region="eu-central-1")
+    streams = open_streams("t", equinox=True, place=place)
+    assert (streams.calving, streams.tombstones) == (Fixed(), False)
+    assert streams.calving.mode == "transactional"
+    small = Fixed(max_bytes=1_000, max_events=5)
+    assert open_streams("t", equinox=True, calving=small, place=place).calving == small
+    assert open_streams("t", calving=small, place=place).calving == small
+    with pytest.raises(InvalidInput, match="calving: must be transactional"):
+        open_streams("t", equinox=True, calving=ByCost(), place=place)
+    assert Settings.from_environment({EQUINOX: "true"}).equinox
+    reader = reader_of(SHARED, streams.driver, BodyCodec())
+    assert reader.streams is not None
+    assert not reader.streams.tombstones
+
+
+def test_equinoxs_own_limit_is_the_modes(tables: MemoryTables) -> None:
+    streams = opened(tables.execute)
+    for nth in range(40):
+        streams.append(STREAM, [Event(type="E", data=Random(nth).randbytes(1_000))])
+        state = streams.load(STREAM)
+        assert state is not None
+        assert sum(len(event.data) for event in state.events) <= 32 * 1024
+    assert any(int(item["i"]["N"]) == 0 for item in tables.items("tips"))
