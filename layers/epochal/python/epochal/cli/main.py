@@ -21,6 +21,7 @@ from epochal.cli.index import index
 from epochal.cli.local import local
 from epochal.cli.projections import projections
 from epochal.cli.react import parked, react
+from epochal.cli.removing import delete, prune
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
@@ -59,6 +60,8 @@ for command in (
     read,
     tail,
     state,
+    prune,
+    delete,
     aggregate,
     tagged,
     projections,

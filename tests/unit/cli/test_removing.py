@@ -1,0 +1,84 @@
+"""`epochal prune` and `epochal delete`: they ask, remove what was confirmed, all of it, and say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epochal.cli.errors import StreamMissing
+from epochal.errors import StreamDeleted, WrongExpectedVersion
+from epochal.layout.tips.calving import Fixed
+from epochal.model.events import Event
+from tests.support.terminal import Terminal
+
+
+@pytest.fixture
+def filled(terminal: Terminal) -> Terminal:
+    """A stream of six events, an item for each but the last."""
+    streams = replace(terminal.streams, calving=Fixed(max_events=1))
+    for nth in range(6):
+        streams.append("Cart-1", [Event(type=f"E{nth}")])
+    return terminal
+
+
+def indices(terminal: Terminal) -> list[int]:
+    return [event.index for event in terminal.streams.read("Cart-1")]
+
+
+def test_prune_asks_and_does_nothing_without_a_yes(filled: Terminal) -> None:
+    result = filled.run("prune", "Cart-1", "4", stdin="n\n")
+    assert result.exit_code != 0
+    assert "4 events of Cart-1 will be gone. Go on?" in result.stderr
+    assert indices(filled) == [0, 1, 2, 3, 4, 5]
+
+
+def test_prune_removes_what_is_below_and_says_how_much(filled: Terminal) -> None:
+    assert filled.lines("prune", "Cart-1", "4", "--yes") == ["Cart-1: pruned below 4, 4 items deleted"]
+    assert indices(filled) == [4, 5]
+    (view,) = filled.documents("prune", "Cart-1", "99", "--yes")
+    assert view == {"stream": "Cart-1", "lowWater": 6, "deleted": 1, "done": True}
+
+
+def test_prune_goes_on_until_all_items_are_deleted(filled: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochal.layout.tips.pruning.prune.__kwdefaults__", {"deletes": 2})
+    (view,) = filled.documents("prune", "Cart-1", "5", "--yes")
+    assert (view["deleted"], view["done"]) == (5, True)
+
+
+def test_delete_asks_and_leaves_a_tombstone(filled: Terminal) -> None:
+    result = filled.run("delete", "Cart-1", stdin="n\n")
+    assert "6 events of Cart-1 will be gone; it takes no more events. Go on?" in result.stderr
+    assert indices(filled) == [0, 1, 2, 3, 4, 5]
+    assert filled.lines("delete", "Cart-1", stdin="y\n") == ["Cart-1: deleted at version 6, 5 items deleted"]
+    assert indices(filled) == []
+    assert isinstance(filled.run("append", "Cart-1", "E").exception, StreamDeleted)
+
+
+def test_delete_that_leaves_open_lets_the_stream_go_on(filled: Terminal) -> None:
+    (view,) = filled.documents("delete", "Cart-1", "--leave-open", "--yes")
+    assert view == {"stream": "Cart-1", "lowWater": 6, "deleted": 5, "done": True}
+    filled.lines("append", "Cart-1", "E")
+    assert indices(filled) == [6]
+
+
+def test_delete_of_another_version_than_expected_removes_nothing(filled: Terminal) -> None:
+    result = filled.run("delete", "Cart-1", "--expected", "5", "--yes")
+    assert isinstance(result.exception, WrongExpectedVersion)
+    assert indices(filled) == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_comes_while_it_asks_is_not_deleted(filled: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def meanwhile(*_: object, **__: object) -> bool:
+        filled.streams.append("Cart-1", [Event(type="late")])
+        return True
+
+    monkeypatch.setattr("click.confirm", meanwhile)
+    result = filled.run("delete", "Cart-1")
+    assert isinstance(result.exception, WrongExpectedVersion)
+    assert indices(filled) == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("command", [("prune", "None-1", "1"), ("delete", "None-1")])
+def test_a_stream_that_is_not_there_is_named(terminal: Terminal, command: tuple[str, ...]) -> None:
+    assert isinstance(terminal.run(*command, "--yes").exception, StreamMissing)
