@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from epochal.layout.tables import TAGS
+from epochal.layout.tables import SNAPSHOT, TAGS
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
@@ -32,7 +32,8 @@ def append(stage: Stage, stores: Stores) -> Statements:
     return [
         grants.on_table(stores.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
-        grants.on_table(stores.snapshot, "GetItem", "PutItem", "UpdateItem"),
+        *_snapshots(stage, stores),
+        *_archive(stores, "GetItem", "PutItem", "UpdateItem"),
         _of_tenant(stage, stores.events, "GetItem", "BatchGetItem", "PutItem"),
         _of_tenant(stage, stores.tags, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
         _of_tenant(stage, stores.projection_states, "PutItem", "DeleteItem"),
@@ -56,6 +57,7 @@ def replay(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.tags, "Scan"),
         _groups_of_tenant(stage, stores),
         _of_tenant(stage, stores.projection_states, "GetItem", "Query"),
+        *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "GetObject"),
         grants.on_listing(stores.bucket, BODIES, _states_of(stage)),
@@ -71,6 +73,7 @@ def feed(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
         _of_tenant(stage, stores.events, "BatchGetItem"),
         _of_tenant(stage, stores.tags, "Query"),
+        *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=False),
@@ -115,6 +118,7 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
         _of_tenant(stage, stores.events, "BatchGetItem"),
         _of_tenant(stage, stores.tags, "BatchGetItem", "Query"),
+        *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=True),
@@ -147,3 +151,27 @@ def _groups_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
     if stage.service:
         grants.only_keys(statement, [f"{stage.service}|*"])
     return statement
+
+
+def _archive(stores: Stores, *actions: str) -> Statements:
+    """`actions` on the archive, where there is one."""
+    return [grants.on_table(stores.archive, *actions)] if stores.archive else []
+
+
+def _snapshots(stage: Stage, stores: Stores) -> Statements:
+    """Writing heads; where copies are kept, also finding those beyond them by one of the table's indexes, and deleting
+    them where they do not expire.
+    """
+    writing = ("GetItem", "PutItem", "UpdateItem")
+    if not stage.snapshot_copies:
+        return [grants.on_table(stores.snapshot, *writing)]
+    all_of_them, not_expiring = (index.name for index in SNAPSHOT.indexes)
+    if stage.snapshot_ttl_days:
+        return [
+            grants.on_table(stores.snapshot, *writing),
+            grants.on_index(stores.snapshot, not_expiring, "Query"),
+        ]
+    return [
+        grants.on_table(stores.snapshot, *writing, "DeleteItem"),
+        grants.on_index(stores.snapshot, all_of_them, "Query"),
+    ]

@@ -68,15 +68,29 @@ class ApiStack(Stack):
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
-        events = {**environments.events(stage, store.stores), **environments.bucket(store.stores)}
+        events = {
+            **environments.events(stage, store.stores),
+            **environments.bucket(store.stores),
+            **environments.archive(store.stores),
+            **environments.retries(stage),
+        }
         states = {**environments.tagged_writes(stage), **environments.projection_states(store.stores)}
+        writing = {
+            **environments.uploads(stage),
+            **environments.snapshots(stage),
+            **environments.large_states(stage),
+        }
         settings = {
             "append": (
                 "appends, prunes and deletes",
-                {**events, **states, **environments.uploads(stage)},
+                {**events, **states, **writing},
                 allowed.append(stage, store.stores),
             ),
-            "replay": ("reads what is stored", {**events, **states}, allowed.replay(stage, store.stores)),
+            "replay": (
+                "reads what is stored",
+                {**events, **states, **environments.tagged_reads(stage)},
+                allowed.replay(stage, store.stores),
+            ),
             "feed": (
                 "reads the feed",
                 {**events, **environments.feed(stage, store.stores), **environments.waiting(stage)},

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from epochal.settings import (
     AGGREGATE_TYPES,
+    ARCHIVE_TABLE,
     BUCKET,
+    CONSISTENT_READS,
     DCB_PARTITIONS,
     EQUINOX,
     EVENTS_TABLE,
@@ -21,8 +23,12 @@ from epochal.settings import (
     PROJECTION_STATES_TABLE,
     PROJECTIONS,
     READ_MODELS_TABLE,
+    RETRIES,
     SERVICE,
+    SNAPSHOT_COPIES,
     SNAPSHOT_TABLE,
+    SNAPSHOT_TTL_DAYS,
+    STATE_INLINE_BYTES,
     STATES_PREFIX,
     TAGS_TABLE,
     TIPS_TABLE,
@@ -64,6 +70,34 @@ def tagged_writes(stage: Stage) -> Environment:
 def uploads(stage: Stage) -> Environment:
     """What callers may put into the bucket."""
     return {MAX_UPLOAD_BYTES: str(stage.max_upload_bytes)}
+
+
+def archive(stores: Stores) -> Environment:
+    """Where streams are copied to before they are pruned, where the stage has it."""
+    return {ARCHIVE_TABLE: stores.archive.table_name} if stores.archive else {}
+
+
+def snapshots(stage: Stage) -> Environment:
+    """How many copies of snapshots are kept, and for how long those beyond them."""
+    return {
+        SNAPSHOT_COPIES: str(stage.snapshot_copies),
+        SNAPSHOT_TTL_DAYS: str(stage.snapshot_ttl_days),
+    }
+
+
+def large_states(stage: Stage) -> Environment:
+    """Which states are written to the bucket."""
+    return {STATE_INLINE_BYTES: str(stage.state_inline_bytes)}
+
+
+def tagged_reads(stage: Stage) -> Environment:
+    """How tagged events are read."""
+    return {CONSISTENT_READS: flag(stage.consistent_reads)}
+
+
+def retries(stage: Stage) -> Environment:
+    """How often a request to a table is tried again, where the stage says so."""
+    return {} if stage.retries is None else {RETRIES: str(stage.retries)}
 
 
 def waiting(stage: Stage) -> Environment:

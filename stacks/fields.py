@@ -14,9 +14,13 @@ from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import (
+    INLINE_BYTES,
     LARGEST_UPLOAD,
+    MAX_COPIES,
     MAX_PARTITIONS,
+    MAX_RETRIES,
     MAX_SHARDS,
+    MAX_TTL_DAYS,
     MAX_WAIT_SECONDS,
     MAX_WRITE_SHARDS,
 )
@@ -45,6 +49,12 @@ def _aggregate_types(value: object) -> tuple[str, ...]:
     except InvalidInput as error:
         raise ValueError(f"must be types of aggregates: {error.rule}") from None
     return types
+
+
+def _retries(value: object) -> int | None:
+    """A number; null is as many as the time allows."""
+    number: int | None = None if value is None else a_number(0, MAX_RETRIES)(value)
+    return number
 
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
@@ -85,6 +95,12 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "write_shards": a_number(1, MAX_WRITE_SHARDS),
         # As Sekiban has it; `#` and `|` would end it early within keys.
         "service": a_text(r"([a-z0-9-]{1,64})?", "at most 64 lower-case letters, digits and hyphens"),
+        "consistent_reads": a_flag,
+        "snapshot_copies": a_number(0, MAX_COPIES),
+        "snapshot_ttl_days": a_number(0, MAX_TTL_DAYS),
+        "state_inline_bytes": a_number(0, INLINE_BYTES),
+        "archive": a_flag,
+        "retries": _retries,
         "reactions": reactions,
         "read_models": a_flag,
         "existing_tips": _STREAM,
@@ -94,6 +110,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "existing_events": _TABLE,
         "existing_tags": _STREAM,
         "existing_projection_states": _TABLE,
+        "existing_archive": _TABLE,
         "existing_read_models": _TABLE,
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.settings import SHARDS, UPLOAD_BYTES, WAIT_SECONDS
+from epochal.settings import INLINE_BYTES, SHARDS, UPLOAD_BYTES, WAIT_SECONDS
 from stacks.declared import Declared
 from stacks.fields import RULES
 
@@ -80,12 +80,20 @@ class Stage:
         write_shards: shards of the index of all tagged events. May be raised later, never lowered.
         service: tenant of tagged events and projection states, where tables are shared; empty for tables of
             one tenant. Fixed once something is stored, like `journal_shards`.
+        consistent_reads: single tagged events and tags are read strongly consistent; else they cost half, and may miss
+            what was appended a moment ago.
+        snapshot_copies: of an aggregate's snapshots that are kept beside its head; 0 keeps none.
+        snapshot_ttl_days: after which those beyond them expire; 0 deletes them at once.
+        state_inline_bytes: compressed states of projections that are larger go to the bucket.
+        archive: a table that streams are copied to before the API prunes them, and read from afterwards.
+        retries: of one request to a table, before a caller is told that the store is unavailable; None for as many as
+            the time of the request allows.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
         existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
             used, but not managed.
-        existing_journal, existing_events, existing_projection_states, existing_read_models: ARN of such a table; it
-            has no stream.
+        existing_journal, existing_events, existing_projection_states, existing_archive, existing_read_models: ARN of
+            such a table; it has no stream.
         existing_bucket: name of a retained bucket of bodies and states, likewise.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own. Not for setting either.
@@ -125,6 +133,12 @@ class Stage:
     type_heads: bool = False
     write_shards: int = 1
     service: str = ""
+    consistent_reads: bool = True
+    snapshot_copies: int = 0
+    snapshot_ttl_days: int = 0
+    state_inline_bytes: int = INLINE_BYTES
+    archive: bool = False
+    retries: int | None = None
     reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
     read_models: bool = False
     existing_tips: str = ""
@@ -134,6 +148,7 @@ class Stage:
     existing_events: str = ""
     existing_tags: str = ""
     existing_projection_states: str = ""
+    existing_archive: str = ""
     existing_read_models: str = ""
     existing_bucket: str = ""
     tls_only: bool = True
@@ -274,6 +289,15 @@ def _coherent(where: str, stage: Stage) -> Stage:
     if not stage.read_models and (making or stage.existing_read_models):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
+    if stage.existing_archive and not stage.archive:
+        raise BadSetting(
+            f"{where}.archive", "must be true with existing_archive, which means nothing without"
+        )
+    if stage.snapshot_ttl_days and not stage.snapshot_copies:
+        raise BadSetting(
+            f"{where}.snapshot_copies",
+            "must be at least 1 with snapshot_ttl_days, which is of copies beyond them",
+        )
     for kind in ("read", "write") if stage.billing == "provisioned" else ():
         if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
             raise BadSetting(

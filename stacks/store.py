@@ -74,6 +74,8 @@ class StoreStack(Stack):
             "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),
             "BucketName": (self.stores.bucket.bucket_name, "Bucket of large bodies and states"),
         }
+        if self.stores.archive:
+            values["ArchiveTable"] = (self.stores.archive.table_name, "Streams as they were before pruning")
         if self.stores.read_models:
             values["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
         # An output may not be empty.

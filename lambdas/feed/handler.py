@@ -16,12 +16,12 @@ from epochal.http.feeding import operations
 from epochal.http.gateway import serve
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import driver_of
 
 settings = Settings.from_environment(os.environ)
 links = S3Links(lazily(s3_client), settings.bucket)
 # Bodies in the bucket are linked, never fetched: the codec needs none.
-reader = reader_of(settings, Driver(execute=interpreter(dynamodb_client()), meter=Meter()), BodyCodec())
+reader = reader_of(settings, driver_of(settings, interpreter(dynamodb_client())), BodyCodec())
 
 handler = serve(
     "feed",

@@ -21,16 +21,16 @@ from epochal.http.gateway import serve
 from epochal.http.reading import operations
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import aggregates_of
 from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import driver_of
 from epochal.store.streams import streams_of
 
 settings = Settings.from_environment(os.environ)
 s3 = lazily(s3_client)
-driver = Driver(execute=interpreter(dynamodb_client()), meter=Meter())
+driver = driver_of(settings, interpreter(dynamodb_client()))
 streams = streams_of(settings, driver, BodyCodec(bodies=S3Bodies(s3, settings.bucket)))
-aggregates = AggregateStore(driver=driver, site=site_of(settings))
+aggregates = aggregates_of(settings, driver)
 
 handler = serve(
     "replay",

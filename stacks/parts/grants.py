@@ -58,6 +58,11 @@ def on_indexes(table: dynamodb.ITableV2, spec: TableSpec, *actions: str) -> iam.
     return _allow("dynamodb", actions, arns)
 
 
+def on_index(table: dynamodb.ITableV2, name: str, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the secondary index of `table` that has this name."""
+    return _allow("dynamodb", actions, [f"{table.table_arn}/index/{name}"])
+
+
 def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
     """Reading tables' streams."""
     return (

@@ -150,6 +150,7 @@ class Reaction(Construct):
                 **(environment or {}),
                 **environments.events(stage, stores),
                 **environments.bucket(stores),
+                **environments.archive(stores),
                 **environments.feed(stage, stores),
                 **(environments.read_models(stores) if read_models else {}),
                 REACTION: name,

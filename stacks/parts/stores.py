@@ -18,6 +18,7 @@ from constructs import Construct
 
 from epochal.layout.tables import (
     ALL,
+    ARCHIVE,
     EVENTS,
     INDEX,
     JOURNAL,
@@ -47,7 +48,7 @@ class Stores:
 
     Attributes:
         tags: heads and entries of tags.
-        read_models: where the stage has such a table.
+        archive, read_models: where the stage has such a table.
     """
 
     tips: dynamodb.ITableV2
@@ -57,6 +58,7 @@ class Stores:
     events: dynamodb.ITableV2
     tags: dynamodb.ITableV2
     projection_states: dynamodb.ITableV2
+    archive: dynamodb.ITableV2 | None
     read_models: dynamodb.ITableV2 | None
     bucket: s3.IBucket
     key: kms.IKey | None
@@ -74,6 +76,7 @@ class Stores:
             events=tables[EVENTS.kind],
             tags=tables[TAGS.kind],
             projection_states=tables[PROJECTION_STATES.kind],
+            archive=tables.get(ARCHIVE.kind),
             read_models=tables.get(READ_MODELS.kind),
             bucket=bucket,
             key=key,
@@ -93,7 +96,8 @@ class Stores:
 
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
-    return (*ALL, READ_MODELS) if stage.read_models else ALL
+    asked_for = ((ARCHIVE, stage.archive), (READ_MODELS, stage.read_models))
+    return (*ALL, *(spec for spec, wanted in asked_for if wanted))
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 from moto import mock_aws
 
-from epochal.codec.states import INLINE_BYTES
 from epochal.dynamo import objects as s3_objects
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import interpreter
@@ -23,6 +22,7 @@ from epochal.layout.dcb.states import StoredState
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text
+from epochal.settings import INLINE_BYTES
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import Objects, ProjectionStates
 from epochal.testing.memory import MemoryTables

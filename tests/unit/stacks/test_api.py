@@ -37,6 +37,12 @@ FEED = {
     "EPOCHAL_JOURNAL_PARTITIONS",
     "EPOCHAL_DCB_PARTITIONS",
 }
+WRITES = {
+    "EPOCHAL_MAX_UPLOAD_BYTES",
+    "EPOCHAL_SNAPSHOT_COPIES",
+    "EPOCHAL_SNAPSHOT_TTL_DAYS",
+    "EPOCHAL_STATE_INLINE_BYTES",
+}
 ISSUER = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": ["epochal"]}
 
 
@@ -189,8 +195,8 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         for name in ("append", "replay", "feed", "indexer")
     }
     assert told == {
-        "append": {*EVENTS, *STATES, "EPOCHAL_BUCKET", "EPOCHAL_MAX_UPLOAD_BYTES"},
-        "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET"},
+        "append": {*EVENTS, *STATES, *WRITES, "EPOCHAL_BUCKET"},
+        "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET", "EPOCHAL_CONSISTENT_READS"},
         "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET", "EPOCHAL_FEED_WAIT_SECONDS"},
         "indexer": {*EVENTS, *FEED},
     }
@@ -215,6 +221,27 @@ def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_li
     assert settings.type_heads
     assert settings.write_shards == 4
     assert f"{settings.states_prefix}/" == STATES_FOLDER
+
+
+def test_the_archive_and_retries_are_told_to_those_who_read_and_retry(synthesise: Synthesise) -> None:
+    deployment = synthesise(archive=True, retries=0)
+    for name in ("append", "replay", "feed", "indexer"):
+        variables = function_of(deployment, name)["Environment"]["Variables"]
+        assert ("EPOCHAL_ARCHIVE_TABLE" in variables) == (name != "indexer")
+        assert read_back(deployment, name).retries == (None if name == "indexer" else 0)
+
+
+def test_functions_read_back_what_is_kept_of_snapshots_and_states_and_how_tagged_events_are_read(
+    synthesise: Synthesise,
+) -> None:
+    stage = synthesise(snapshot_copies=3, snapshot_ttl_days=30, state_inline_bytes=0, consistent_reads=False)
+    settings = read_back(stage, "append")
+    assert (settings.snapshot_copies, settings.snapshot_ttl_days, settings.state_inline_bytes) == (3, 30, 0)
+    assert not read_back(stage, "replay").consistent_reads
+    default = Settings()
+    settings = read_back(synthesise(), "append")
+    assert (settings.snapshot_copies, settings.state_inline_bytes) == (0, default.state_inline_bytes)
+    assert read_back(synthesise(), "replay").consistent_reads
 
 
 def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(synthesise: Synthesise) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.tables import ALL, PROJECTION_STATES, READ_MODELS
+from epochal.layout.tables import ALL, ARCHIVE, PROJECTION_STATES, READ_MODELS, SNAPSHOT
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.testing.memory import MemoryTables
@@ -18,7 +18,8 @@ from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
 TABLES = {
-    "".join(word.capitalize() for word in spec.kind.split("-")): spec.kind for spec in (*ALL, READ_MODELS)
+    "".join(word.capitalize() for word in spec.kind.split("-")): spec.kind
+    for spec in (*ALL, ARCHIVE, READ_MODELS)
 }
 """Tables by how their logical ids begin."""
 
@@ -183,6 +184,39 @@ def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_th
     assert key.startswith(folder.removesuffix("*"))
 
 
+ARCHIVE_OF = {
+    "append": on("archive", "GetItem", "PutItem", "UpdateItem"),
+    **dict.fromkeys(("replay", "feed", "reaction"), on("archive", "GetItem", "Query")),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_archive_is_written_by_who_prunes_and_read_by_who_reads(synthesise: Synthesise, name: str) -> None:
+    added = allowed(synthesise("prod", archive=True, **ALLOWING), name) - EXPECTED[name]
+    assert added == ARCHIVE_OF.get(name, set())
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"snapshot_copies": 2},
+            {*on("snapshot", "DeleteItem"), *on("snapshot-aid-index of snapshot", "Query")},
+        ),
+        (
+            {"snapshot_copies": 2, "snapshot_ttl_days": 30},
+            on("snapshot-active-ttl-index of snapshot", "Query"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_where_copies_of_snapshots_are_kept_append_finds_and_retires_them(
+    synthesise: Synthesise, name: str, settings: dict[str, int], expected: Allowed
+) -> None:
+    added = allowed(synthesise("prod", **settings, **ALLOWING), name) - EXPECTED[name]
+    assert added == (expected if name == "append" else set())
+
+
 LISTED = {
     "append": ["bodies/*", "uploads/*"],
     "replay": ["bodies/*", "projections/*"],
@@ -310,6 +344,10 @@ def plainly(resource: Any) -> str:
         return text
     for pattern, meaning in (
         *((rf"GetAtt{id_}\w+StreamArn", f"stream of {kind}") for id_, kind in TABLES.items()),
+        *(
+            (rf"GetAttSnapshot\w+Arn\w+'}}, '/index/{each.name}'", f"{each.name} of snapshot")
+            for each in SNAPSHOT.indexes
+        ),
         *((rf"GetAtt{id_}\w+Arn\w+'}}, '/index/GSI1", f"GSI1 of {kind}") for id_, kind in TABLES.items()),
         *((rf"GetAtt{id_}\w+Arn", kind) for id_, kind in TABLES.items()),
         (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),

@@ -5,13 +5,14 @@ Of the tables that this is about, the permissions are those in `test_permissions
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from random import Random
 
 import pytest
 
-from epochal.codec.states import INLINE_BYTES
 from epochal.errors import CorruptData
 from epochal.feed.events import Places, from_aggregates, from_tagged
 from epochal.feed.membership import Member
@@ -20,12 +21,15 @@ from epochal.feed.reactions import Delivery, Reaction
 from epochal.feed.reactor import Reactor
 from epochal.feed.read_models import Documents, ReadModels
 from epochal.feed.results import FeedEvent
+from epochal.http.message import Request
+from epochal.http.writing import operations
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_dcb, heal_journal
 from epochal.index.names import BASES
 from epochal.layout.journal.reading import Stretch, events
 from epochal.layout.tables import (
     ALL,
+    ARCHIVE,
     EVENTS,
     JOURNAL,
     PROJECTION_STATES,
@@ -39,19 +43,20 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.plan import ops
 from epochal.plan.failures import Lost
-from epochal.settings import Settings
+from epochal.settings import INLINE_BYTES, Settings
 from epochal.store.aggregate_pages import page
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore, aggregates_of, site_of
+from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tag_site_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
-from tests.unit.stacks.test_permissions import EXPECTED, Allowed, on
+from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED, Allowed, on
 
 SETTINGS = Settings(
     journal_table="journal",
@@ -68,6 +73,7 @@ OCCURRED = AggregateEvent(type="Paid", data=b"{}")
 EVENTS_OF_ORDER = 20
 """So many that 1 and 2 are not neighbours as text."""
 
+EXPECTED_OF_HEADS = on(SNAPSHOT.kind, "GetItem", "PutItem", "UpdateItem")
 CALVES = 60
 """Events after which a stream has calves, and an epoch of the index too."""
 
@@ -142,19 +148,19 @@ def append(tables: Tables) -> None:
     order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
     unseen = Driver(execute=tables.memory.execute, meter=Meter())
     position = replace(store, driver=unseen).read(order).position
-    store.append([paid("order:2")], fail_if=order, after=position)
-    store.append([paid("order:1")], fail_if=order)
+    store.try_append([paid("order:2")], fail_if=order, after=position)
+    store.try_append([paid("order:1")], fail_if=order)
     store.append([paid("order:1")])
-    store.append([paid("order:1")], fail_if=order, after=position)
+    store.try_append([paid("order:1")], fail_if=order, after=position)
     for size in (1, 2 * INLINE_BYTES):
         states.save("totals", "1", [bytes(size)], events_processed=size, last_sortable_id="0" * 30)
-    states.save("totals", "1", [b""], events_processed=0, last_sortable_id="0" * 30)
+    states.try_save("totals", "1", [b""], events_processed=0, last_sortable_id="0" * 30)
     states.delete("totals", "1")
     again = replace(paid("order:1"), id=str(uuid.UUID(int=1)))
     store.append([again])
     store.append([again])
     expire(tables)
-    store.append([paid("order:1")], fail_if=order, after=position)
+    store.try_append([paid("order:1")], fail_if=order, after=position)
 
     write_streams(tables)
     write_aggregates(tables)
@@ -286,6 +292,37 @@ def tables() -> Tables:
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
     found.used.clear()
     return found
+
+
+def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
+    tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (TIPS, ARCHIVE)}))
+    settings = Settings(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
+    streams = streams_of(settings, tables.driver, BodyCodec())
+    for _ in range(CALVES):
+        streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
+    tables.used.clear()
+    pruning = operations(streams, lambda claim, _: (claim.key, {}), most=1)["pruneStream"]
+    for before in range(10, CALVES, 10):
+        body = json.dumps({"before": before}).encode()
+        pruning(Request(path={"stream": "Flight-1"}, body=body, headers={"content-type": "application/json"}))
+    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == ARCHIVE_OF["append"]
+    tables.used.clear()
+    assert len(list(streams.read("Flight-1"))) == CALVES
+    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == ARCHIVE_OF["replay"]
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_who_keeps_copies_of_snapshots_uses_one_index_to_retire_them(days: int) -> None:
+    tables = Tables()
+    settings = replace(SETTINGS, snapshot_copies=1, snapshot_ttl_days=days)
+    store = aggregates_of(settings, tables.driver)
+    for _ in range(4):
+        done = store.append(ORDER, [OCCURRED], snapshot=b"{}")
+        assert done.retention_error is None
+    index = "snapshot-active-ttl-index" if days else "snapshot-aid-index"
+    kept = {(action, resource) for action, resource in tables.used if SNAPSHOT.kind in resource}
+    retiring = on(SNAPSHOT.kind, "UpdateItem" if days else "DeleteItem")
+    assert kept == {*EXPECTED_OF_HEADS, *retiring, *on(f"{index} of {SNAPSHOT.kind}", "Query")}
 
 
 @pytest.mark.parametrize(

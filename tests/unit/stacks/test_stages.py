@@ -133,6 +133,22 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("partitions", 0),
         ("partitions", 10_001),
         ("alarm_topic", "alarms"),
+        ("route_limits", {"GET /nothing": 1}),
+        ("route_limits", {"GET /feed": 0}),
+        ("route_limits", 5),
+        ("max_upload_bytes", 0),
+        ("max_upload_bytes", 1024**3 + 1),
+        ("feed_wait_seconds", -1),
+        ("feed_wait_seconds", 21),
+        ("consistent_reads", "no"),
+        ("snapshot_copies", -1),
+        ("snapshot_copies", 1_001),
+        ("snapshot_ttl_days", 3_651),
+        ("state_inline_bytes", 300_001),
+        ("archive", "yes"),
+        ("retries", -1),
+        ("retries", 101),
+        ("existing_archive", STREAM),
         ("existing_tips", STREAM.partition("/stream/")[0]),
         ("existing_index", "epochal-prod-index"),
         ("existing_journal", "epochal-prod-journal"),
@@ -248,3 +264,18 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, (str, int)) else dict(value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"snapshot_ttl_days": 30}, "snapshot_copies"),
+        ({"existing_archive": STREAM.partition("/stream/")[0]}, "archive"),
+    ],
+)
+def test_a_setting_that_means_nothing_without_another_asks_for_it(
+    settings: dict[str, object], field: str
+) -> None:
+    with pytest.raises(BadSetting) as refused:
+        stage_from("prod", {"prod": settings})
+    assert refused.value.name == f"stages.prod.{field}"

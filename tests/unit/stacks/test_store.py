@@ -10,7 +10,7 @@ from aws_cdk.assertions import Template
 
 from epochal.codec import claims
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tables import ALL, ARCHIVE, READ_MODELS, TIPS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES, UPLOADS
 from stacks.parts.tables import keyed_table
@@ -23,11 +23,11 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 
 
-@pytest.mark.parametrize("spec", [*ALL, READ_MODELS], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", [*ALL, ARCHIVE, READ_MODELS], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
-    table = table_of(synthesise(read_models=True), spec)
+    table = table_of(synthesise(read_models=True, archive=True), spec)
     kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     assert table["KeySchema"] == [
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
@@ -86,9 +86,23 @@ def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: S
     assert elsewhere["store"].to_json()["Outputs"]["ReadModelsTable"]["Value"] == "kept"
 
 
+def test_there_is_an_archive_where_the_stage_wants_one(synthesise: Synthesise) -> None:
+    plain, wanted = (synthesise(archive=each) for each in (False, True))
+    (id_,) = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
+    assert id_ == "ArchiveDA4CB258", "another id would be another table"
+    found, tips = table_of(wanted, ARCHIVE), table_of(wanted, TIPS)
+    assert found["KeySchema"] == tips["KeySchema"]
+    assert "StreamSpecification" not in found, "what is archived is no news"
+    assert wanted["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == {"Ref": id_}
+    assert "ArchiveTable" not in plain["store"].to_json()["Outputs"]
+    elsewhere = synthesise(archive=True, existing_archive=STREAM.partition("/stream/")[0])
+    assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
+    assert elsewhere["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == "kept"
+
+
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
-    tables = synthesise("prod", read_models=True).of_type("store", TABLE).values()
-    assert len(tables) == len(ALL) + 1
+    tables = synthesise("prod", read_models=True, archive=True).of_type("store", TABLE).values()
+    assert len(tables) == len(ALL) + 2
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"

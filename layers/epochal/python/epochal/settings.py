@@ -38,6 +38,12 @@ QUEUE = "EPOCHAL_QUEUE"
 READ_MODELS_TABLE = "EPOCHAL_READ_MODELS_TABLE"
 MAX_UPLOAD_BYTES = "EPOCHAL_MAX_UPLOAD_BYTES"
 FEED_WAIT_SECONDS = "EPOCHAL_FEED_WAIT_SECONDS"
+ARCHIVE_TABLE = "EPOCHAL_ARCHIVE_TABLE"
+SNAPSHOT_COPIES = "EPOCHAL_SNAPSHOT_COPIES"
+SNAPSHOT_TTL_DAYS = "EPOCHAL_SNAPSHOT_TTL_DAYS"
+STATE_INLINE_BYTES = "EPOCHAL_STATE_INLINE_BYTES"
+CONSISTENT_READS = "EPOCHAL_CONSISTENT_READS"
+RETRIES = "EPOCHAL_RETRIES"
 
 SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 """What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
@@ -67,6 +73,17 @@ deployment's limit of such requests a second, this is how many of an account's c
 
 MAX_WAIT_SECONDS = 20
 """Of a long poll: with the read that follows it stays well below API Gateway's 30."""
+
+INLINE_BYTES = 300_000
+"""A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
+409,600 bytes."""
+
+MAX_COPIES = 1_000
+"""Of an aggregate's snapshots that are kept. Each append with a snapshot looks for what is beyond them."""
+
+MAX_TTL_DAYS = 3_650
+MAX_RETRIES = 100
+"""More do not fit the time of a request."""
 
 PROJECTIONS = "projections"
 """Prefix of projection states in the bucket."""
@@ -108,6 +125,12 @@ class Settings:
         read_models_table: table of read models, for a reaction that makes some.
         max_upload_bytes: of a body that is uploaded to the bucket, 1 to 1 GiB.
         feed_wait_seconds: for which a reader may wait at the tail of the feed, 0 to 20.
+        archive_table: of the layout of `tips_table`, which streams are copied to before they are pruned.
+        snapshot_copies: of an aggregate's snapshots that are kept beside its head; 0 keeps none.
+        snapshot_ttl_days: after which those beyond them expire; 0 deletes them at once.
+        state_inline_bytes: compressed states of projections that are larger go to the bucket.
+        consistent_reads: whether single tagged events and tags are read strongly consistent; else they cost half.
+        retries: of one request to a table; None for as many as the time allows.
     """
 
     tips_table: str = ""
@@ -134,6 +157,12 @@ class Settings:
     read_models_table: str = ""
     max_upload_bytes: int = UPLOAD_BYTES
     feed_wait_seconds: int = WAIT_SECONDS
+    archive_table: str = ""
+    snapshot_copies: int = 0
+    snapshot_ttl_days: int = 0
+    state_inline_bytes: int = INLINE_BYTES
+    consistent_reads: bool = True
+    retries: int | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -165,6 +194,14 @@ class Settings:
             feed_wait_seconds=_number(
                 environment, FEED_WAIT_SECONDS, WAIT_SECONDS, MAX_WAIT_SECONDS, least=0
             ),
+            archive_table=environment.get(ARCHIVE_TABLE, ""),
+            snapshot_copies=_number(environment, SNAPSHOT_COPIES, 0, MAX_COPIES, least=0),
+            snapshot_ttl_days=_number(environment, SNAPSHOT_TTL_DAYS, 0, MAX_TTL_DAYS, least=0),
+            state_inline_bytes=_number(environment, STATE_INLINE_BYTES, INLINE_BYTES, INLINE_BYTES, least=0),
+            consistent_reads=_flag(environment, CONSISTENT_READS, default=True),
+            retries=_number(environment, RETRIES, 0, MAX_RETRIES, least=0)
+            if RETRIES in environment
+            else None,
         )
 
 
@@ -180,8 +217,8 @@ def _number(environment: Mapping[str, str], name: str, default: int, most: int, 
     return int(text)
 
 
-def _flag(environment: Mapping[str, str], name: str) -> bool:
-    text = environment.get(name, "false")
+def _flag(environment: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = environment.get(name, "true" if default else "false")
     if text not in ("true", "false"):
         raise InvalidInput(name, "must be true or false")
     return text == "true"

@@ -51,13 +51,13 @@ from epochal.settings import (
     Settings,
     names_in,
 )
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
 from epochal.store.streams import Streams, streams_of
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents, tagged_of
 
 _URL = re.compile(r"https?://[^/\s]+")
 
@@ -73,6 +73,7 @@ LATER_OUTPUTS = {
     "StatesPrefix": "states_prefix",
     "Service": "service",
     "ReadModelsTable": "read_models_table",
+    "ArchiveTable": "archive_table",
 }
 """Those that a stack of an older version lacks."""
 
@@ -176,8 +177,8 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str]
     objects: Objects = S3Objects(s3, settings.bucket) if settings.bucket else NoObjects()
     return Store(
         streams=streams_of(settings, driver, codec),
-        aggregates=AggregateStore(driver=driver, site=site_of(settings)),
-        tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)),
+        aggregates=aggregates_of(settings, driver),
+        tagged=tagged_of(settings, driver),
         states=states_of(settings, driver, objects),
         feed=reader_of(settings, driver, codec),
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],

@@ -16,10 +16,6 @@ from typing import IO, Final
 
 from epochal.errors import CorruptData
 
-INLINE_BYTES: Final = 300_000
-"""A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
-409,600 bytes."""
-
 CHUNK: Final = 256 * 1024
 _GZIP: Final = 16 + zlib.MAX_WBITS
 

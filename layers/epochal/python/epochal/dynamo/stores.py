@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from epochal.codec.states import INLINE_BYTES
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
@@ -37,7 +36,7 @@ from epochal.layout.tables import (
 )
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import PROJECTIONS, SHARDS, Settings
+from epochal.settings import INLINE_BYTES, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct

@@ -9,11 +9,11 @@ from epochal.feed.reader import FeedReader
 from epochal.index.names import BASES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.streams import streams_of
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import tagged_of
 
 
 def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReader:
@@ -23,8 +23,8 @@ def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReade
         driver=driver,
         table=settings.index_table,
         streams=streams_of(settings, driver, codec) if tips else None,
-        aggregates=AggregateStore(driver=driver, site=site_of(settings)) if snapshots else None,
-        tagged=TaggedEvents(driver=driver, site=tag_site_of(settings)) if tags else None,
+        aggregates=aggregates_of(settings, driver) if snapshots else None,
+        tagged=tagged_of(settings, driver) if tags else None,
         types=AggregateTypes(settings.aggregate_types),
     )
 

@@ -79,7 +79,7 @@ class FeedReader:
         return replace(
             self,
             driver=driver,
-            streams=self.streams and replace(self.streams, driver=driver),
+            streams=self.streams and self.streams.on(driver),
             aggregates=self.aggregates and replace(self.aggregates, driver=driver),
             tagged=self.tagged and replace(self.tagged, driver=driver),
         )

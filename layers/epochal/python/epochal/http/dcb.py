@@ -12,7 +12,7 @@ from epochal.http.service import Operations
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.projections import states_of
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import tagged_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def operations(function: Function, settings: Settings, driver: Driver, s3: S3Client) -> Operations:
     """A function's operations, by name."""
-    tagged = TaggedEvents(driver=driver, site=tag_site_of(settings))
+    tagged = tagged_of(settings, driver)
     states = states_of(settings, driver, S3Objects(s3, settings.bucket))
     if function == "append":
         return {**tagging.appending(tagged), **projecting.appending(states)}

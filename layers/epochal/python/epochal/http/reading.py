@@ -12,7 +12,7 @@ from epochal.http import commands, views
 from epochal.http.bodies import Link
 from epochal.http.message import Request, Response
 from epochal.http.preconditions import etag, unchanged
-from epochal.http.service import Operations, consumed, deleted, measured, not_found
+from epochal.http.service import Operations, consumed, deleted, not_found, streams_for
 from epochal.store.streams import Streams
 
 PROBE = "Health"
@@ -31,7 +31,7 @@ def operations(streams: Streams, link: Link) -> Operations:
 def read_state(streams: Streams, link: Link, request: Request) -> Response:
     """A stream's Tip: its state in one request where unfolds hold it."""
     command = commands.read_state(request)
-    store, meter = measured(streams, request)
+    store, meter = streams_for(streams, request)
     found = store.load(command.stream, fetch=False)
     if found is None:
         raise not_found(command.stream)
@@ -47,7 +47,7 @@ def read_state(streams: Streams, link: Link, request: Request) -> Response:
 def read_events(streams: Streams, link: Link, request: Request) -> Response:
     """A page of a stream's events, either way."""
     command = commands.read_events(request)
-    store, meter = measured(streams, request)
+    store, meter = streams_for(streams, request)
     found = store.page(
         command.stream, start=command.start, limit=command.limit, direction=command.direction, fetch=False
     )
@@ -61,6 +61,6 @@ def read_events(streams: Streams, link: Link, request: Request) -> Response:
 def check_health(streams: Streams, request: Request) -> Response:
     """Whether the store answers: one strongly consistent read."""
     commands.nothing(request)
-    store, meter = measured(streams, request)
+    store, meter = streams_for(streams, request)
     store.load(PROBE, fetch=False)
     return Response(status=200, body=dumps({"status": "ok"}).decode(), figures=consumed(meter.units))

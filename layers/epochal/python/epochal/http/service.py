@@ -13,6 +13,7 @@ from epochal.http.problems import Problem
 from epochal.model.outcomes import Conflict
 from epochal.plan.units import Units
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 
 Operation = Callable[[Request], Response]
 Operations = Mapping[str, Operation]
@@ -36,6 +37,12 @@ def measured(store: S, request: Request) -> tuple[S, Meter]:
     """The store for one request."""
     driver, meter = driver_for(request, store.driver)
     return replace(store, driver=driver), meter
+
+
+def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
+    """`measured`, of streams, whose archive is asked within the same request."""
+    driver, meter = driver_for(request, streams.driver)
+    return streams.on(driver), meter
 
 
 def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:

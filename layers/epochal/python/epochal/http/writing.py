@@ -11,7 +11,7 @@ from epochal.http.bodies import LINK_SECONDS
 from epochal.http.message import Request, Response
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
-from epochal.http.service import Operations, consumed, measured, not_found, refused
+from epochal.http.service import Operations, consumed, not_found, refused, streams_for
 from epochal.model.events import Claim
 from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.model.versions import ANY, NO_STREAM
@@ -34,7 +34,7 @@ def operations(streams: Streams, upload: Upload, most: int) -> Operations:
 def append_events(streams: Streams, request: Request) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     command = commands.append_events(request)
-    store, meter = measured(streams, request)
+    store, meter = streams_for(streams, request)
     outcome = store.try_append(
         command.stream,
         command.events,
@@ -73,10 +73,14 @@ def upload_body(upload: Upload, most: int, request: Request) -> Response:
 
 
 def prune_stream(streams: Streams, request: Request) -> Response:
-    """Make the events below an index gone, and delete a bounded part of what held them."""
+    """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     command = commands.prune_stream(request)
-    store, meter = measured(streams, request)
-    outcome = store.prune(command.stream, command.before)
+    store, meter = streams_for(streams, request)
+    before = command.before
+    if store.archive is not None:
+        # What is appended meanwhile is not in the archive, and so not to be pruned.
+        before = min(before, store.copy_to_archive(command.stream, before))
+    outcome = store.prune(command.stream, before)
     if outcome is None:
         raise not_found(command.stream)
     return Response(status=200, body=views.pruned(command.stream, outcome), figures=consumed(meter.units))
@@ -85,7 +89,7 @@ def prune_stream(streams: Streams, request: Request) -> Response:
 def delete_stream(streams: Streams, request: Request) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
     command = commands.delete_stream(request)
-    store, meter = measured(streams, request)
+    store, meter = streams_for(streams, request)
     wanted = command.precondition
     outcome = store.try_delete(command.stream, expected=wanted.expected, leave_open=command.leave_open)
     if isinstance(outcome, Conflict):

@@ -83,6 +83,9 @@ TAGS: Final = TableSpec(
 PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, sort=_SK)
 """States of projections, one for each version of each."""
 
+ARCHIVE: Final = TableSpec(kind="archive", partition=_P, sort=_I)
+"""Streams in the layout of tips, as copied before they were pruned: no part of a store that does without."""
+
 READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 """Read models of reactions: no part of the store, which any deployment can do without."""
 

@@ -130,4 +130,5 @@ def _settings(outputs: Mapping[str, str]) -> Settings:
         states_prefix=outputs["StatesPrefix"],
         service=outputs.get("Service", ""),
         read_models_table=outputs.get("ReadModelsTable", ""),
+        archive_table=outputs.get("ArchiveTable", ""),
     )

@@ -84,6 +84,18 @@ def site_of(settings: Settings) -> Site:
     return Site(journal=settings.journal_table, snapshot=settings.snapshot_table, keys=keys, types=types)
 
 
+def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
+    """The aggregates of a deployment."""
+    return AggregateStore(driver=driver, site=site_of(settings), retention=_retention_of(settings))
+
+
+def _retention_of(settings: Settings) -> Retention | None:
+    if not settings.snapshot_copies:
+        return None
+    seconds = settings.snapshot_ttl_days * 24 * 60 * 60
+    return Retention(keep=settings.snapshot_copies, ttl_seconds=seconds or None)
+
+
 def number_in(data: bytes) -> int | None:
     """The event number a snapshot says it has folded in, under one of the names that the libraries use."""
     try:

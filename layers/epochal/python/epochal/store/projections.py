@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from os import SEEK_END
 from typing import IO, Final, Protocol
 
-from epochal.codec.states import CHUNK, INLINE_BYTES, from_text, pack, to_text, unpack
+from epochal.codec.states import CHUNK, from_text, pack, to_text, unpack
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.states import StoredState
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
-from epochal.settings import PROJECTIONS, Settings
+from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
 from epochal.store.driver import Driver
 
 MAX_NAME_BYTES: Final = 512
@@ -37,6 +37,7 @@ def states_of(settings: Settings, driver: Driver, objects: Objects) -> Projectio
         objects=objects,
         keys=Keys(service=settings.service),
         prefix=settings.states_prefix,
+        inline_bytes=settings.state_inline_bytes,
     )
 
 

@@ -43,12 +43,15 @@ MAX_KEY_BYTES: Final = 4_096
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
-    """The streams of a deployment."""
-    if settings.equinox:
-        return Streams(
-            driver=driver, table=settings.tips_table, codec=codec, calving=Fixed(), tombstones=False
-        )
-    return Streams(driver=driver, table=settings.tips_table, codec=codec)
+    """The streams of a deployment, and its archive, if it has one."""
+    archive = settings.archive_table
+    streams = Streams(
+        driver=driver,
+        table=settings.tips_table,
+        codec=codec,
+        archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
+    )
+    return replace(streams, calving=Fixed(), tombstones=False) if settings.equinox else streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +247,12 @@ class Streams:
 
     def within(self, seconds: float) -> Streams:
         """The same store, whose calls give up `seconds` from now."""
-        return replace(self, driver=self.driver.within(seconds))
+        archive = self.archive and self.archive.within(seconds)
+        return replace(self, driver=self.driver.within(seconds), archive=archive)
+
+    def on(self, driver: Driver) -> Streams:
+        """The same store, with all its requests through another driver, those to its archive too."""
+        return replace(self, driver=driver, archive=self.archive and self.archive.on(driver))
 
     def reader(self, *, fetch: bool = True) -> Reader:
         """What reads this table and its archive; without `fetch`, bodies in the bucket stay claims."""

@@ -56,6 +56,11 @@ def tag_site_of(settings: Settings) -> Site:
     )
 
 
+def tagged_of(settings: Settings, driver: Driver) -> TaggedEvents:
+    """The tagged events of a deployment."""
+    return TaggedEvents(driver=driver, site=tag_site_of(settings), consistent=settings.consistent_reads)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvents:
     """Tagged events in their tables.
