@@ -263,7 +263,7 @@ def _as_json(value: Any) -> Any:
     """A setting as cdk.json would spell it."""
     if isinstance(value, tuple):
         return list(value)
-    return value if isinstance(value, (str, int)) else dict(value)
+    return value if value is None or isinstance(value, (str, int)) else dict(value)
 
 
 @pytest.mark.parametrize(
