@@ -153,6 +153,7 @@ def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
         settings.JOURNAL_TABLE: "journal",
         settings.SNAPSHOT_TABLE: "snapshot",
         settings.JOURNAL_SHARDS: "4",
+        settings.AGGREGATE_TYPES: "user-account",
         settings.EVENTS_TABLE: "events",
         settings.TAGS_TABLE: "tags",
     }.items():

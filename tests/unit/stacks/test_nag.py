@@ -55,7 +55,7 @@ ACCEPTED: Final = (
         reason="Lambda names the objects that it writes; the prefix is as far as their names can be told.",
     ),
     Accepted(
-        rule=r"AwsSolutions-IAM5\[Resource::[^\]]*/(bodies|projections)/\*\]",
+        rule=r"AwsSolutions-IAM5\[Resource::[^\]]*/(bodies|uploads|projections)/\*\]",
         path=r"[\w-]+-(api/(Append|Replay|Feed)|reactions/board/Function)/Role/Resource",
         reason="Objects are named by the hash of what they hold, or by version and state: all below one prefix.",
     ),
