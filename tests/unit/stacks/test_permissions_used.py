@@ -221,8 +221,8 @@ def feed(tables: Tables) -> None:
     """What `feed` does to fill in events."""
     assert len(list(from_tagged(tables.tagged, Places())("order:1", 0, 1))) == 1
     assert len(list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER))) == EVENTS_OF_ORDER
-    with pytest.raises(CorruptData, match="missing"):
-        list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER + 1))
+    *_, missing = from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER + 1)
+    assert "missing" in str(missing.fault)
 
 
 def index(tables: Tables) -> None:
@@ -251,8 +251,8 @@ def react(tables: Tables) -> None:
         assert parked.cause is not None
         assert not parking.replay(BASES[source], stream, seconds=10).unparked
         assert parking.discard(BASES[source], stream).unparked
-    with pytest.raises(CorruptData, match="missing"):
-        list(member.reader.events(BASES["journal"], str(ORDER), 0, EVENTS_OF_ORDER + 1))
+    *_, missing = member.reader.events(BASES["journal"], str(ORDER), 0, EVENTS_OF_ORDER + 1)
+    assert "missing" in str(missing.fault)
     assert len(member.reader.partitions()) == len(BASES)
     models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
     counts = models.open("counts", 1)
