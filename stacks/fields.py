@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from epochal.codec.payloads import SERIALIZERS
 from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
+from epochal.layout.journal.hashes import HASHES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import (
     INLINE_BYTES,
@@ -90,6 +92,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "alarm_topic": _TOPIC,
         "aggregate_types": _aggregate_types,
         "journal_shards": a_number(1, MAX_SHARDS),
+        "journal_keys": one_of(*HASHES),
+        "journal_serializer": one_of(*SERIALIZERS),
         "equinox": a_flag,
         "type_heads": a_flag,
         "write_shards": a_number(1, MAX_WRITE_SHARDS),

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.settings import INLINE_BYTES, SHARDS, UPLOAD_BYTES, WAIT_SECONDS
+from epochal.settings import INLINE_BYTES, LIBRARY, SHARDS, UPLOAD_BYTES, WAIT_SECONDS
 from stacks.declared import Declared
 from stacks.fields import RULES
 
@@ -73,6 +73,8 @@ class Stage:
             must be among them, or the feed sets its events aside.
         journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
             number it is not found.
+        journal_keys, journal_serializer: the library of event-store-adapter by whose hash keys are made, and as which
+            events and snapshots are written. Fixed likewise.
         equinox: Equinox applications use the table of streams too: calves are written as they write them, and streams
             are deleted without a tombstone.
         type_heads: tagged events may be appended on conditions by type alone, at the price of heads that every
@@ -129,6 +131,8 @@ class Stage:
     alarm_topic: str = ""
     aggregate_types: tuple[str, ...] = ()
     journal_shards: int = SHARDS
+    journal_keys: str = LIBRARY
+    journal_serializer: str = LIBRARY
     equinox: bool = False
     type_heads: bool = False
     write_shards: int = 1

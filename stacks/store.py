@@ -65,6 +65,8 @@ class StoreStack(Stack):
             "JournalTable": (self.stores.journal.table_name, "Events of aggregates"),
             "SnapshotTable": (self.stores.snapshot.table_name, "Heads of aggregates"),
             "JournalShards": (str(stage.journal_shards), "Shards of aggregates' keys"),
+            "JournalKeys": (stage.journal_keys, "Library by whose hash aggregates' keys are made"),
+            "JournalSerializer": (stage.journal_serializer, "Library as which aggregates are written"),
             "EventsTable": (self.stores.events.table_name, "Tagged events"),
             "TagsTable": (self.stores.tags.table_name, "Heads and entries of tags"),
             "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),

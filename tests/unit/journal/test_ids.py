@@ -3,13 +3,14 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.journal.keys import KeyResolver, default_hash
+from epochal.layout.journal.hashes import times_31
+from epochal.layout.journal.keys import KeyResolver
 from epochal.model.aggregates import AggregateTypes, aggregate_id
 
 
 def test_keys_are_those_of_the_original_libraries() -> None:
     # Computed with event-store-adapter-js 2.2.94's DefaultKeyResolver.
-    assert default_hash("user-account-01H42K4ABWQ5V2XQEP3A48VE0Z") == 3318036953
+    assert times_31("user-account-01H42K4ABWQ5V2XQEP3A48VE0Z") == 3318036953
     assert KeyResolver(shards=64).key(aggregate_id("user-account", "01H42K4ABWQ5V2XQEP3A48VE0Z"), 12) == {
         "pkey": {"S": "user-account-25"},
         "skey": {"S": "user-account-01H42K4ABWQ5V2XQEP3A48VE0Z-12"},
@@ -17,7 +18,7 @@ def test_keys_are_those_of_the_original_libraries() -> None:
 
 
 def test_characters_beyond_the_basic_plane_hash_as_two_units() -> None:
-    assert default_hash("\U0001f600") == (31 * 0xD83D + 0xDE00) & 0xFFFFFFFF
+    assert times_31("\U0001f600") == (31 * 0xD83D + 0xDE00) & 0xFFFFFFFF
 
 
 def test_a_type_may_hold_a_dash() -> None:

@@ -20,6 +20,8 @@ EVENTS = {
     "EPOCHAL_JOURNAL_TABLE",
     "EPOCHAL_SNAPSHOT_TABLE",
     "EPOCHAL_AGGREGATE_TYPES",
+    "EPOCHAL_JOURNAL_KEYS",
+    "EPOCHAL_JOURNAL_SERIALIZER",
     "EPOCHAL_JOURNAL_SHARDS",
     "EPOCHAL_EVENTS_TABLE",
     "EPOCHAL_TAGS_TABLE",
@@ -206,10 +208,17 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
 def test_a_function_reads_back_the_types_shards_and_tenant_that_the_stage_says(
     synthesise: Synthesise, name: str
 ) -> None:
-    stage = synthesise(aggregate_types=["order", "user-account"], journal_shards=8, service="shop")
+    stage = synthesise(
+        aggregate_types=["order", "user-account"],
+        journal_shards=8,
+        journal_keys="rust",
+        journal_serializer="java",
+        service="shop",
+    )
     settings = read_back(stage, name)
     assert settings.aggregate_types == ("order", "user-account")
     assert settings.journal_shards == 8
+    assert (settings.journal_keys, settings.journal_serializer) == ("rust", "java")
     assert settings.service == "shop"
 
 

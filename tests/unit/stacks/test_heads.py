@@ -22,7 +22,7 @@ from epochal.layout.tips.items import TIP
 from epochal.model.aggregates import Lock, aggregate_id
 from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, sortable_id, type_tag
 from epochal.plan.ops import Put, Update
-from epochal.plan.values import Item, number, text
+from epochal.plan.values import Item, binary, number, text
 from stacks import heads
 
 ORDER = aggregate_id("order", "1")
@@ -112,7 +112,7 @@ def test_so_does_a_head_that_another_library_wrote() -> None:
 
 
 def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
-    copy = write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), b"{}", 0)
+    copy = write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), binary(b"{}"), 0)
     pattern = heads.heads_of_aggregates()
     assert not passes(change(copy, "INSERT"), pattern)
     assert not passes(change({**copy, "ttl": number(1)}), pattern)

@@ -159,6 +159,8 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("aggregate_types", ["order,account"]),
         ("aggregate_types", [""]),
         ("aggregate_types", ["user", "user-account"]),
+        ("journal_keys", "dotnet"),
+        ("journal_serializer", "cobol"),
         ("journal_shards", 0),
         ("journal_shards", 10_001),
         ("journal_partitions", 0),

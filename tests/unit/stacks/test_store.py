@@ -254,6 +254,8 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     assert {*tables, "EventsTable", "TagsTable", "ProjectionStatesTable", "BucketName"} <= set(store)
     facts = {
         "JournalShards": "64",
+        "JournalKeys": "javascript",
+        "JournalSerializer": "javascript",
         "WriteShards": "1",
         "TypeHeads": "false",
         "Equinox": "false",
@@ -267,9 +269,16 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
 def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any(
     synthesise: Synthesise,
 ) -> None:
-    settings = {"service": "shop", "type_heads": True, "aggregate_types": ["order", "user-account"]}
+    settings = {
+        "service": "shop",
+        "type_heads": True,
+        "aggregate_types": ["order", "user-account"],
+        "journal_keys": "rust",
+        "journal_serializer": "plain",
+    }
     outputs = synthesise(**settings)["store"].to_json()["Outputs"]
     facts = {"Service": "shop", "TypeHeads": "true", "AggregateTypes": "order,user-account"}
+    facts |= {"JournalKeys": "rust", "JournalSerializer": "plain"}
     assert {name: outputs[name]["Value"] for name in facts} == facts
 
 

@@ -22,6 +22,8 @@ BUCKET = "EPOCHAL_BUCKET"
 PARTITIONS = "EPOCHAL_PARTITIONS"
 AGGREGATE_TYPES = "EPOCHAL_AGGREGATE_TYPES"
 JOURNAL_SHARDS = "EPOCHAL_JOURNAL_SHARDS"
+JOURNAL_KEYS = "EPOCHAL_JOURNAL_KEYS"
+JOURNAL_SERIALIZER = "EPOCHAL_JOURNAL_SERIALIZER"
 EVENTS_TABLE = "EPOCHAL_EVENTS_TABLE"
 TAGS_TABLE = "EPOCHAL_TAGS_TABLE"
 PROJECTION_STATES_TABLE = "EPOCHAL_PROJECTION_STATES_TABLE"
@@ -50,6 +52,9 @@ SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
+
+LIBRARY = "javascript"
+"""The library of event-store-adapter whose keys and payloads aggregates have where nobody says otherwise."""
 
 SHARDS = 64
 """Shards of aggregates where nobody says otherwise: the default of event-store-adapter's libraries, which may
@@ -109,6 +114,8 @@ class Settings:
         aggregate_types: the types that are declared, and served, in the environment separated by commas.
         journal_shards: shards of each type's partition keys, 1 to 10,000. They belong to the tables: with another
             number nothing that is stored is found.
+        journal_keys: the library whose hash spreads aggregates over the shards; belongs to the tables likewise.
+        journal_serializer: the library whose form events and snapshots of aggregates have.
         events_table: tagged events.
         tags_table: heads and entries of their tags.
         projection_states_table: states of projections.
@@ -141,6 +148,8 @@ class Settings:
     snapshot_table: str = ""
     aggregate_types: tuple[str, ...] = ()
     journal_shards: int = SHARDS
+    journal_keys: str = LIBRARY
+    journal_serializer: str = LIBRARY
     events_table: str = ""
     tags_table: str = ""
     projection_states_table: str = ""
@@ -176,6 +185,8 @@ class Settings:
             snapshot_table=environment.get(SNAPSHOT_TABLE, ""),
             aggregate_types=names_in(AGGREGATE_TYPES, environment.get(AGGREGATE_TYPES, "")),
             journal_shards=_number(environment, JOURNAL_SHARDS, SHARDS, MAX_SHARDS),
+            journal_keys=environment.get(JOURNAL_KEYS, LIBRARY),
+            journal_serializer=environment.get(JOURNAL_SERIALIZER, LIBRARY),
             events_table=environment.get(EVENTS_TABLE, ""),
             tags_table=environment.get(TAGS_TABLE, ""),
             projection_states_table=environment.get(PROJECTION_STATES_TABLE, ""),

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
+from epochal.codec.payloads import SERIALIZERS
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
@@ -24,6 +25,7 @@ from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
+from epochal.layout.journal.hashes import HASHES
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
@@ -34,8 +36,11 @@ from epochal.settings import (
     EQUINOX,
     EVENTS_TABLE,
     INDEX_TABLE,
+    JOURNAL_KEYS,
+    JOURNAL_SERIALIZER,
     JOURNAL_SHARDS,
     JOURNAL_TABLE,
+    LIBRARY,
     MAX_SHARDS,
     MAX_WRITE_SHARDS,
     PROJECTION_STATES_TABLE,
@@ -222,6 +227,8 @@ def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
     """What the keys of the stack's tables are made with: it knows better than whoever names it."""
     return {
         "journal_shards": int(outputs.get("JournalShards", named.journal_shards)),
+        "journal_keys": outputs.get("JournalKeys", named.journal_keys),
+        "journal_serializer": outputs.get("JournalSerializer", named.journal_serializer),
         "aggregate_types": names_in("AggregateTypes", outputs.get("AggregateTypes", ""))
         or named.aggregate_types,
         "write_shards": int(outputs.get("WriteShards", named.write_shards)),
@@ -246,6 +253,20 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(1, MAX_SHARDS),
             envvar=JOURNAL_SHARDS,
             help="Shards of aggregates' keys, where the tables are named.",
+        ),
+        click.option(
+            "--journal-keys",
+            default=LIBRARY,
+            type=click.Choice(tuple(HASHES)),
+            envvar=JOURNAL_KEYS,
+            help="Library by whose hash aggregates' keys are made, where the tables are named.",
+        ),
+        click.option(
+            "--journal-serializer",
+            default=LIBRARY,
+            type=click.Choice(tuple(SERIALIZERS)),
+            envvar=JOURNAL_SERIALIZER,
+            help="Library as which aggregates are written, where the tables are named.",
         ),
         click.option(
             "--aggregate-types",

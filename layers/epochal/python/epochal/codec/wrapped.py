@@ -17,9 +17,24 @@ from epochal.errors import CorruptData, InvalidInput
 MAX_DEPTH: Final = 500
 """Of lists and objects within each other: half of what Python's stack allows who does nothing else."""
 
+MARK: Final = b"\xef\xbb\xbf"
+"""A byte order mark: no part of JSON, and some writers begin with it."""
+
+_PLAIN: Final = b',"data":'
+_MARKED: Final = _PLAIN + MARK
+
 
 def wrap(kind: str, data: bytes) -> bytes:
     """The payload of an event or a snapshot; raises `InvalidInput` where `data` is not UTF-8 JSON, or is too deep."""
+    checked(data)
+    # Spliced, not parsed and written again: the user's bytes stay as they are.
+    return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
+
+
+def checked(data: bytes) -> Any:
+    """What data that is to be stored says; raises `InvalidInput` where a reader could not read it back."""
+    if data.startswith(MARK):
+        raise InvalidInput("data", "must be JSON without a byte order mark before it")
     try:
         value = json.loads(data)
         if b"\\u" in data:
@@ -30,14 +45,15 @@ def wrap(kind: str, data: bytes) -> bytes:
         raise InvalidInput("data", "must be UTF-8 JSON") from error
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise InvalidInput("data", f"must not nest more than {MAX_DEPTH} lists and objects")
-    # Spliced, not parsed and written again: the user's bytes stay as they are.
-    return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
+    return value
 
 
 def unwrap(payload: bytes) -> tuple[str, bytes]:
     """Type and data of a payload; raises `CorruptData` where it is not of that form."""
+    # A mark before the data was taken once, and is no JSON there. In a text, the quotes before it would be escaped.
+    plain = payload.replace(_MARKED, _PLAIN, 1) if _MARKED in payload else payload
     try:
-        fields = json.loads(payload)
+        fields = json.loads(plain)
         return fields["type"] or "", json.dumps_again(fields["data"])
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptData("a payload is not JSON of the form {type, data}") from error

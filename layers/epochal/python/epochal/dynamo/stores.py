@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from epochal.codec.payloads import Serializer, serializer_of
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
@@ -22,6 +23,7 @@ from epochal.feed.read_models import ReadModels
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
+from epochal.layout.journal.hashes import Hash, hash_of
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site as JournalSite
 from epochal.layout.tables import (
@@ -36,7 +38,7 @@ from epochal.layout.tables import (
 )
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import INLINE_BYTES, PROJECTIONS, SHARDS, Settings
+from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
@@ -131,17 +133,33 @@ def open_feed(
 
 
 def open_aggregates(
-    journal: str, snapshot: str, *, types: Iterable[str] = (), shards: int = SHARDS, place: Place = HERE
+    journal: str,
+    snapshot: str,
+    *,
+    types: Iterable[str] = (),
+    shards: int = SHARDS,
+    keys: str | Hash = LIBRARY,
+    serializer: str | Serializer = LIBRARY,
+    place: Place = HERE,
 ) -> AggregateStore:
     """Aggregates in a journal and a snapshot table, which event-store-adapter's libraries may share.
 
     Args:
         types: of aggregates, which must be declared where they hold `-`; the same for everyone who uses the tables.
         shards: of the tables' partition keys; the same for everyone who uses them, for ever.
+        keys: what the keys are hashed with, likewise: the library whose default it is, `javascript`, `rust`, `go`,
+            `java` or `php`, or a function from an aggregate to a number.
+        serializer: how payloads hold types and data: as `javascript`, `rust`, `go`, `java` or `php` write them, `plain`
+            where they name no type, or a `Serializer`.
     """
     distinct(journal=journal, snapshot=snapshot)
-    keys = KeyResolver(shards=shards)
-    site = JournalSite(journal=journal, snapshot=snapshot, keys=keys, types=AggregateTypes(types))
+    site = JournalSite(
+        journal=journal,
+        snapshot=snapshot,
+        keys=KeyResolver(shards=shards, hash=hash_of(keys)),
+        types=AggregateTypes(types),
+        serializer=serializer_of(serializer),
+    )
     driver = place.driver(kinds={journal: JOURNAL.kind, snapshot: SNAPSHOT.kind})
     return AggregateStore(driver=driver, site=site)
 

@@ -26,7 +26,7 @@ from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.events import Recorded
 from epochal.plan.limits import BATCH_KEYS
-from epochal.store.aggregates import AggregateStore, recorded
+from epochal.store.aggregates import AggregateStore
 from epochal.store.results import Unreadable
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -104,12 +104,12 @@ def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end
         yield from _of_aggregate(store, aggregate, first, middle)
         yield from _of_aggregate(store, aggregate, middle, end)
     else:
-        yield from (_shown(aggregate, event) for event in found)
+        yield from (_shown(store, aggregate, event) for event in found)
 
 
-def _shown(aggregate: AggregateId, event: StoredEvent) -> FeedEvent:
+def _shown(store: AggregateStore, aggregate: AggregateId, event: StoredEvent) -> FeedEvent:
     try:
-        return of_aggregate(recorded(aggregate, event))
+        return of_aggregate(store.recorded(aggregate, event))
     except CorruptData as fault:
         return FeedEvent(
             stream=str(aggregate),

@@ -126,7 +126,9 @@ def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> S
     """Types of events `index` to `end - 1`, up to the first that is not there. Numbers begin at 1."""
     keys = tuple(site.keys.key(aggregate, at + 1) for at in range(index, end))
     reply = yield BatchGet(table=site.journal, keys=keys)
-    found = {event.seq_nr - 1: event.event_type or "" for event in map(read_event, reply.items)}
+    events = map(read_event, reply.items)
+    type_of = site.serializer.type_of
+    found = {each.seq_nr - 1: each.event_type or type_of(each.payload) for each in events}
     kinds: list[str] = []
     while index + len(kinds) in found:
         kinds.append(found[index + len(kinds)])

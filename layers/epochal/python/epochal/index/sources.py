@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from epochal.index.epochs import Change, Touched
@@ -94,7 +95,7 @@ def journal_source(site: JournalSite, partitions: int = 1) -> Source:
         end=_in_place(site, journal_heads.end),
         told=told,
         where=journal_heads.WHERE,
-        stored=_in_place(site, journal_heads.stored),
+        stored=_in_place(site, partial(journal_heads.stored, site)),
     )
 
 

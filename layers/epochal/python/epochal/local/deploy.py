@@ -17,7 +17,7 @@ from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
-from epochal.settings import Settings, names_in
+from epochal.settings import LIBRARY, Settings, names_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +120,8 @@ def _settings(outputs: Mapping[str, str]) -> Settings:
         journal_table=outputs["JournalTable"],
         snapshot_table=outputs["SnapshotTable"],
         journal_shards=int(outputs["JournalShards"]),
+        journal_keys=outputs.get("JournalKeys", LIBRARY),
+        journal_serializer=outputs.get("JournalSerializer", LIBRARY),
         aggregate_types=names_in("AggregateTypes", outputs.get("AggregateTypes", "")),
         events_table=outputs["EventsTable"],
         tags_table=outputs["TagsTable"],

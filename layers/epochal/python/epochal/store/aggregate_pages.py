@@ -13,7 +13,7 @@ from typing import Final
 from epochal.layout.journal.reading import Stretch, onward
 from epochal.model.aggregates import AggregateId, Lock, RecordedAggregateEvent
 from epochal.model.kinds import must_be_whole
-from epochal.store.aggregates import AggregateStore, recorded
+from epochal.store.aggregates import AggregateStore
 
 _FIELDS: Final = 200
 """Bytes reckoned for an event's fields besides its data."""
@@ -62,5 +62,5 @@ def walk(
     while at <= last:
         stretch = Stretch(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
         for event in store.driver.run(onward(store.site, stretch)):
-            yield recorded(aggregate, event)
+            yield store.recorded(aggregate, event)
             at = event.seq_nr + 1

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.codec.wrapped import unwrap, wrap
+from epochal.codec.payloads import Form, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, read
+from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, check_form, read
+from epochal.layout.journal.hashes import hash_of
 from epochal.layout.journal.items import Head, StoredEvent
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.reading import Stretch, Via, events
@@ -34,7 +35,7 @@ from epochal.model.names import MAX_NAME_BYTES
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
-from epochal.settings import Settings
+from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, Settings
 from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
@@ -42,7 +43,15 @@ MAX_PAYLOAD_BYTES: Final = 390_000
 
 MAX_TYPE_BYTES: Final = 512
 
-_NUMBER_NAMES: Final = ("seq_nr", "sequenceNumber", "seqNr", "sequence_number")
+_NUMBER_NAMES: Final = (
+    "seq_nr",
+    "sequenceNumber",
+    "seqNr",
+    "sequence_number",
+    "SeqNr",
+    "SequenceNumber",
+    "seq_nr_counter",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +88,13 @@ class Replay:
 
 def site_of(settings: Settings) -> Site:
     """The tables of a deployment."""
-    keys = KeyResolver(shards=settings.journal_shards)
-    types = AggregateTypes(settings.aggregate_types)
-    return Site(journal=settings.journal_table, snapshot=settings.snapshot_table, keys=keys, types=types)
+    return Site(
+        journal=settings.journal_table,
+        snapshot=settings.snapshot_table,
+        keys=KeyResolver(shards=settings.journal_shards, hash=hash_of(settings.journal_keys, JOURNAL_KEYS)),
+        types=AggregateTypes(settings.aggregate_types),
+        serializer=serializer_of(settings.journal_serializer, JOURNAL_SERIALIZER),
+    )
 
 
 def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
@@ -113,7 +126,8 @@ class AggregateStore:
     """Aggregates in a journal and a snapshot table.
 
     Attributes:
-        site: the tables, how keys are made, and which types are declared: all of it belongs together.
+        site: the tables, how keys are made, which types are declared, and how payloads are written: all of it belongs
+            together.
         retention: keep copies of snapshots under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
         number_of: the event number in a snapshot that another library wrote.
@@ -182,11 +196,13 @@ class AggregateStore:
             must_be_whole(expected.seq_nr, "expected.seq_nr")
         if not new:
             raise InvalidInput("events", "must not be empty")
-        nanoseconds = self.now()
+        nanoseconds, serializer = self.now(), self.site.serializer
         batch = Batch(
             aggregate=aggregate,
-            events=_stored(new, format_ticks(from_unix_nanoseconds(nanoseconds))),
-            payload=None if snapshot is None else _payload(aggregate.type, snapshot, "snapshot"),
+            events=_stored(serializer.events, new, format_ticks(from_unix_nanoseconds(nanoseconds))),
+            payload=None
+            if snapshot is None
+            else _payload(serializer.snapshots, aggregate.type, snapshot, "snapshot"),
             append_id=self.fresh(16),
             now=nanoseconds // 1_000_000,
             keep_copy=self.retention is not None,
@@ -249,6 +265,17 @@ class AggregateStore:
         seconds = self.now() // 1_000_000_000
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
 
+    def recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+        """A stored event as readers get it."""
+        kind, data = self.site.serializer.event(event.payload)
+        return RecordedAggregateEvent(
+            aggregate=aggregate,
+            seq_nr=event.seq_nr,
+            type=event.event_type or kind,
+            data=data,
+            occurred_at=event.occurred_at,
+        )
+
     def _check_id(self, aggregate: AggregateId) -> None:
         must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
         for name, text in (("type", aggregate.type), ("value", aggregate.value)):
@@ -257,6 +284,7 @@ class AggregateStore:
 
     def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:
         head = yield from read(self.site, aggregate)
+        check_form(self.site, head)
         return (yield from base_of(self.site, head, aggregate)).lock
 
     def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
@@ -268,7 +296,7 @@ class AggregateStore:
         aggregate = head.aggregate
         base = yield from base_of(self.site, head, aggregate)
         lock = base.lock or Lock(version=head.version, seq_nr=0)
-        _, data = unwrap(head.payload)
+        data = self.site.serializer.snapshot(head.payload)
         seq_nr = self._folded(head, data)
         if seq_nr > lock.seq_nr:
             raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
@@ -287,7 +315,7 @@ class AggregateStore:
         last = snapshot.lock.seq_nr
         stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
         found = yield from events(self.site, stretch, self.via)
-        return Replay(snapshot=snapshot, events=tuple(recorded(aggregate, each) for each in found))
+        return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 
     def _events_after(
         self, aggregate: AggregateId, seq_nr: int, limit: int | None
@@ -298,7 +326,7 @@ class AggregateStore:
         last = total if limit is None else min(total, seq_nr + limit)
         stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         found = yield from events(self.site, stretch, self.via)
-        return [recorded(aggregate, each) for each in found]
+        return [self.recorded(aggregate, each) for each in found]
 
     def _folded(self, head: Head, data: bytes) -> int:
         """What the snapshot has folded in; where another library wrote it, it must say so itself."""
@@ -320,25 +348,13 @@ class AggregateStore:
         return None
 
 
-def recorded(aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
-    """A stored event as readers get it."""
-    kind, data = unwrap(event.payload)
-    return RecordedAggregateEvent(
-        aggregate=aggregate,
-        seq_nr=event.seq_nr,
-        type=event.event_type or kind,
-        data=data,
-        occurred_at=event.occurred_at,
-    )
-
-
-def _stored(new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
+def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
     for position, event in enumerate(new):
         must_be_text(event.type, MAX_TYPE_BYTES, f"events[{position}].type")
     return tuple(
         StoredEvent(
             seq_nr=0,
-            payload=_payload(event.type, event.data, f"events[{position}].data"),
+            payload=_payload(form, event.type, event.data, f"events[{position}].data"),
             occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),
             event_type=event.type,
         )
@@ -346,8 +362,11 @@ def _stored(new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
     )
 
 
-def _payload(kind: str, data: bytes, field: str) -> bytes:
-    payload = wrap(kind, data)
+def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
+    try:
+        payload = form.write(kind, data)
+    except InvalidInput as error:
+        raise InvalidInput(field, error.rule) from error
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
     return payload

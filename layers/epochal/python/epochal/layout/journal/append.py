@@ -55,13 +55,15 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
         InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not join the
             events there are.
         TooLarge: the head has no room for the events' types beside its snapshot.
-        CorruptData: an event stands where the head says that the next one is to be.
+        CorruptData: an event stands where the head says that the next one is to be; or the snapshot is of another
+            library's form than events would be appended in.
     """
     base = Base(lock=expected) if isinstance(expected, Lock) else Base()
     if not isinstance(expected, Lock) and expected is not NO_STREAM:
         head = yield from read(site, batch.aggregate)
         if not accepts(expected, head):
             return Rejected(head=head)
+        check_form(site, head)
         base = yield from base_of(site, head, batch.aggregate)
     while True:
         reply = yield transaction(site, batch, base)
@@ -74,6 +76,7 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
             return Written(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
             return Rejected(head=head)
+        check_form(site, head)
         again = yield from _again(site, batch, expected, head)
         if isinstance(again, Rejected):
             return again
@@ -89,6 +92,12 @@ def read(site: Site, aggregate: AggregateId) -> Steps[Head | None]:
     """The head, strongly consistent; None where there is no such aggregate."""
     reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
     return None if reply.item is None else read_head(reply.item, aggregate)
+
+
+def check_form(site: Site, head: Head | None) -> None:
+    """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
+    if head is not None:
+        site.serializer.snapshot(head.payload)
 
 
 def accepts(expected: ExpectedLock, head: Head | None) -> bool:

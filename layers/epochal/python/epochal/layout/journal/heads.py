@@ -54,10 +54,11 @@ def end(item: Item) -> End | None:
     return End(aggregate, last)
 
 
-def stored(item: Item) -> Span:
+def stored(site: Site, item: Item) -> Span:
     """The event that an item of the journal is."""
     event = read_event(item)
-    return Span(item["aid"]["S"], event.seq_nr - 1, (event.event_type or "",))
+    kind = event.event_type or site.serializer.type_of(event.payload)
+    return Span(item["aid"]["S"], event.seq_nr - 1, (kind,))
 
 
 def check_place(site: Site, item: Item) -> None:

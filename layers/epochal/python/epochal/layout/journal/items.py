@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.model.aggregates import AggregateId, Lock
-from epochal.plan.values import Item, binary, decodes, number, read_list, read_number, read_text, text
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    binary,
+    decodes,
+    number,
+    read_list,
+    read_number,
+    read_text,
+    text,
+)
 
 NO_TTL: Final = 0
 """`ttl` of live snapshots: DynamoDB does not expire it, and older libraries look for it."""
@@ -17,7 +26,7 @@ NO_TTL: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
-    """An event as the journal holds it. `payload` is UTF-8 JSON, by default `{"type","data"}`."""
+    """An event as the journal holds it. Other libraries store no `event_type`: their payload may tell it."""
 
     seq_nr: int
     payload: bytes
@@ -51,13 +60,20 @@ class Head:
         return None if self.last_seq_nr is None else Lock(version=self.version, seq_nr=self.last_seq_nr)
 
 
-def write_event(keys: KeyResolver, aggregate: AggregateId, event: StoredEvent) -> Item:
+def payload_of(content: bytes, *, as_text: bool) -> AttributeValue:
+    """A payload as an attribute: bytes, or text as PHP's library has it."""
+    return text(content.decode()) if as_text else binary(content)
+
+
+def write_event(
+    keys: KeyResolver, aggregate: AggregateId, event: StoredEvent, *, as_text: bool = False
+) -> Item:
     """A journal item."""
     item = {
         **keys.key(aggregate, event.seq_nr),
         "aid": text(str(aggregate)),
         "seq_nr": number(event.seq_nr),
-        "payload": binary(event.payload),
+        "payload": payload_of(event.payload, as_text=as_text),
         "occurred_at": text(event.occurred_at),
     }
     if event.event_type is not None:
@@ -73,9 +89,9 @@ def read_event(item: Item) -> StoredEvent:
     occurred_at = item.get("occurred_at", {"S": ""})
     return StoredEvent(
         seq_nr=int(item["seq_nr"]["N"]),
-        payload=bytes(item["payload"]["B"]),
+        payload=_payload(item),
         occurred_at=occurred_at.get("S") or occurred_at.get("N", ""),
-        event_type=read_text(item, "event_type") or _wrapped_type(item),
+        event_type=read_text(item, "event_type"),
         append_id=bytes(item["append_id"]["B"]) if "append_id" in item else None,
     )
 
@@ -85,24 +101,30 @@ def read_head(item: Item, aggregate: AggregateId) -> Head:
     version = read_number(item, "version")
     if version is None or "payload" not in item:
         raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")
+    if read_text(item, "aid") != str(aggregate):
+        raise CorruptData(
+            f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, and would not be found by it"
+        )
     ours = read_number(item, "head_version") == version
     return Head(
         aggregate=aggregate,
         version=version,
-        payload=bytes(item["payload"]["B"]),
+        payload=_payload(item),
         last_seq_nr=read_number(item, "last_seq_nr") if ours else None,
         payload_seq_nr=read_number(item, "payload_seq_nr") if ours else None,
         append_id=bytes(item["append_id"]["B"]) if ours and "append_id" in item else None,
     )
 
 
-def write_copy(keys: KeyResolver, aggregate: AggregateId, lock: Lock, payload: bytes, now: int) -> Item:
+def write_copy(
+    keys: KeyResolver, aggregate: AggregateId, lock: Lock, payload: AttributeValue, now: int
+) -> Item:
     """A kept copy of the snapshot that left the head at `lock`."""
     return {
         **keys.key(aggregate, lock.seq_nr),
         "aid": text(str(aggregate)),
         "seq_nr": number(lock.seq_nr),
-        "payload": binary(payload),
+        "payload": payload,
         "version": number(lock.version),
         "ttl": number(NO_TTL),
         "last_updated_at": number(now),
@@ -120,12 +142,7 @@ def head_types(item: Item) -> tuple[str, ...]:
     return tuple(kind["S"] for kind in read_list(item, "last_event_types"))
 
 
-def _wrapped_type(item: Item) -> str | None:
-    """The type inside a payload that another library wrote; None where it is not wrapped, or is no text that could be
-    stored: JSON can hold half of a surrogate pair, UTF-8 cannot.
-    """
-    try:
-        kind = json.loads(item["payload"]["B"])["type"]
-        return kind if isinstance(kind, str) and kind.encode() else None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+def _payload(item: Item) -> bytes:
+    """The payload, whether it is stored as bytes or as text."""
+    content = item["payload"]
+    return bytes(content["B"]) if "B" in content else content["S"].encode()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.layout.journal.hashes import Hash, javascript
 from epochal.model.aggregates import AggregateId
 from epochal.plan.values import AttributeValue, Key, text
 from epochal.settings import SHARDS
@@ -13,31 +13,22 @@ from epochal.settings import SHARDS
 HEAD: Final = 0
 """Number of the head among an aggregate's snapshots."""
 
-Hash = Callable[[str], int]
-
-
-def default_hash(text: str) -> int:
-    """The libraries' default: over UTF-16 code units, `h = 31 * h + unit` in 32 bits, read as unsigned."""
-    total = 0
-    units = text.encode("utf-16-le")
-    for low, high in zip(units[::2], units[1::2], strict=True):
-        total = (31 * total + (high << 8 | low)) & 0xFFFFFFFF
-    return total
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyResolver:
-    """Spreads aggregates over shards: `pkey` = `<type>-<hash(aid) mod shards>`.
+    """Spreads aggregates over shards: `pkey` = `<type>-<hash mod shards>`, hashed as a library that shares them does.
 
     Changing `shards` or `hash` makes what is stored unreachable: both belong to the tables.
     """
 
     shards: int = SHARDS
-    hash: Hash = default_hash
+    hash: Hash = javascript
 
     def key(self, aggregate: AggregateId, seq_nr: int) -> Key:
         """Primary key of an event in the journal, or of a snapshot."""
-        shard = self.hash(str(aggregate)) % self.shards
+        hashed = self.hash(aggregate)
+        # What is left of a number below zero is below zero, as in all languages that have such hashes.
+        shard = hashed % self.shards if hashed >= 0 else -(-hashed % self.shards)
         return {"pkey": text(f"{aggregate.type}-{shard}"), "skey": text(f"{aggregate}-{seq_nr}")}
 
     def sort_range(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from epochal.codec.payloads import JAVASCRIPT, Serializer
 from epochal.errors import InvalidInput
-from epochal.layout.journal.items import NO_TTL, StoredEvent, write_copy, write_event
+from epochal.layout.journal.items import NO_TTL, StoredEvent, payload_of, write_copy, write_event
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lock
 from epochal.plan.conditions import Absent, All, Condition, equals
@@ -20,12 +21,14 @@ class Site:
     Attributes:
         keys: how keys are made.
         types: those declared; ids are read by them.
+        serializer: how payloads hold types and data.
     """
 
     journal: str
     snapshot: str
     keys: KeyResolver
     types: AggregateTypes = UNDECLARED
+    serializer: Serializer = JAVASCRIPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +104,11 @@ def transaction(site: Site, batch: Batch, base: Base) -> Transact:
         numbered = replace(
             event, seq_nr=base.first + offset, append_id=batch.append_id if offset == 0 else None
         )
-        item = write_event(site.keys, batch.aggregate, numbered)
+        item = write_event(site.keys, batch.aggregate, numbered, as_text=site.serializer.text)
         writes.append(Put(table=site.journal, item=item, condition=Absent("pkey")))
     if batch.keep_copy and batch.payload is not None:
-        copy = write_copy(site.keys, batch.aggregate, after, batch.payload, batch.now)
+        payload = payload_of(batch.payload, as_text=site.serializer.text)
+        copy = write_copy(site.keys, batch.aggregate, after, payload, batch.now)
         writes.append(Put(table=site.snapshot, item=copy))
     return Transact(writes=tuple(writes))
 
@@ -119,7 +123,8 @@ def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
         "append_id": binary(batch.append_id),
     }
     if batch.payload is not None:
-        ours |= {"payload": binary(batch.payload), "payload_seq_nr": number(after.seq_nr)}
+        payload = payload_of(batch.payload, as_text=site.serializer.text)
+        ours |= {"payload": payload, "payload_seq_nr": number(after.seq_nr)}
     if base.lock is None:
         return _first_head(site, batch, ours)
     return Update(
