@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from epochal.codec.payloads import SERIALIZERS
+from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
 from epochal.layout.journal.hashes import HASHES
@@ -93,7 +93,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "aggregate_types": _aggregate_types,
         "journal_shards": a_number(1, MAX_SHARDS),
         "journal_keys": one_of(*HASHES),
-        "journal_serializer": one_of(*SERIALIZERS),
+        "journal_serializer": one_of(*NAMES),
         "equinox": a_flag,
         "type_heads": a_flag,
         "write_shards": a_number(1, MAX_WRITE_SHARDS),

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from epochal.codec.payloads import SERIALIZERS
+from epochal.codec.bare import SERIALIZERS
+from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
 from epochal.feed.indexer import Indexer, Record
@@ -101,4 +102,4 @@ def test_a_setting_that_names_no_library_names_its_variable() -> None:
     with pytest.raises(InvalidInput) as caught:
         site_of(settings("go", "dotnet"))
     assert caught.value.field == JOURNAL_SERIALIZER
-    assert set(HASHES) | {"plain"} == set(SERIALIZERS)
+    assert (*HASHES, "plain") == tuple(SERIALIZERS) == NAMES

@@ -13,11 +13,10 @@ from epochal.errors import InvalidInput
 from epochal.layout.journal.hashes import (
     HASHES,
     fnv_1a,
-    hash_of,
     java_size,
     siphash_1_3,
 )
-from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.model.aggregates import AggregateId, aggregate_id
 
 VALUE = "01H42K4ABWQ5V2XQEP3A48VE0Z"

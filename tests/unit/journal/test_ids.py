@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.journal.hashes import times_31
-from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.keys import KeyResolver, times_31
 from epochal.model.aggregates import AggregateTypes, aggregate_id
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.codec.payloads import SERIALIZERS, serializer_of
+from epochal.codec.bare import SERIALIZERS
+from epochal.codec.payloads import serializer_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import Gap
 from epochal.index.healing import heal_journal
-from epochal.layout.journal.hashes import hash_of
 from epochal.layout.journal.heads import stored
-from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.layout.journal.retention import Retention
 from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
-from epochal.codec.payloads import SERIALIZERS
+from epochal.codec.payloads import NAMES
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
@@ -264,7 +264,7 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--journal-serializer",
             default=LIBRARY,
-            type=click.Choice(tuple(SERIALIZERS)),
+            type=click.Choice(NAMES),
             envvar=JOURNAL_SERIALIZER,
             help="Library as which aggregates are written, where the tables are named.",
         ),

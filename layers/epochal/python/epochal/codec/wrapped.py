@@ -54,7 +54,8 @@ def unwrap(payload: bytes) -> tuple[str, bytes]:
     plain = payload.replace(_MARKED, _PLAIN, 1) if _MARKED in payload else payload
     try:
         fields = json.loads(plain)
-        return fields["type"] or "", json.dumps_again(fields["data"])
+        kind = fields["type"]
+        return kind if isinstance(kind, str) else "", json.dumps_again(fields["data"])
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptData("a payload is not JSON of the form {type, data}") from error
 

@@ -23,8 +23,7 @@ from epochal.feed.read_models import ReadModels
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
-from epochal.layout.journal.hashes import Hash, hash_of
-from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.keys import Hash, KeyResolver, hash_of
 from epochal.layout.journal.writes import Site as JournalSite
 from epochal.layout.tables import (
     EVENTS,

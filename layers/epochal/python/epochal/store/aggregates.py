@@ -16,9 +16,8 @@ from epochal.codec import json
 from epochal.codec.payloads import Form, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, check_form, read
-from epochal.layout.journal.hashes import hash_of
 from epochal.layout.journal.items import Head, StoredEvent
-from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.layout.journal.reading import Stretch, Via, events
 from epochal.layout.journal.retention import Retention, retire
 from epochal.layout.journal.writes import Batch, Site

@@ -13,26 +13,13 @@ outlives the code: another hash looks for an aggregate in another partition.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from epochal.errors import InvalidInput
-from epochal.model.aggregates import AggregateId
+from epochal.layout.journal.keys import Hash, javascript, times_31
 
-Hash = Callable[[AggregateId], int]
-
-_32: Final = 0xFFFF_FFFF
 _64: Final = 0xFFFF_FFFF_FFFF_FFFF
-
-
-def times_31(text: str) -> int:
-    """Over UTF-16 code units, `h = 31 * h + unit` in 32 bits, read as unsigned."""
-    total = 0
-    units = text.encode("utf-16-le")
-    for low, high in zip(units[::2], units[1::2], strict=True):
-        total = (31 * total + (high << 8 | low)) & _32
-    return total
 
 
 def java_size(text: str) -> int:
@@ -82,11 +69,6 @@ def _turned(number: int, bits: int) -> int:
     return (number << bits | number >> 64 - bits) & _64
 
 
-def javascript(aggregate: AggregateId) -> int:
-    """Our default, and the JavaScript library's."""
-    return times_31(str(aggregate))
-
-
 HASHES: Final[Mapping[str, Hash]] = MappingProxyType(
     {
         "javascript": javascript,
@@ -97,16 +79,3 @@ HASHES: Final[Mapping[str, Hash]] = MappingProxyType(
     }
 )
 """By the library whose default it is."""
-
-
-def hash_of(given: str | Hash, field: str = "keys") -> Hash:
-    """The hash that a library's name stands for; raises `InvalidInput` of `field` for any other name."""
-    if not isinstance(given, str):
-        return given
-    if given == "dotnet":
-        raise InvalidInput(
-            field, ".NET's own hash is another in every process: give the hash that its application was given"
-        )
-    if given not in HASHES:
-        raise InvalidInput(field, f"must be one of {', '.join(HASHES)}, or a hash of aggregates")
-    return HASHES[given]
