@@ -7,8 +7,8 @@ but one write them by default. This outlives the code: FORMATS §2.
     php            the type in the member `typeName`; stored as text
     plain          no type is named: .NET's, and others'
 
-The payload is the data, to the byte: who appends it names the type in it, as the other library expects. A snapshot names
-no type. What looks wrapped is refused: it is another library's.
+The payload is the data, to the byte: who appends it names the type in it, as the other library expects. A snapshot
+names no type. What looks wrapped is refused: it is another library's.
 """
 
 from __future__ import annotations
