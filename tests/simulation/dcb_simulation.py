@@ -167,7 +167,7 @@ class Tagged(Simulation):
                 case "first":
                     seen = store.read(query, after=position, limit=luck.randint(1, 3))
                 case "last":
-                    seen = store.read(query, after=position, limit=luck.randint(1, 3), backwards=True)
+                    seen = store.read(query, after=position, limit=luck.randint(1, 3), direction="backward")
                 case _:
                     seen = in_pages_back(store, query, position, luck.randint(1, 3))
         except Unavailable:

@@ -123,6 +123,37 @@ def test_what_read_prints_is_what_import_takes(terminal: Terminal, tmp_path: Pat
     assert again == [{"read": 120, "written": 0, "found": 20, "renumbered": 0}]
 
 
+def test_bytes_and_metadata_are_read_printed_and_imported_as_they_are(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    append(terminal, "A", "1", "--tag", "t", "--meta", '{"by": "ops"}')
+    for body in ({"data64": "AP8="}, {}, {"data": 1, "meta64": "AA=="}):
+        append(terminal, "--events", json.dumps([{"type": "A", "tags": ["t"], **body}]))
+    found = terminal.documents("tagged", "read")
+    assert [each.get("data64") for each in found] == [None, "AP8=", None, None]
+    assert [each.get("meta", each.get("meta64")) for each in found] == [{"by": "ops"}, None, None, "AA=="]
+    assert terminal.lines("tagged", "read")[1].endswith("<2 bytes>")
+    shown = terminal.lines("tagged", "event", found[0]["id"])
+    assert [line.split() for line in shown[-2:]] == [["data", "1"], ["meta", '{"by":"ops"}']]
+    history = terminal.lines("tagged", "read", "--json")
+    (tmp_path / "history.jsonl").write_text("\n".join(history))
+    other = Terminal()
+    other.documents("tagged", "import", str(tmp_path / "history.jsonl"))
+    assert other.lines("tagged", "read", "--json") == history
+
+
+@pytest.mark.parametrize("limit", ["1", "3", "5", "9"])
+def test_backward_the_last_events_come_newest_first_with_the_position_to_append_after(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(commands, "PAGE", 2)
+    for number in range(5):
+        append(terminal, "A", str(number), "--tag", "a")
+    *events, end = terminal.documents("tagged", "query", "--tag", "a", "--backward", "--limit", limit)
+    assert [each["data"] for each in events] == [4, 3, 2, 1, 0][: int(limit)]
+    assert terminal.documents("tagged", "query", "--tag", "a")[-1] == end
+
+
 def test_an_import_that_stops_says_where_to_go_on(terminal: Terminal) -> None:
     good = [{"id": f"{n:08}-0000-4000-8000-000000000000", "type": "A", "data": n} for n in range(60)]
     lines = [json.dumps({**each, "timestamp": "2020-01-01T00:00:00Z"}) for each in good]

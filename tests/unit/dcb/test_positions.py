@@ -172,7 +172,7 @@ def test_the_last_events_of_a_query_come_newest_first_and_tell_their_positions(l
     world = World()
     events = fill(world)
     whole = world.store().read(BOTH)
-    last = world.store().read(BOTH, limit=limit, backwards=True)
+    last = world.store().read(BOTH, limit=limit, direction="backward")
 
     assert last.events == tuple(reversed(events[-limit:]))
     assert (last.position, last.more) == (whole.position, limit < len(events))
@@ -180,7 +180,7 @@ def test_the_last_events_of_a_query_come_newest_first_and_tell_their_positions(l
         later = [other.id for other in events[events.index(each) + 1 :]]
         assert refused(world.store(), BOTH, each.position) == later
     after = events[2].position
-    since = world.store().read(BOTH, after=after, limit=limit, backwards=True)
+    since = world.store().read(BOTH, after=after, limit=limit, direction="backward")
     assert since.events == tuple(reversed(events[3:][-limit:]))
 
 
@@ -200,7 +200,7 @@ def test_the_last_event_among_thousands_takes_few_requests_and_reads_little() ->
     for _ in range(40):
         world.store().append([event("T", "a:1") for _ in range(49)])
     before, units = world.meter.requests, world.meter.units
-    last = world.store().read(query(("T", "a:1")), limit=1, backwards=True)
+    last = world.store().read(query(("T", "a:1")), limit=1, direction="backward")
 
     assert len(last.events) == 1
     assert world.meter.requests - before == 3
@@ -216,7 +216,7 @@ def test_a_rare_type_among_thousands_is_found_in_a_bounded_number_of_requests_ea
         world.store().append([event("T", "a:1") for _ in range(49)])
     asked: list[int | None] = []
     world.before = lambda op: asked.append(op.limit) if isinstance(op, Pages) else None
-    last = world.store().read(query(("Rare", "a:1")), limit=1, backwards=True)
+    last = world.store().read(query(("Rare", "a:1")), limit=1, direction="backward")
 
     assert [each.type for each in last.events] == ["Rare"]
     assert len(asked) <= 8
@@ -228,7 +228,7 @@ def test_all_events_of_a_query_may_be_read_backward() -> None:
     for _ in range(30):
         world.store().append([event("T", *tags) for tags in (("a:1",), ("b:1",), ("a:1", "b:1")) * 8])
     forward = world.store().read(BOTH)
-    backward = world.store().read(BOTH, backwards=True)
+    backward = world.store().read(BOTH, direction="backward")
 
     assert len(forward.events) == 720
     assert backward.events == tuple(reversed(forward.events))
@@ -237,8 +237,27 @@ def test_all_events_of_a_query_may_be_read_backward() -> None:
     assert all(later > earlier for later, earlier in pairwise(keys))
 
 
+@pytest.mark.parametrize("type_heads", [True, False])
+def test_with_type_heads_sortable_ids_increase_over_all_events_and_without_within_a_tag(
+    type_heads: bool,
+) -> None:
+    world = World(type_heads=type_heads)
+    made = [
+        world.store(NOW - nth * 10**9).append([event("T", f"t:{nth % 3}")]).events[0].sortable_id
+        for nth in range(9)
+    ]
+
+    assert len(set(made)) == len(made)
+    assert (made == sorted(made)) == type_heads
+    for tag in range(3):
+        assert made[tag::3] == sorted(made[tag::3])
+
+
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_of_nothing_is_refused(limit: int) -> None:
-    for backwards in (False, True):
-        with pytest.raises(InvalidInput, match="limit"):
-            World().store().read(BOTH, limit=limit, backwards=backwards)
+    with pytest.raises(InvalidInput, match="limit"):
+        World().store().read(BOTH, limit=limit)
+    with pytest.raises(InvalidInput, match="limit"):
+        World().store().read(BOTH, limit=limit, direction="backward")
+    with pytest.raises(InvalidInput, match="direction"):
+        World().store().read(BOTH, direction="up")  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
+from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import BatchGet, Delete, Query
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts, of_table, tag_site
@@ -99,6 +100,14 @@ def test_a_tagged_event_comes_with_all_its_tags_and_its_id_in_each_of_its_stream
     assert len({event.id for event in found}) == 1
     assert [event.first for event in found] == [True, False]
     assert found[0].data == b'"Enrolled"'
+
+
+def test_a_tagged_event_comes_with_its_bytes_and_its_metadata(layouts: Layouts) -> None:
+    layouts.tagged.append([TaggedEvent(type="A", data=b"\xff", meta='{"by":"ops"}', tags=("t:1",))])
+    layouts.tagged.append([TaggedEvent(type="B", meta=b"\0", tags=("t:1",))])
+    layouts.index()
+    found = events_of(layouts, "dcb")
+    assert [(event.data, event.meta) for event in found] == [(b"\xff", b'{"by":"ops"}'), (b"", b"\0")]
 
 
 # --------------------------------------------------------------------------------------------------------------- gone

@@ -60,6 +60,68 @@ def test_an_append_answers_with_ids_and_cost(api: Api) -> None:
     assert (answer.json["position"], answer.json["replayed"]) == (None, False)
 
 
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        {},
+        {"data64": "AP8="},
+        {"data64": "MQ=="},
+        {"data": 1, "meta": {"by": "ops"}},
+        {"data": None, "meta64": "AA=="},
+        {"meta": None},
+    ],
+    ids=repr,
+)
+def test_bodies_come_back_as_they_were_sent_and_nothing_as_nothing(api: Api, bodies: dict[str, Any]) -> None:
+    append(api, {"type": "A", "tags": ["course:1"], **bodies})
+    ((found,), _) = read(api)
+    shown = {name: found[name] for name in ("data", "data64", "meta", "meta64", "payload") if name in found}
+    assert shown == bodies
+
+
+def test_each_event_tells_its_position_where_that_is_asked_for(api: Api) -> None:
+    append(api, *(event(data=number) for number in range(5)))
+    events, position = read(api, positions=True)
+    assert "position" not in read(api)[0][0]
+    assert events[-1]["position"] == position
+    after = events[1]["position"]
+    assert [each["data"] for each in read(api, after=after)[0]] == [2, 3, 4]
+    refused = append(api, event(), failIf=COURSE, after=after)
+    assert (refused.status, [each["data"] for each in refused.json["events"]]) == (409, [2, 3, 4])
+    assert append(api, event(), failIf=COURSE, after=events[-1]["position"]).status == 201
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])
+def test_backward_the_newest_come_first_page_by_page_with_the_position_of_the_whole(
+    api: Api, limit: int
+) -> None:
+    append(api, *(event(data=number) for number in range(6)))
+    _, position = read(api)
+    found: list[int] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = query(api, COURSE, direction="backward", limit=limit, **more).json
+        found += [each["data"] for each in page["events"]]
+        assert len(page["events"]) <= limit
+        assert page["position"] == position
+        if page["next"] is None:
+            break
+        more = {"from": page["next"]}
+    assert found == [5, 4, 3, 2, 1, 0]
+    assert append(api, event(), failIf=COURSE, after=position).status == 201
+
+
+def test_where_a_page_backward_goes_on_is_no_place_of_one_forward(api: Api) -> None:
+    append(api, *(event(data=number) for number in range(4)))
+    for direction, other in (("forward", "backward"), ("backward", "forward")):
+        place = query(api, COURSE, direction=direction, limit=1).json["next"]
+        answer = query(api, COURSE, **{"direction": other, "limit": 1, "from": place})
+        assert (answer.status, answer.json["field"]) == (400, "from")
+    for field, value in (("direction", "up"), ("direction", True), ("positions", "yes")):
+        answer = query(api, COURSE, **{field: value})
+        assert (answer.status, answer.json["field"]) == (400, field)
+
+
 def test_an_event_comes_back_as_it_was_sent(api: Api) -> None:
     sent = {
         "id": ID,

@@ -52,9 +52,9 @@ VALUES: dict[str, tuple[Call, str]] = {
         "timestamp: must be ISO 8601 text, not datetime",
     ),
     "a text for a version": (lambda _: AtVersion(version="1"), "version: must be a number, not str"),
-    "bytes for JSON text": (
-        lambda _: TaggedEvent(type="T", data=b"{}"),
-        "data: must be JSON text, not bytes",
+    "a dictionary for JSON text": (
+        lambda _: TaggedEvent(type="T", data={}),
+        "data: must be JSON text or bytes, not dict",
     ),
     "one tag": (
         lambda _: TaggedEvent(type="T", data="{}", tags="course:1"),

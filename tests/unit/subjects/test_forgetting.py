@@ -267,7 +267,11 @@ def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
     events = [AggregateEvent(type="Named", data=sealed), AggregateEvent(type="Left", data=open_body)]
     aggregates.append(user, events, snapshot=sealed)
     tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    (bare,) = tagged.append([TaggedEvent(type="Named", data=sealed, meta=sealed, tags=("user:7",))]).events
     subjects.forget("ada")
+    assert isinstance(bare.data, bytes)
+    assert isinstance(bare.meta, bytes)
+    assert [subjects.unseal(bare.data), subjects.unseal(bare.meta)] == [Shredded("ada")] * 2
     read = [subjects.unseal(event.data) for event in streams.read("User-7") if isinstance(event.data, bytes)]
     assert read == [Shredded("ada"), open_body]
     state = streams.load("User-7")

@@ -15,13 +15,14 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
+from epochal.cli.views import body_text
 from epochal.http import tagged_commands as parse
 from epochal.http import tagged_views as views
 from epochal.http.fields import Node
 from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.conditions import read_position, write_position
 from epochal.layout.dcb.paging import Takes
-from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent, parse_event_id
+from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.settings import EVENTS_TABLE, TAGS_TABLE
 from epochal.store.driver import Meter
 from epochal.store.tagged import TaggedEvents
@@ -63,6 +64,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--id", "event_id", help="The event's id, a UUID: the same call again is answered like the first."
 )
+@click.option("--meta", help="Metadata: JSON text, @file, or - for standard input.")
 @click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
 @click.option(
     "--fail-if", "condition", help="A query in the HTTP API's form: append only if nothing matches it."
@@ -77,6 +79,7 @@ def append(
     data: str | None,
     tags: Sequence[str],
     event_id: str | None,
+    meta: str | None,
     source: str | None,
     condition: str | None,
     after: str | None,
@@ -88,9 +91,12 @@ def append(
     """
     if (type is None) == (source is None):
         raise click.UsageError("Give either TYPE (and DATA) or --events.")
-    if source is not None and (tags or event_id):
-        raise click.UsageError("--tag and --id belong to a single event; --events carry their own.")
-    events = inputs.events_of(source, parse.event) if source else [_event(type, data, tags, event_id)]
+    if source is not None and (tags or event_id or meta):
+        raise click.UsageError("--tag, --id and --meta belong to a single event; --events carry their own.")
+    single = replace(
+        _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
+    )
+    events = inputs.events_of(source, parse.event) if source else [single]
     fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
@@ -110,6 +116,7 @@ def append(
 @click.option(
     "--limit", type=click.IntRange(min=1), help="At most so many events; then there is no position."
 )
+@click.option("--backward", is_flag=True, help="Newest first; with --limit the last events.")
 @output.json_option
 @pass_tagged
 def query(
@@ -120,13 +127,14 @@ def query(
     source: str | None,
     after: str | None,
     limit: int | None,
+    backward: bool,
     as_json: bool,
 ) -> None:
     """Print the events that match, and the position to append after."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
     asked = _query_of(store, source, "--query") if source else _item_of(store, types, tags)
-    read = _Read(store=store, query=asked, after=_position_of(after), limit=limit)
+    read = _Read(store=store, query=asked, after=_position_of(after), limit=limit, backward=backward)
     output.stream(read.events(), views.event, line, as_json=as_json)
     if read.position is not None:
         position = write_position(read.position)
@@ -143,28 +151,53 @@ def event(store: TaggedEvents, *, event_id: str, as_json: bool) -> None:
     if found is None:
         raise EventMissing(event_id)
     view = views.event(found)
-    rows = [(name, " ".join(value) if name == "tags" else value) for name, value in view.items()]
-    output.document(view, output.table([*rows[:-1], (rows[-1][0], found.data)]), as_json=as_json)
+    rows = [
+        (name, " ".join(value) if name == "tags" else value) for name, value in views.fields(found).items()
+    ]
+    bodies = [("data", _shown(found.data)), *([("meta", _shown(found.meta))] if found.meta else [])]
+    output.document(view, output.table([*rows, *bodies]), as_json=as_json)
 
 
 def line(found: RecordedTaggedEvent) -> str:
     """An event in one line."""
-    return (
-        f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {' '.join(found.data.splitlines())}"
-    )
+    return f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {_shown(found.data)}"
+
+
+def _shown(body: TaggedBody) -> str:
+    """A body in one line."""
+    return " ".join(body.splitlines()) if isinstance(body, str) else body_text(body)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Read:
-    """A query, page by page. Once its events are all taken, `position` is known, unless a limit cut it short."""
+    """A query, page by page. Once all is taken, `position` is known, unless a limit cut it short forward."""
 
     store: TaggedEvents
     query: Query
     after: Position | None
     limit: int | None
+    backward: bool = False
     position: Position | None = field(default=None, init=False)
 
     def events(self) -> Iterator[RecordedTaggedEvent]:
+        return self._backward() if self.backward else self._forward()
+
+    def _backward(self) -> Iterator[RecordedTaggedEvent]:
+        if self.limit is not None and self.limit <= PAGE:
+            seen = self.store.read(self.query, after=self.after, limit=self.limit, direction="backward")
+            self.position = seen.position
+            yield from seen.events
+            return
+        left, rest = self.limit, None
+        while left is None or left > 0:
+            found = self.store.page_back(self.query, after=self.after, rest=rest, takes=_room(left))
+            yield from found.events
+            rest, self.position = found.rest, found.position
+            left = None if left is None else left - len(found.events)
+            if rest is None:
+                return
+
+    def _forward(self) -> Iterator[RecordedTaggedEvent]:
         left, rest = self.limit, None
         while left is None or left > 0:
             found = self.store.page(self.query, after=self.after, rest=rest, takes=_room(left))
@@ -181,8 +214,12 @@ def _room(left: int | None) -> Takes:
 
 
 def _event(kind: str | None, data: str | None, tags: Sequence[str], event_id: str | None) -> TaggedEvent:
-    content = inputs.body_of("null" if data is None else data, "DATA").decode()
+    content = _text_of("null" if data is None else data, "DATA")
     return TaggedEvent(type=kind or "", data=content, tags=tuple(tags), id=event_id)
+
+
+def _text_of(source: str, name: str) -> str:
+    return inputs.body_of(source, name).decode()
 
 
 def _made(

@@ -23,7 +23,7 @@ from epochal.layout.dcb.seeking import entries
 from epochal.layout.journal.items import StoredEvent
 from epochal.layout.journal.reading import Stretch, events
 from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
-from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent, bytes_of
 from epochal.model.events import Recorded
 from epochal.plan.limits import BATCH_KEYS
 from epochal.store.aggregates import AggregateStore
@@ -199,7 +199,8 @@ def of_tag(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         stream=tag,
         index=index,
         type=event.type,
-        data=event.data.encode(),
+        data=bytes_of(event.data),
+        meta=bytes_of(event.meta),
         timestamp=event.timestamp,
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,

@@ -74,6 +74,12 @@ class Node:
             raise InvalidInput(self.name, f"must be from {least:,} to {most:,}")
         return self.value
 
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise InvalidInput(self.name, "must be true or false")
+        return self.value
+
     def base64(self) -> bytes:
         """Bytes written in base64 with padding, without line breaks."""
         if not isinstance(self.value, str):

@@ -4,8 +4,8 @@
     {"events": [{"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}],
      "failIf": {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}, "after": "…"}
 
-`data` is any JSON, null included, its numbers exact. A query's items are alternatives; an item asks for any of its
-types and all of its tags.
+`data` is any JSON, null included, its numbers exact; `data64` any bytes in its place; `meta` and `meta64` likewise. A
+query's items are alternatives; an item asks for any of its types and all of its tags.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from epochal.http.document import document, no_document
 from epochal.http.fields import Node
 from epochal.http.message import Request
 from epochal.http.query import Query as Parameters
+from epochal.layout.dcb.backward import Down, parse_down
 from epochal.layout.dcb.conditions import fence, read_position
 from epochal.layout.dcb.paging import Rest, parse_rest
 from epochal.model.dcb import (
@@ -29,6 +30,7 @@ from epochal.model.dcb import (
     Position,
     Query,
     QueryItem,
+    TaggedBody,
     TaggedEvent,
     check_tag,
     check_type,
@@ -53,6 +55,9 @@ EVENT_FIELDS: Final = (
     "id",
     "type",
     "data",
+    "data64",
+    "meta",
+    "meta64",
     "tags",
     "causationId",
     "correlationId",
@@ -76,8 +81,10 @@ class QueryTagged:
 
     query: Query
     after: Position | None
-    rest: Rest | None
+    rest: Rest | Down | None
     limit: int
+    backward: bool = False
+    positions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +118,28 @@ def query_tagged(request: Request, *, type_heads: bool) -> QueryTagged:
     """Parse a query."""
     Parameters(request)
     root = document(request)
-    fields = root.members(("query", "after", "from", "limit"))
+    fields = root.members(("query", "after", "from", "limit", "direction", "positions"))
+    backward = "direction" in fields and _is_backward(fields["direction"])
     return QueryTagged(
         query=query(parse.required(root, fields, "query"), type_heads=type_heads),
         after=_position(fields),
-        rest=parse_rest(fields["from"].text(2 * MAX_POSITION_BYTES)) if "from" in fields else None,
+        rest=_rest(fields["from"].text(2 * MAX_POSITION_BYTES), backward=backward)
+        if "from" in fields
+        else None,
         limit=fields["limit"].whole(1, MAX_LIMIT) if "limit" in fields else DEFAULT_LIMIT,
+        backward=backward,
+        positions="positions" in fields and fields["positions"].flag(),
     )
+
+
+def _is_backward(node: Node) -> bool:
+    if node.value not in ("forward", "backward"):
+        raise InvalidInput(node.name, "must be forward or backward")
+    return bool(node.value == "backward")
+
+
+def _rest(written: str, *, backward: bool) -> Rest | Down:
+    return parse_down(written) if backward else parse_rest(written)
 
 
 def read_tagged(request: Request) -> str:
@@ -155,7 +177,8 @@ def event(node: Node) -> TaggedEvent:
     kind = parse.required(node, fields, "type")
     return TaggedEvent(
         type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
-        data=_data(parse.required(node, fields, "data")),
+        data=_body(fields, "data", "data64"),
+        meta=_body(fields, "meta", "meta64"),
         tags=tuple(map(_tag, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
         id=_event_id(fields["id"]) if "id" in fields else None,
         causation_id=_text(fields, "causationId"),
@@ -202,11 +225,17 @@ def _event_id(node: Node) -> str:
     return parse_event_id(node.text(64), node.name)
 
 
-def _data(node: Node) -> str:
-    data = parse.json_body(node)
-    if len(data) > MAX_DATA_BYTES:
-        raise TooLarge(node.name, len(data), MAX_DATA_BYTES)
-    return data.decode()
+def _body(fields: Mapping[str, Node], plain: str, coded: str) -> TaggedBody:
+    """JSON as text, base64 as bytes; nothing is no bytes."""
+    given = [fields[name] for name in (plain, coded) if name in fields]
+    if not given:
+        return b""
+    if len(given) > 1:
+        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
+    body = parse.json_body(given[0]) if plain in fields else given[0].base64()
+    if len(body) > MAX_DATA_BYTES:
+        raise TooLarge(given[0].name, len(body), MAX_DATA_BYTES)
+    return body.decode() if plain in fields else body
 
 
 def _text(fields: Mapping[str, Node], name: str) -> str | None:

@@ -5,6 +5,7 @@ Every event has room in an answer of its own: it is an item of at most 400 KB.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 from simplejson import RawJSON
@@ -12,6 +13,7 @@ from simplejson import RawJSON
 from epochal.http import bodies
 from epochal.http.room import Room
 from epochal.layout.dcb.append import Written
+from epochal.layout.dcb.backward import BackwardPage
 from epochal.layout.dcb.conditions import write_position
 from epochal.layout.dcb.listing import TagCount, TagEntry
 from epochal.layout.dcb.paging import Page
@@ -23,14 +25,20 @@ from epochal.store.tag_pages import TagPage
 class Listed:
     """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, positions: bool = False) -> None:
         self._limit = limit
+        self._positions = positions
         self._room = Room()
         self.views: list[Any] = []
 
     def __call__(self, found: RecordedTaggedEvent) -> bool:
         """Take an event, if there is room for it."""
-        view = self._room.fit(event(found)) if len(self.views) < self._limit else None
+        if len(self.views) >= self._limit:
+            return False
+        shown = event(found)
+        if self._positions and found.position is not None:
+            shown["position"] = write_position(found.position)
+        view = self._room.fit(shown)
         if view is not None:
             self.views.append(view)
         return view is not None
@@ -49,8 +57,8 @@ def appended(made: Written, units: Units, *, conditional: bool) -> dict[str, Any
     }
 
 
-def page(found: Page, listed: Listed) -> dict[str, Any]:
-    """A page of a read; the position to append after stands on its last page only."""
+def page(found: Page | BackwardPage, listed: Listed) -> dict[str, Any]:
+    """A page of a read; the position to append after stands on its last page only, or on each that is read backward."""
     return {
         "events": listed.views,
         "position": None if found.position is None else write_position(found.position),
@@ -79,6 +87,11 @@ def tag(found: TagCount, latest: TagEntry) -> dict[str, Any]:
 
 def event(found: RecordedTaggedEvent) -> dict[str, Any]:
     """An event."""
+    return {**fields(found), **_bodies(found)}
+
+
+def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
+    """An event without its bodies."""
     ids = {
         "causationId": found.causation_id,
         "correlationId": found.correlation_id,
@@ -91,7 +104,6 @@ def event(found: RecordedTaggedEvent) -> dict[str, Any]:
         "tags": list(found.tags),
         "timestamp": found.timestamp,
         **{name: value for name, value in ids.items() if value is not None},
-        **_payload(found.data),
     }
 
 
@@ -99,7 +111,16 @@ def _tag(found: TagCount) -> dict[str, Any]:
     return {"tag": found.tag, "events": found.events}
 
 
-def _payload(data: str) -> dict[str, Any]:
-    """The event's data as it is stored, to the byte; as text where another library stored no JSON."""
-    text = bodies.json_text(data.encode())
-    return {"payload": data} if text is None else {"data": RawJSON(text)}
+def _bodies(found: RecordedTaggedEvent) -> dict[str, Any]:
+    """Data and metadata: text to the byte as it is stored, bytes in base64, nothing as nothing.
+
+    Text that is no JSON, which another library stored, is shown as text.
+    """
+    shown: dict[str, Any] = {}
+    for name, body, foreign in (("data", found.data, "payload"), ("meta", found.meta, "metaText")):
+        if isinstance(body, bytes):
+            shown |= {f"{name}64": b64encode(body).decode()} if body else {}
+        else:
+            text = bodies.json_text(body.encode())
+            shown |= {foreign: body} if text is None else {name: RawJSON(text)}
+    return shown

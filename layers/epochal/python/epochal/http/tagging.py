@@ -13,8 +13,11 @@ from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.room import text_of
 from epochal.http.service import Operations, consumed, measured
+from epochal.http.tagged_commands import QueryTagged
 from epochal.layout.dcb.append import Rejected, Written
+from epochal.layout.dcb.backward import BackwardPage, Down
 from epochal.layout.dcb.conditions import write_position
+from epochal.layout.dcb.paging import Page
 from epochal.plan.units import Units
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPage, TagPages
@@ -55,9 +58,15 @@ def query_tagged(store: TaggedEvents, request: Request) -> Response:
     """A page of the events that match a query."""
     command = commands.query_tagged(request, type_heads=store.site.type_heads)
     store, meter = measured(store, request)
-    listed = views.Listed(command.limit)
-    found = store.page(command.query, after=command.after, rest=command.rest, takes=listed)
+    listed = views.Listed(command.limit, positions=command.positions)
+    found = _page(store, command, listed)
     return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
+
+
+def _page(store: TaggedEvents, command: QueryTagged, listed: views.Listed) -> Page | BackwardPage:
+    if isinstance(command.rest, Down) or (command.backward and command.rest is None):
+        return store.page_back(command.query, after=command.after, rest=command.rest, takes=listed)
+    return store.page(command.query, after=command.after, rest=command.rest, takes=listed)
 
 
 def read_tagged(store: TaggedEvents, request: Request) -> Response:

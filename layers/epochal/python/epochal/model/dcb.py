@@ -105,20 +105,31 @@ def check_type(kind: str, field: str = "type") -> str:
     return kind
 
 
+TaggedBody = str | bytes
+"""JSON text, or any bytes."""
+
+
+def bytes_of(body: TaggedBody) -> bytes:
+    """A body as bytes: those of text are its UTF-8."""
+    return body.encode() if isinstance(body, str) else body
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvent:
     """An event to append.
 
     Attributes:
         type: what happened.
-        data: UTF-8 JSON.
+        data: JSON text, or any bytes. It comes back as what it was; the original library's readers see the text.
+        meta: what else is to be kept with it, likewise.
         tags: what it concerns; order and repetition do not matter.
         id: a UUID; None lets the store choose. An id makes the append idempotent beyond any window.
         expires: epoch seconds at which DynamoDB may delete it; its place in the feed stays.
     """
 
     type: str
-    data: str
+    data: TaggedBody = b""
+    meta: TaggedBody = b""
     tags: tuple[str, ...] = ()
     id: str | None = None
     causation_id: str | None = None
@@ -129,7 +140,8 @@ class TaggedEvent:
     def __post_init__(self) -> None:
         """Refuse what is of another kind: one tag by itself would be a tag for each of its letters."""
         must_be(str, self.type, "type", "text")
-        must_be(str, self.data, "data", "JSON text")
+        must_be((str, bytes), self.data, "data", "JSON text or bytes")
+        must_be((str, bytes), self.meta, "meta", "JSON text or bytes")
         must_be_list(str, self.tags, "tags")
         must_be((str, type(None)), self.id, "id", "text")
         if self.expires is not None:
@@ -143,13 +155,19 @@ class RecordedTaggedEvent:
     id: str
     sortable_id: SortableId
     type: str
-    data: str
+    data: TaggedBody
+    meta: TaggedBody = b""
     tags: tuple[str, ...]
     timestamp: str
     causation_id: str | None = None
     correlation_id: str | None = None
     executed_user: str | None = None
     trail: Trail | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its bodies."""
+        return sum(map(len, map(bytes_of, (self.data, self.meta))))
 
     @property
     def key(self) -> str:

@@ -67,6 +67,7 @@ def imported(event: RecordedTaggedEvent) -> ImportedEvent:
     plain = TaggedEvent(
         type=event.type,
         data=event.data,
+        meta=event.meta,
         tags=event.tags,
         id=event.id,
         causation_id=event.causation_id,

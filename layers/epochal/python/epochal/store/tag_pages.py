@@ -118,7 +118,7 @@ def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[
 
 
 def _event_bytes(event: RecordedTaggedEvent) -> int:
-    return _FIELDS + len(event.data.encode())
+    return _FIELDS + event.size
 
 
 def _checked(limit: int) -> int:

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
@@ -143,7 +143,7 @@ class TaggedEvents:
         *,
         after: Position | None = None,
         limit: int | None = None,
-        backwards: bool = False,
+        direction: Literal["forward", "backward"] = "forward",
     ) -> Seen:
         """The events that match, in order, with the position to append after; or those new since `after`.
 
@@ -152,14 +152,17 @@ class TaggedEvents:
         Args:
             after: the position of a read, or of an event, of this query or of a broader one.
             limit: events at most. Requests are bounded by what it takes to find so many.
-            backwards: newest first. With a limit these are the last ones; the position has seen all before them, too.
+            direction: backward is newest first. With a limit these are the last ones; the position has then seen all
+                before them, too.
         """
         fenced = self._fence(query, "query", after)
         if limit is not None:
             must_be(int, limit, "limit", "a number")
             if limit < 1:
                 raise InvalidInput("limit", "must be at least 1")
-        if backwards:
+        if direction not in ("forward", "backward"):
+            raise InvalidInput("direction", "must be forward or backward")
+        if direction == "backward":
             return self.driver.run(last_events(self.site, fenced, after, limit))
         if limit is not None:
             return self.driver.run(first_events(self.site, fenced, after, limit))
@@ -209,10 +212,9 @@ class TaggedEvents:
         for name in ("causation_id", "correlation_id", "executed_user"):
             if getattr(event, name) is not None:
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
-        try:
-            json.loads(event.data.encode())
-        except ValueError as error:
-            raise InvalidInput(f"{field}.data", "must be JSON that UTF-8 can hold") from error
+        for name, body in (("data", event.data), ("meta", event.meta)):
+            if isinstance(body, str):
+                _check_json(body, f"{field}.{name}")
         if event.id is None:
             return replace(event, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return replace(event, id=parse_event_id(event.id, f"{field}.id"))
@@ -245,3 +247,12 @@ def _in_the_way(rejected: Rejected) -> str:
     named = ", ".join(f"{event.type} {event.id}" for event in rejected.events[:NAMED])
     rest = " and others" if len(rejected.events) > NAMED else ""
     return f"not appended: the condition forbids {named}{rest}, appended since the position given"
+
+
+def _check_json(body: str, field: str) -> None:
+    try:
+        json.loads(body.encode())
+    except ValueError as error:
+        raise InvalidInput(
+            field, "must be JSON that UTF-8 can hold; what is not is given as bytes"
+        ) from error

@@ -6,7 +6,18 @@ from typing import Any, Final
 
 from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
 from epochal.http.events import MAX_ID_BYTES
-from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, record, ref, text, whole
+from epochal.http.openapi.shapes import (
+    CAPACITY,
+    Schema,
+    array,
+    base64,
+    flag,
+    only_one,
+    record,
+    ref,
+    text,
+    whole,
+)
 from epochal.http.tagged_commands import MAX_EVENTS, MAX_NAMED, MAX_POSITION_BYTES
 from epochal.model.dcb import MAX_TAG_BYTES, MAX_TYPE_BYTES
 from epochal.model.times import MAX_EXPIRES
@@ -59,6 +70,9 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
         {
             "type": _TYPE,
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
+            "data64": base64("Any bytes, in place of `data`; without either there are none."),
+            "meta": {"description": "Metadata: any JSON."},
+            "meta64": base64("Metadata, any bytes."),
             "tags": array(TAG, "What it concerns; order and repetition do not matter.", MAX_NAMED),
             "id": {
                 **ID,
@@ -67,7 +81,8 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
             **_MADE,
             "expires": whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
         },
-        required=("type", "data"),
+        required=("type",),
+        allOf=[only_one("data", "data64"), only_one("meta", "meta64")],
     ),
     "EventQuery": record(
         {
@@ -119,6 +134,12 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
             "after": {**POSITION, "description": "Only what is new since this position."},
             "from": _NEXT,
             "limit": whole("Events at most.", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+            "direction": {
+                "enum": ["forward", "backward"],
+                "default": "forward",
+                "description": "Backward: newest first. The first page then has the last events.",
+            },
+            "positions": {**flag("Whether each event tells its position."), "default": False},
         },
         required=("query",),
     ),
@@ -131,9 +152,17 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
             "timestamp": _STAMP,
             **_TAKEN,
             "data": {"description": "As it was sent."},
+            "data64": base64("As it was sent; neither of them where there are no bytes."),
             "payload": {
                 "type": "string",
                 "description": "In its place, what another library stored that is no JSON.",
+            },
+            "meta": {"description": "As it was sent."},
+            "meta64": base64("As it was sent."),
+            "metaText": {"type": "string", "description": "In its place, what is no JSON."},
+            "position": {
+                **POSITION,
+                "description": "What had been seen with it, to append after; where `positions` were asked for.",
             },
         },
         required=("id", "sortableId", "type", "tags", "timestamp"),
@@ -161,8 +190,10 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "TaggedEventPage": record(
         {
-            "events": array(ref("TaggedEvent"), "In order of their sortable ids."),
-            "position": _or_null(POSITION, "To append after; null until the last page."),
+            "events": array(ref("TaggedEvent"), "In order of their sortable ids; backward, newest first."),
+            "position": _or_null(
+                POSITION, "To append after; null until the last page, where it is not backward."
+            ),
             "next": _or_null(_NEXT, "`from` of the page that goes on; null where there is none."),
         }
     ),

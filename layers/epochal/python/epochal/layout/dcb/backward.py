@@ -155,7 +155,7 @@ def read_back(
             if not takes(event):
                 return _page(taken, position, key)
             taken.append(event)
-        read += sum(len(event.data) for event in found.values())
+        read += sum(event.size for event in found.values())
     return _page(taken, position, floor)
 
 

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, group_of, is_reserved
-from epochal.plan.values import Item, Key, decodes, number, read_list, read_number, read_text, sequence, text
+from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    Key,
+    binary,
+    decodes,
+    number,
+    read_list,
+    read_number,
+    read_text,
+    sequence,
+    text,
+)
 
 HEAD: Final = "#"
 """Sort key of a tag's head: below every entry, whose sort keys begin with a digit."""
@@ -107,7 +119,7 @@ def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = No
         "eventId": text(event.id),
         "sortableUniqueId": text(event.sortable_id),
         "eventType": text(event.type),
-        "payload": text(event.data),
+        **_bodies(event),
         "tags": sequence(map(text, event.tags)),
         "timestamp": text(event.timestamp),
         "gsi1pk": text(keys.all_events(event.sortable_id)),
@@ -131,11 +143,31 @@ def read_event(item: Item) -> RecordedTaggedEvent:
         id=item["eventId"]["S"],
         sortable_id=SortableId(item["sortableUniqueId"]["S"]),
         type=item["eventType"]["S"],
-        data=item["payload"]["S"],
+        data=item["data"]["B"] if "data" in item else item["payload"]["S"],
+        meta=_meta(item),
         tags=tuple(tag["S"] for tag in read_list(item, "tags")),
         timestamp=item["timestamp"]["S"],
         **optional,
     )
+
+
+def _bodies(event: RecordedTaggedEvent) -> dict[str, AttributeValue]:
+    """Text stands where the original has it; bytes beside a `null` there, which its readers can read."""
+    if isinstance(event.data, str):
+        found = {"payload": text(event.data)}
+    else:
+        found = {"payload": text("null"), "data": binary(event.data)}
+    if event.meta:
+        found["meta"] = text(event.meta) if isinstance(event.meta, str) else binary(event.meta)
+    return found
+
+
+def _meta(item: Item) -> TaggedBody:
+    """Metadata: text or bytes; nothing is no bytes."""
+    if "meta" not in item:
+        return b""
+    found: TaggedBody = item["meta"]["S"] if "S" in item["meta"] else item["meta"]["B"]
+    return found
 
 
 def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) -> Item:

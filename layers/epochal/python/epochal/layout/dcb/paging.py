@@ -211,7 +211,7 @@ def read_part(
             if not takes(event):
                 return _cut(slices, at, key, taken)
             taken.append(event)
-        read += sum(len(event.data) for event in found.values())
+        read += sum(event.size for event in found.values())
         if read >= PART_BYTES and start + len(batch) < len(keys):
             return _cut(slices, at, keys[start + len(batch)], taken)
     if bound is None:

@@ -75,6 +75,7 @@ def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> Recorded
         sortable_id=chosen,
         type=event.type,
         data=event.data,
+        meta=event.meta,
         tags=tuple(sorted(set(event.tags))),
         timestamp=timestamp,
         causation_id=event.causation_id,
