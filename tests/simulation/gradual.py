@@ -62,6 +62,11 @@ class Gradual(MemoryTables):
         """From now on luck decides."""
         self.luck, self.late = luck, lambda _: luck.random() < 0.5
 
+    @property
+    def busy(self) -> bool:
+        """Whether any transaction is still being carried out."""
+        return bool(self._under_way)
+
     def under_way(self, op: Transact) -> bool:
         """Whether a transaction is still being carried out."""
         return any(each.writes is op.writes for each in self._under_way)

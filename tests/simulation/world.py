@@ -67,10 +67,15 @@ def bytes_of(name: str) -> Callable[[int], bytes]:
 
 @dataclass(slots=True)
 class World:
-    """A stream, and stores over its table that differ in who writes."""
+    """A stream, and stores over its table that differ in who writes.
+
+    Attributes:
+        shared: another library may prune the stream, and leave no mark.
+    """
 
     tables: MemoryTables = field(default_factory=memory_tables)
     stream: str = STREAM
+    shared: bool = False
 
     def copy(self) -> World:
         return World(self.tables.copy(), self.stream)
@@ -91,6 +96,21 @@ class World:
             (item for item in self.tables.items("tips") if item["p"]["S"] == self.stream and is_tip(item)),
             None,
         )
+
+    def items(self) -> list[Item]:
+        """The stream's Tip and calves."""
+        return [item for item in self.tables.items("tips") if item["p"]["S"] == self.stream]
+
+    def low(self) -> int:
+        """Every event below this is gone."""
+        tip = self.tip()
+        if tip is None:
+            return 0
+        mark = int(tip.get("l", {"N": "0"})["N"])
+        if not self.shared:
+            return mark
+        spans = [read_span(item).since(mark) for item in self.items()]
+        return min((span.base for span in spans if span.events), default=int(tip["n"]["N"]))
 
     def places_of(self, identity: bytes) -> set[int]:
         """Indices at which an append with this id ever began."""
@@ -117,7 +137,7 @@ class World:
         if tip is None:
             assert not self.history()
             return
-        low, version = int(tip.get("l", {"N": "0"})["N"]), int(tip["n"]["N"])
+        low, version = self.low(), int(tip["n"]["N"])
         history = self.history()
         forward = list(store.read(self.stream))
         assert [event.index for event in forward] == list(range(low, version))
@@ -139,9 +159,7 @@ class World:
             case Conflict():
                 assert not places, "reported as a conflict, yet appended"
             case Undetermined(first=first):
-                tip = self.tip()
-                assert tip is not None
-                assert int(tip["l"]["N"]) > first, "undetermined, yet the evidence is there"
+                assert self.low() > first, "undetermined, yet the evidence is there"
 
     def describes(self, outcome: Appended) -> bool:
         """Whether the token is of the Tip that the append left, and of no other, which its holder would not have seen.

@@ -9,16 +9,17 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.layout.tables import TIPS
 from epochal.layout.tips import reading
+from epochal.layout.tips.calve import calve_at_once
 from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import tip_key
+from epochal.layout.tips.items import read_tip, tip_key
 from epochal.model.events import Event
-from epochal.plan.ops import Get, Put, TransactionWrite
+from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
 from epochal.store.results import Direction
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual
-from tests.unit.layout.items import STREAM, TABLE, numbered, store, tip
+from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip
 
 EVENTS = 4
 
@@ -102,3 +103,18 @@ def test_one_who_looked_once_would_take_it_for_lost(
     )
     with pytest.raises(CorruptData, match="is in no item"):
         read(half_written())
+
+
+def test_a_transaction_that_may_have_been_ours_is_doubted_though_its_calf_is_met_first() -> None:
+    """Its response was lost; the repeat meets the calf, and the next one a Tip that others have pruned since."""
+    before = read_tip(tip(2, numbered(0, 2)))
+    update = Update(table=TABLE, key=tip_key(STREAM), sets=())
+    steps = calve_at_once(TABLE, before, update)
+    next(steps)
+    alone = steps.send(Refusal(items=(calf(0, numbered(0, 2)), None), failed=(True, False), ambiguous=True))
+    assert alone == Transact(writes=(update,))
+
+    with pytest.raises(StopIteration) as ended:
+        steps.send(Refusal(items=(tip(3, numbered(2, 3), l=number(2)),), failed=(True,)))
+
+    assert ended.value.value.ambiguous

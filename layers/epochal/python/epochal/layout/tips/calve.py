@@ -30,14 +30,16 @@ def calve(table: str, tip: Tip) -> Steps[bool]:
 
 def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
     """The calf and the Tip's update in one transaction. None: the Tip is stale."""
-    rest = tip.span
+    rest, doubtful = tip.span, False
     while True:
         writes = (put_calf(table, tip.stream, rest), update) if rest.events else (update,)
         reply: Done | Refusal | Overflow = yield Transact(writes=writes)
         if not isinstance(reply, Refusal):
             return reply
+        # What is calved already may be so by a transaction of ours whose response was lost.
+        doubtful = doubtful or reply.ambiguous
         if reply.failed[-1]:
-            return Refusal(items=reply.items[-1:], ambiguous=reply.ambiguous)
+            return Refusal(items=reply.items[-1:], ambiguous=doubtful)
         left = _after(reply, rest)
         if left is None:
             return None

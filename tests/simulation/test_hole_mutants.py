@@ -1,0 +1,93 @@
+"""Take a rule out of how holes are told, and a seed finds out: beside pruners of ours, Equinox's, and archives."""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochal.layout.tips import reading
+from epochal.layout.tips.items import tip_key
+from epochal.plan.ops import Get, Steps
+from epochal.store import reading as stores
+from epochal.store.results import Hole
+from epochal.store.streams import Streams
+from tests.simulation.hole_simulation import replay
+from tests.simulation.mutants import Mutants, Patch
+
+SEEDS = 1_000
+
+MUTANTS = Mutants()
+mutant = MUTANTS.add
+
+
+@mutant("untold|the archive was not asked")
+def a_read_that_a_prune_overtakes_is_not_told(patch: Patch) -> None:
+    told = stores._Walk.told
+    patch.setattr(
+        stores._Walk,
+        "told",
+        lambda walk: (each for each in told(walk) if not isinstance(each, Hole) or each.first == walk.start),
+    )
+
+
+@mutant("untold")
+def a_hole_at_the_beginning_is_passed_over(patch: Patch) -> None:
+    told = stores._Walk.told
+
+    def later(walk: Any) -> Iterator[Any]:
+        return (each for each in told(walk) if not isinstance(each, Hole) or each.first != walk.start)
+
+    patch.setattr(stores._Walk, "told", later)
+
+
+@mutant("EventsPruned|DID NOT RAISE")
+def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
+    def passed(table: str, cursor: Any) -> Steps[Any]:
+        del table
+        yield from ()
+        return reading._passed(cursor, cursor.tip.span.base)
+
+    patch.setattr(reading, "_pruned_by_others", passed)
+
+
+@mutant()
+def a_calf_that_does_not_show_yet_is_taken_for_pruned(patch: Patch) -> None:
+    patch.setattr(reading, "LOOKS", 0)
+    patch.setattr(reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.tip.stream)))
+
+
+@mutant("is in no item")
+def what_equinox_pruned_is_corrupt(patch: Patch) -> None:
+    def never(*_: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(reading, "_pruned_by_others", never)
+
+
+@mutant("the archive was not asked")
+def the_archive_is_not_asked_below_the_first_event(patch: Patch) -> None:
+    patch.setattr(stores._Walk, "_archived", lambda _walk, _first, _end: iter(()))
+
+
+@mutant("pruned unarchived")
+def what_is_not_archived_is_pruned(patch: Patch) -> None:
+    patch.setattr(Streams, "_archived", lambda _streams, _stream, before, _archive: before)
+
+
+@mutant("pruned unarchived")
+def as_much_is_pruned_as_was_asked_for_whatever_came_meanwhile(patch: Patch) -> None:
+    archived = Streams._archived
+
+    def checked(streams: Streams, stream: str, before: int, archive: Streams) -> int:
+        archived(streams, stream, before, archive)
+        return before
+
+    patch.setattr(Streams, "_archived", checked)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    MUTANTS.find_out(name, monkeypatch, replay, SEEDS)
