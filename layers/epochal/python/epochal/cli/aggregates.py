@@ -67,6 +67,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--at", "occurred_at", help="When it happened, ISO 8601; now, unless told.")
 @click.option("--snapshot", help="The state that the events lead to. The first append needs it.")
 @click.option("--expected", default="any", help="A version, a lock, any, no_stream or stream_exists.")
+@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @output.json_option
 def append(
     store: AggregateStore,
@@ -78,6 +79,7 @@ def append(
     occurred_at: str | None,
     snapshot: str | None,
     expected: str,
+    key: str | None,
     as_json: bool,
 ) -> None:
     """Append to an aggregate: an EVENT with DATA, or --events.
@@ -92,7 +94,7 @@ def append(
     state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = measured.append(which, events, snapshot=state, expected=_expected(expected))
+    made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
     view = {**views.appended(which, made, meter.units), "lock": lock_text(made.lock)}
     count = len(events)
     line = f"{which}: {count:,} event{'' if count == 1 else 's'}, now at version {made.lock.version}"

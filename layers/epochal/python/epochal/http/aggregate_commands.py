@@ -15,7 +15,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.http import events as parse
-from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
+from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT, idempotency_key
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node
 from epochal.http.locks import parse_lock
@@ -38,6 +38,7 @@ class AppendToAggregate:
     events: tuple[AggregateEvent, ...]
     snapshot: bytes | None
     precondition: Precondition[Lock]
+    idempotency_key: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,6 @@ def append_to_aggregate(types: AggregateTypes, request: Request) -> AppendToAggr
     """Parse an append."""
     Query(request)
     aggregate = _aggregate(types, request)
-    if request.header("Idempotency-Key") is not None:
-        raise InvalidInput("Idempotency-Key", "is not known to aggregates: expect a version instead")
     root = document(request)
     fields = root.members(("events", "snapshot", "expected"))
     given = tuple(map(event, parse.required(root, fields, "events").items(MAX_EVENTS)))
@@ -65,6 +64,7 @@ def append_to_aggregate(types: AggregateTypes, request: Request) -> AppendToAggr
         events=given,
         snapshot=parse.json_body(fields["snapshot"]) if "snapshot" in fields else None,
         precondition=precondition(request, fields.get("expected"), parse_lock),
+        idempotency_key=idempotency_key(request),
     )
 
 

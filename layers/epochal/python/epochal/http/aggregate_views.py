@@ -23,6 +23,7 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
         "aggregate": str(aggregate),
         "first": outcome.first,
         **stand(outcome.lock),
+        "replayed": outcome.replayed,
         "capacity": {"read": units.read, "write": units.write},
     }
 

@@ -40,11 +40,12 @@ def append_to_aggregate(store: AggregateStore, types: AggregateTypes, request: R
     store, meter = measured(store, request)
     match _appended(store, command):
         case AggregateAppended() as outcome:
+            written = {} if outcome.replayed else {"Appends": 1.0, "Events": float(len(command.events))}
             return Response(
                 status=201,
                 body=text_of(views.appended(command.aggregate, outcome, meter.units)),
                 headers={"ETag": etag(outcome.lock)},
-                figures={"Appends": 1.0, "Events": float(len(command.events)), **consumed(meter.units)},
+                figures={**written, **consumed(meter.units)},
             )
         case AggregateConflict(version=version):
             in_header = command.precondition.in_header
@@ -100,6 +101,7 @@ def _appended(
             command.events,
             snapshot=command.snapshot,
             expected=command.precondition.expected,
+            idempotency_key=command.idempotency_key,
         )
     except InvalidInput as error:
         # The number in a lock came in the header.

@@ -110,7 +110,7 @@ def append_events(request: Request) -> AppendEvents:
         events=given,
         unfolds=unfolds if "unfolds" in fields else None,
         precondition=precondition(request, fields.get("expected"), parse_token),
-        idempotency_key=_idempotency_key(request),
+        idempotency_key=idempotency_key(request),
     )
 
 
@@ -203,7 +203,8 @@ def _items(fields: dict[str, Node], name: str, most: int) -> tuple[Node, ...]:
     return fields[name].items(most) if name in fields else ()
 
 
-def _idempotency_key(request: Request) -> str | None:
+def idempotency_key(request: Request) -> str | None:
+    """The request's idempotency key, if it has one."""
     key = request.header("Idempotency-Key")
     if key is not None and not _KEY.fullmatch(key):
         raise InvalidInput("Idempotency-Key", "must be 1 to 255 visible ASCII characters")

@@ -6,6 +6,7 @@ calls. An append is one request, a replay two: the head, and the events after it
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from epochal.layout.journal.items import Head, StoredEvent
 from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.layout.journal.reading import Stretch, Via, events
 from epochal.layout.journal.retention import Retention, retire
-from epochal.layout.journal.writes import Batch, Site
+from epochal.layout.journal.writes import Batch, Key, Site
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
@@ -42,6 +43,9 @@ MAX_PAYLOAD_BYTES: Final = 390_000
 
 MAX_TYPE_BYTES: Final = 512
 
+MAX_KEY_BYTES: Final = 4_096
+"""Of an idempotency key. Only its hash is stored."""
+
 _NUMBER_NAMES: Final = (
     "seq_nr",
     "sequenceNumber",
@@ -55,7 +59,7 @@ _NUMBER_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateAppended:
-    """Committed, once: events `first` to `lock.seq_nr`.
+    """Committed, once: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it.
 
     `retention_error` tells that retiring old snapshots failed afterwards; the events are safe all the same,
     and the next append or `retire` takes it up.
@@ -64,6 +68,7 @@ class AggregateAppended:
     first: int
     lock: Lock
     retention_error: EpochalError | None = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,20 +157,26 @@ class AggregateStore:
         *,
         snapshot: bytes | None = None,
         expected: ExpectedLock = ANY,
+        idempotency_key: str | None = None,
     ) -> AggregateAppended:
         """Append events, and the state they lead to where a snapshot is given, in one transaction.
 
         Args:
-            new: at least one; with the head and a kept copy at most 100 items and 4 MB.
+            new: at least one; with the head, a kept copy and the record of a key at most 100 items and 4 MB.
             snapshot: UTF-8 JSON; an aggregate's first append needs it.
             expected: a `Lock`, which makes this one request, a lock's version, or any, no or some aggregate.
+            idempotency_key: one append to its aggregate: for 24 hours, repeats of the call with the same key, events
+                and snapshot are answered like the first, whatever they expect and whoever makes them.
 
         Raises:
-            InvalidInput: no events, a first append without snapshot, a lock whose number does not join.
+            InvalidInput: no events, a first append without snapshot, a lock whose number does not join, a key used
+                for other contents.
             TooLarge: a payload or the transaction.
             ConflictError: the aggregate is not what was expected; carries an `AggregateConflict`.
         """
-        outcome = self.try_append(aggregate, new, snapshot=snapshot, expected=expected)
+        outcome = self.try_append(
+            aggregate, new, snapshot=snapshot, expected=expected, idempotency_key=idempotency_key
+        )
         if isinstance(outcome, AggregateAppended):
             return outcome
         from epochal.store.conflicts import said  # noqa: PLC0415  functions never need it
@@ -179,6 +190,7 @@ class AggregateStore:
         *,
         snapshot: bytes | None = None,
         expected: ExpectedLock = ANY,
+        idempotency_key: str | None = None,
     ) -> AggregateAppended | AggregateConflict:
         """`append` for those who go on from a conflict: it is answered, not raised."""
         self._check_id(aggregate)
@@ -205,13 +217,17 @@ class AggregateStore:
             append_id=self.fresh(16),
             now=nanoseconds // 1_000_000,
             keep_copy=self.retention is not None,
+            key=None
+            if idempotency_key is None
+            else _key(aggregate, idempotency_key, new, snapshot, nanoseconds),
         )
         result = self.driver.run(append(self.site, batch, expected))
         if isinstance(result, Rejected):
             version = 0 if result.head is None else result.head.version
             return AggregateConflict(version=version, head=result.head)
+        error = None if result.replayed else self._retire_after(aggregate, batch)
         return AggregateAppended(
-            first=result.first, lock=result.lock, retention_error=self._retire_after(aggregate, batch)
+            first=result.first, lock=result.lock, retention_error=error, replayed=result.replayed
         )
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
@@ -359,6 +375,18 @@ def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[Stored
         )
         for position, event in enumerate(new)
     )
+
+
+def _key(
+    aggregate: AggregateId, key: str, new: Sequence[AggregateEvent], snapshot: bytes | None, now: int
+) -> Key:
+    must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
+    digest = hashlib.sha256()
+    parts = [part for event in new for part in (event.type.encode(), event.data, event.occurred_at)]
+    for part in (*parts, snapshot):
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"-" if data is None else b"%d:" % len(data) + data)
+    return Key.of(aggregate, key, digest.digest()[:16], now // 1_000_000_000)
 
 
 def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Final
 
 from epochal.http.aggregate_commands import MAX_EVENTS
 from epochal.http.events import MAX_TYPE_BYTES
-from epochal.http.openapi.shapes import CAPACITY, Schema, array, moment, record, ref, text, whole
+from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, moment, record, ref, text, whole
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.model.versions import MAX_VERSION
 
@@ -64,6 +64,7 @@ AGGREGATE_SCHEMAS: Final[dict[str, Schema]] = {
         {
             **_STANDS,
             "first": whole("Number of the first event of this append.", 1, MAX_VERSION),
+            "replayed": flag("An earlier request with the same Idempotency-Key had made this append."),
             "capacity": CAPACITY,
         }
     ),

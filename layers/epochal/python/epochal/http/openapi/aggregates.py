@@ -8,6 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.aggregate_schemas import ID, SEQ_NR, TYPE
 from epochal.http.openapi.operation import (
+    IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
     MEGABYTES,
@@ -38,6 +39,7 @@ AGGREGATE_OPERATIONS: Final[Mapping[str, Operation]] = {
                 pattern=r'(\*|"(0|[1-9]\d{0,9})(\.(0|[1-9]\d{0,9}))?")',
             ),
             header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
+            IDEMPOTENCY_KEY,
         ),
         takes="AppendToAggregate",
         status=201,

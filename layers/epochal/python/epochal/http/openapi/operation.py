@@ -10,6 +10,7 @@ from epochal.http import problems
 from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
 from epochal.http.openapi.shapes import Schema, text, whole
 from epochal.http.problems import Kind
+from epochal.layout.tips.key_records import WINDOW_SECONDS
 from epochal.settings import RESPONSE_BYTES
 
 Parameter = dict[str, Any]
@@ -70,4 +71,13 @@ KNOWN_STATES: Final = header(
     "If-None-Match",
     "ETags that the caller has a state of already, or `*`.",
     pattern=rf"(\*|{_TAG}( *, *{_TAG})*)",
+)
+
+
+IDEMPOTENCY_KEY: Final = header(
+    "Idempotency-Key",
+    "Repeats of the request with the same key and content are answered like the first for "
+    f"{WINDOW_SECONDS // 3600} hours, whatever they expect.",
+    most=255,
+    pattern=r"[\x21-\x7e]{1,255}",
 )

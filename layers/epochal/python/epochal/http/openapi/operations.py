@@ -8,6 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.aggregates import AGGREGATE_OPERATIONS
 from epochal.http.openapi.operation import (
+    IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
     MEGABYTES,
@@ -21,7 +22,6 @@ from epochal.http.openapi.projections import PROJECTION_OPERATIONS
 from epochal.http.openapi.schemas import CHECKPOINT, STREAM
 from epochal.http.openapi.shapes import flag, text, whole
 from epochal.http.openapi.tagged import TAGGED_OPERATIONS
-from epochal.layout.tips.key_records import WINDOW_SECONDS
 from epochal.model.versions import MAX_VERSION
 from epochal.settings import MAX_WAIT_SECONDS
 
@@ -43,13 +43,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             _STREAM,
             _IF_MATCH,
             _IF_NONE_MATCH_ANY,
-            header(
-                "Idempotency-Key",
-                "Repeats of the request with the same key and content are answered like the first for "
-                f"{WINDOW_SECONDS // 3600} hours, whatever they expect.",
-                most=255,
-                pattern=r"[\x21-\x7e]{1,255}",
-            ),
+            IDEMPOTENCY_KEY,
         ),
         takes="Append",
         status=201,

@@ -3,6 +3,7 @@
     first          the head is put with the snapshot and version 1
     later          the head's version is raised; a payload replaces the snapshot
     refused        the head that came back tells why:
+      ├ the record of our key               appended by an earlier call, or by this one: a response was lost
       ├ our append id                       appended: a response was lost
       ├ our id at our first number          appended: a response was lost, and others have appended since
       ├ not what was expected               conflict
@@ -21,13 +22,14 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.journal.items import Head, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
-from epochal.layout.journal.writes import Base, Batch, Site, lock_after, transaction
+from epochal.layout.journal.writes import Base, Batch, Key, Site, lock_after, transaction
 from epochal.model.aggregates import AggregateId, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps, TransactGet
 from epochal.plan.sizes import item_size
+from epochal.plan.values import Item
 
 ExpectedLock = Expected | AtVersion | Lock
 """What a writer expects of an aggregate. A lock in full makes the append one request."""
@@ -35,10 +37,11 @@ ExpectedLock = Expected | AtVersion | Lock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Committed: events `first` to `lock.seq_nr`."""
+    """Committed: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it."""
 
     first: int
     lock: Lock
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +55,21 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     """Append `batch`.
 
     Raises:
-        InvalidInput: an aggregate's first event comes without a snapshot, or the number in a lock does not join the
-            events there are.
+        InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the
+            events there are, or the key was used for other contents.
         TooLarge: the head has no room for the events' types beside its snapshot.
         CorruptData: an event stands where the head says that the next one is to be; or the snapshot is of another
             library's form than events would be appended in.
     """
-    base = Base(lock=expected) if isinstance(expected, Lock) else Base()
-    if not isinstance(expected, Lock) and expected is not NO_STREAM:
-        head = yield from read(site, batch.aggregate)
-        if not accepts(expected, head):
-            return Rejected(head=head)
-        check_form(site, head)
-        base = yield from base_of(site, head, batch.aggregate)
-    while True:
+    base = yield from _start(site, batch, expected)
+    while isinstance(base, Base):
         reply = yield transaction(site, batch, base)
         if isinstance(reply, Done):
             return Written(first=base.first, lock=lock_after(batch, base))
         if isinstance(reply, Overflow):
             raise (yield from _too_large(site, batch, base))
+        if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
+            return _earlier(batch, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
             return Written(first=base.first, lock=lock_after(batch, base))
@@ -78,14 +77,26 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
             return Rejected(head=head)
         check_form(site, head)
         again = yield from _again(site, batch, expected, head)
-        if isinstance(again, Rejected):
-            return again
         if again == base and taken is not None:
             raise CorruptData(
                 f"{batch.aggregate}: event {taken} is in the journal, yet its head stands at {base.first - 1}, as when "
                 "the two tables were restored to different moments: restore both to one"
             )
         base = again
+    return base
+
+
+def _start(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Base | Written | Rejected]:
+    """What the first try builds on: what is expected tells it, or the head that is read."""
+    if isinstance(expected, Lock):
+        return Base(lock=expected)
+    if expected is NO_STREAM:
+        return Base()
+    head = yield from read(site, batch.aggregate)
+    if not accepts(expected, head):
+        return (yield from _too_late(site, batch, head))
+    check_form(site, head)
+    return (yield from base_of(site, head, batch.aggregate))
 
 
 def read(site: Site, aggregate: AggregateId) -> Steps[Head | None]:
@@ -123,6 +134,24 @@ def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base
         return Base(lock=head.lock)
     last = yield from last_number(site, aggregate)
     return Base(lock=Lock(version=head.version, seq_nr=last), looked_up=True)
+
+
+def _too_late(site: Site, batch: Batch, head: Head | None) -> Steps[Written | Rejected]:
+    """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
+    if batch.key is not None:
+        (record,) = (yield TransactGet(keys=((site.snapshot, batch.key.primary),))).items
+        if record is not None and int(record["ttl"]["N"]) >= batch.key.now:
+            return _earlier(batch, batch.key, record)
+    return Rejected(head=head)
+
+
+def _earlier(batch: Batch, key: Key, record: Item) -> Written:
+    """What the record of the key says: it was put by the append itself."""
+    if bytes(record["contents"]["B"]) != key.contents:
+        raise InvalidInput("Idempotency-Key", "was used before for other contents")
+    lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
+    replayed = bytes(record["append_id"]["B"]) != batch.append_id
+    return Written(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
 
 
 def _in_the_way(

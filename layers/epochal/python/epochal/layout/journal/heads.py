@@ -35,8 +35,10 @@ def appended(item: Item) -> Span | None:
 
 def touched(item: Item) -> str | None:
     """The id of an aggregate whose head another library wrote last; None for kept copies and heads of ours."""
+    if not is_head(item) or not _is_foreign(item):
+        return None
     aggregate: str = item["aid"]["S"]
-    return aggregate if is_head(item) and _is_foreign(item) else None
+    return aggregate
 
 
 def end(item: Item) -> End | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from typing import Final
 
 from epochal.codec.payloads import JAVASCRIPT, Serializer
 from epochal.errors import InvalidInput
 from epochal.layout.journal.items import NO_TTL, StoredEvent, payload_of, write_copy, write_event
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lock
-from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import AttributeValue, binary, number, sequence, text
 
@@ -31,6 +33,36 @@ class Site:
     serializer: Serializer = JAVASCRIPT
 
 
+WINDOW_SECONDS: Final = 24 * 3600
+"""How long an idempotency key is remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A caller's idempotency key, as a record in the snapshot table: put with the append, in its transaction.
+
+    Attributes:
+        name: of the record, both halves of its primary key.
+        contents: a digest of what is appended, which tells a repeat from a key used twice.
+        now: epoch seconds. A record that has expired by then counts as absent.
+    """
+
+    name: str
+    contents: bytes
+    now: int
+
+    @classmethod
+    def of(cls, aggregate: AggregateId, key: str, contents: bytes, now: int) -> Key:
+        """The record of `key` for an aggregate."""
+        digest = hashlib.sha256(f"{aggregate}\0{key}".encode()).hexdigest()[:32]
+        return cls(name=f"$Idempotency-{digest}", contents=contents, now=now)
+
+    @property
+    def primary(self) -> dict[str, AttributeValue]:
+        """The record's primary key. It has no `aid` and no `seq_nr`, so heads, copies and indexes are without it."""
+        return {"pkey": text(self.name), "skey": text(self.name)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """One append to an aggregate.
@@ -41,6 +73,7 @@ class Batch:
         append_id: 16 random bytes, the same over all tries.
         now: epoch milliseconds.
         keep_copy: also keep the new snapshot under its number.
+        key: the append is made once under it.
     """
 
     aggregate: AggregateId
@@ -49,6 +82,7 @@ class Batch:
     append_id: bytes
     now: int
     keep_copy: bool = False
+    key: Key | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -93,7 +127,7 @@ def unchanged(base: Base) -> Condition:
 
 
 def transaction(site: Site, batch: Batch, base: Base) -> Transact:
-    """The head, the events, and the kept copy where one is wanted; head first.
+    """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
 
     Raises:
         InvalidInput: an aggregate's first append comes without a snapshot.
@@ -110,7 +144,23 @@ def transaction(site: Site, batch: Batch, base: Base) -> Transact:
         payload = payload_of(batch.payload, as_text=site.serializer.text)
         copy = write_copy(site.keys, batch.aggregate, after, payload, batch.now)
         writes.append(Put(table=site.snapshot, item=copy))
+    if batch.key is not None:
+        writes.append(_key_record(site, batch, batch.key, base.first, after))
     return Transact(writes=tuple(writes))
+
+
+def _key_record(site: Site, batch: Batch, key: Key, first: int, after: Lock) -> Put:
+    item = {
+        **key.primary,
+        "contents": binary(key.contents),
+        "append_id": binary(batch.append_id),
+        "first_seq_nr": number(first),
+        "last_seq_nr": number(after.seq_nr),
+        "version": number(after.version),
+        "ttl": number(key.now + WINDOW_SECONDS),
+    }
+    free = AnyOf((Absent("pkey"), Compare("ttl", "<", number(key.now))))
+    return Put(table=site.snapshot, item=item, condition=free)
 
 
 def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
