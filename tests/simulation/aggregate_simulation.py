@@ -38,12 +38,18 @@ STATE = b'{"seq_nr":0}'
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One call of append; `outcome` is None while under way, or where its process died."""
+    """One call of append; `outcome` is None while under way, or where its process died.
+
+    Attributes:
+        made: the same had been answered under its key when it began.
+    """
 
     events: tuple[AggregateEvent, ...]
     expected: ExpectedLock
+    key: str | None = None
+    made: bool = False
     identity: bytes = b""
-    outcome: AggregateAppended | AggregateConflict | None = None
+    outcome: AggregateAppended | AggregateConflict | InvalidInput | None = None
 
     def listen(self, fresh: Callable[[int], bytes]) -> Callable[[int], bytes]:
         def draw(size: int) -> bytes:
@@ -86,6 +92,8 @@ class Aggregates(Simulation):
         assert versions == list(range(1, len(versions) + 1)), "the head's version does not count its writes"
         for attempt in self.attempts:
             self._judge(attempt, places.get(attempt.identity, []))
+        for key in {attempt.key for attempt in self.attempts if attempt.key}:
+            self._judge_key([attempt for attempt in self.attempts if attempt.key == key], places)
         for acknowledged, replay in self.reads:
             numbers = [event.seq_nr for event in replay.events]
             last = replay.snapshot.lock.seq_nr
@@ -95,10 +103,10 @@ class Aggregates(Simulation):
 
     def _check_copies(self) -> None:
         """The newest copies of snapshots are there, and for good."""
-        written = {
-            int(item["seq_nr"]["N"]) for item in self.tables.changes(SITE.snapshot) if not is_head(item)
-        }
-        until = {int(item["seq_nr"]["N"]): int(item["ttl"]["N"]) for item in self.tables.items(SITE.snapshot)}
+        images = [item for item in self.tables.changes(SITE.snapshot) if "seq_nr" in item]
+        written = {int(item["seq_nr"]["N"]) for item in images if not is_head(item)}
+        snapshots = [item for item in self.tables.items(SITE.snapshot) if "seq_nr" in item]
+        until = {int(item["seq_nr"]["N"]): int(item["ttl"]["N"]) for item in snapshots}
         for number in sorted(written)[-RETENTION.keep :]:
             assert until.get(number) == 0, f"copy {number} of {sorted(written)} is retired"
         self.retired = sum(1 for number in written if until.get(number))
@@ -106,15 +114,31 @@ class Aggregates(Simulation):
     def _judge(self, attempt: Attempt, places: list[int]) -> None:
         assert len(places) <= 1, f"appended {len(places)} times, at {places}"
         match attempt.outcome:
-            case AggregateAppended(first=first, lock=lock):
+            case AggregateAppended(first=first, lock=lock, replayed=False):
+                assert not attempt.made, "a repeated key was appended again"
                 assert places == [first], "appended, yet not stored"
                 assert lock.seq_nr == first + len(attempt.events) - 1
                 assert meets(attempt.expected, lock.version - 1), "appended on what was not expected"
+            case AggregateAppended() | InvalidInput():
+                assert not places, "answered by what the key was used for, yet appended"
             case AggregateConflict(version=version):
+                assert not attempt.made, "a repeated key is in conflict"
                 assert not places, "reported as a conflict, yet appended"
                 assert not meets(attempt.expected, version), "a false conflict"
             case None:
                 pass
+
+    def _judge_key(self, attempts: list[Attempt], places: dict[bytes, list[int]]) -> None:
+        """All calls under one key made one append, or none; each that was answered was told of this one."""
+        made = [each for each in attempts if each.identity in places]
+        assert len(made) <= 1, f"one key, yet appended {len(made)} times"
+        answers = [each.outcome for each in attempts if isinstance(each.outcome, AggregateAppended)]
+        assert len({(answer.first, answer.lock) for answer in answers}) <= 1, "one key, several answers"
+        for each in attempts:
+            if isinstance(each.outcome, AggregateAppended):
+                assert [made[0].events] == [each.events], "answered for other contents"
+            if isinstance(each.outcome, InvalidInput):
+                assert made[0].events != each.events, "refused, though the contents are the same"
 
     def places(self) -> dict[bytes, list[int]]:
         """The numbers at which each append began; fails where the journal has a gap, or a number came twice."""
@@ -123,7 +147,9 @@ class Aggregates(Simulation):
         numbers = sorted(number for number, _ in written)
         assert numbers == list(range(1, len(numbers) + 1)), f"a gap, or a number twice: {numbers}"
         expected = sum(
-            len(each.events) for each in self.attempts if isinstance(each.outcome, AggregateAppended)
+            len(each.events)
+            for each in self.attempts
+            if isinstance(each.outcome, AggregateAppended) and not each.outcome.replayed
         )
         assert len(numbers) >= expected + self.elsewhere, "an acknowledged event is missing"
         found: dict[bytes, list[int]] = {}
@@ -156,9 +182,14 @@ class Aggregates(Simulation):
         )
 
     def act(self, luck: random.Random, store: AggregateStore) -> None:
-        match luck.choice(("append",) * 5 + ("read", "read", "elsewhere")):
+        match luck.choice(("append",) * 5 + ("keyed",) * 3 + ("read", "read", "elsewhere")):
             case "append":
-                self._append(luck, store)
+                events = tuple(self.event(luck) for _ in range(luck.randint(1, 3)))
+                self._append(luck, store, events, None)
+            case "keyed":
+                key, others = luck.choice("kl"), luck.random() < 0.1
+                same = self.event(random.Random(key))
+                self._append(luck, store, (same, same) if others else (same,), key)
             case "read":
                 acknowledged, replay = self._acknowledged(), store.replay(self.aggregate)
                 if replay is not None:
@@ -166,23 +197,34 @@ class Aggregates(Simulation):
             case _:
                 self._persist_elsewhere()
 
-    def _append(self, luck: random.Random, store: AggregateStore) -> None:
+    def _append(
+        self,
+        luck: random.Random,
+        store: AggregateStore,
+        events: tuple[AggregateEvent, ...],
+        key: str | None,
+    ) -> None:
         expected: ExpectedLock | None = luck.choice(
             (ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=luck.randint(0, 4)), None)
         )
         if expected is None:
             replay = store.replay(self.aggregate)
             expected = NO_STREAM if replay is None else replay.snapshot.lock
-        events = tuple(self.event(luck) for _ in range(luck.randint(1, 3)))
-        attempt = Attempt(events=events, expected=expected)
-        snapshot = None if luck.random() < 0.5 else STATE
+        attempt = Attempt(events=events, expected=expected, key=key)
+        attempt.made = key is not None and any(
+            isinstance(each.outcome, AggregateAppended) and (each.key, each.events) == (key, events)
+            for each in self.attempts
+        )
+        snapshot = None if key is None and luck.random() < 0.5 else STATE
         self.attempts.append(attempt)
         try:
             attempt.outcome = replace(store, fresh=attempt.listen(store.fresh)).try_append(
-                self.aggregate, events, snapshot=snapshot, expected=expected
+                self.aggregate, events, snapshot=snapshot, expected=expected, idempotency_key=key
             )
         except InvalidInput as refused:
-            if snapshot is not None or refused.field != "snapshot":
+            if refused.field == "Idempotency-Key":
+                attempt.outcome = refused
+            elif snapshot is not None or refused.field != "snapshot":
                 raise
 
     def _persist_elsewhere(self) -> None:

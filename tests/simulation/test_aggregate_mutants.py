@@ -22,7 +22,7 @@ from epochal.plan.values import number
 from tests.simulation.aggregate_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 
-SEEDS = 1_000
+SEEDS = 3_000
 
 MUTANTS = Mutants()
 mutant = MUTANTS.add
@@ -129,6 +129,37 @@ def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(pa
 def retention_counts_from_the_oldest_copy(patch: Patch) -> None:
     right = retention._newest_first  # noqa: SLF001  # what reads the copies
     patch.setattr(retention, "_newest_first", lambda *given: replace(right(*given), forward=True))
+
+
+@mutant()
+def a_key_is_not_part_of_its_append(patch: Patch) -> None:
+    transaction = writes.transaction
+
+    def unrecorded(site: Site, batch: Batch, base: Base) -> Transact:
+        return transaction(site, replace(batch, key=None), base)
+
+    patch.setattr(append, "transaction", unrecorded)
+
+
+@mutant()
+def a_key_is_put_over_another(patch: Patch) -> None:
+    record = writes._key_record  # noqa: SLF001  # what makes the record
+    patch.setattr(writes, "_key_record", lambda *given: replace(record(*given), condition=None))
+
+
+@mutant("a repeated key is in conflict")
+def a_conflict_is_told_before_a_key_is_looked_for(patch: Patch) -> None:
+    def at_once(_site: Site, _batch: Batch, head: Head | None) -> Steps[Any]:
+        yield from ()
+        return append.Rejected(head=head)
+
+    patch.setattr(append, "_too_late", at_once)
+
+
+@mutant("answered for other contents")
+def a_keys_contents_are_not_looked_at(patch: Patch) -> None:
+    of = writes.Key.of
+    patch.setattr(writes.Key, "of", lambda aggregate, key, _contents, now: of(aggregate, key, b"", now))
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -146,3 +146,10 @@ def test_a_type_that_holds_a_dash_and_is_not_declared_is_an_error(terminal: Term
     assert isinstance(result.exception, InvalidInput)
     assert result.exception.field == "type"
     assert "'gift-card' holds - and is not among the types declared" in result.exception.rule
+
+
+def test_a_key_makes_a_repeated_call_one_append(terminal: Terminal) -> None:
+    begun(terminal)
+    for replayed in (False, True):
+        (made,) = terminal.documents("aggregate", "append", *CART, "Paid", "--key", "k")
+        assert (made["first"], made["replayed"]) == (2, replayed)

@@ -46,10 +46,37 @@ def test_a_first_append_answers_where_its_events_stand_and_what_it_cost(api: Api
         "first": 1,
         "version": 1,
         "lastSeqNr": 2,
+        "replayed": False,
         "capacity": {"read": 0, "write": answer.json["capacity"]["write"]},
     }
     assert answer.json["capacity"]["write"] > 0
     assert answer.etag == '"1.2"'
+
+
+@pytest.mark.parametrize("expectation", ["its own", "reloaded", "any", "version"])
+def test_a_repeated_key_is_answered_like_the_first_whatever_it_expects(api: Api, expectation: str) -> None:
+    begun(api)
+    first = append(api, "Renamed", headers={"Idempotency-Key": "k", "If-Match": '"1.1"'})
+    append(api, "Moved")
+    headers = {"its own": {"If-Match": '"1.1"'}, "reloaded": {"If-Match": api.call("GET", ALICE).etag}}
+    body = {"version": {"expected": 1}}.get(expectation, {})
+    again = append(api, "Renamed", headers={"Idempotency-Key": "k", **headers.get(expectation, {})}, **body)
+    assert (first.json["replayed"], again.json["replayed"], again.status) == (False, True, 201)
+    shown = ("first", "version", "lastSeqNr")
+    assert [again.json[name] for name in shown] == [first.json[name] for name in shown]
+    assert again.etag == first.etag
+    assert types(api) == ["Created", "Renamed", "Moved"]
+
+
+def test_a_key_used_for_other_contents_is_refused(api: Api) -> None:
+    begun(api)
+    append(api, "Renamed", headers={"Idempotency-Key": "k"})
+    for answer in (
+        append(api, "Moved", headers={"Idempotency-Key": "k"}),
+        append(api, "Renamed", snapshot={}, headers={"Idempotency-Key": "k"}),
+    ):
+        assert (answer.status, answer.json["field"]) == (400, "Idempotency-Key")
+    assert types(api) == ["Created", "Renamed"]
 
 
 def test_an_aggregate_is_its_snapshot_and_the_events_after_it(api: Api) -> None:

@@ -156,7 +156,7 @@ def test_an_if_match_that_is_no_lock_is_refused(api: Api, value: str) -> None:
         ({"If-None-Match": "*"}, {"expected": 0}, "expected"),
         ({"If-Match": '"1.1"', "If-None-Match": "*"}, {}, "If-None-Match"),
         ({"If-None-Match": '"1.1"'}, {}, "If-None-Match"),
-        ({"Idempotency-Key": "k"}, {}, "Idempotency-Key"),
+        ({"Idempotency-Key": "two words"}, {}, "Idempotency-Key"),
     ],
 )
 def test_an_expectation_stands_in_one_place(
