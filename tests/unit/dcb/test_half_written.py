@@ -125,6 +125,19 @@ def test_an_event_that_has_expired_is_asked_for_once_more_and_left_out(world: Wo
     assert asked.count(TransactGet) == 2
 
 
+def test_an_id_is_good_for_one_append_as_long_as_its_event_is_there(world: World) -> None:
+    mine = [event("Renamed", "course:1", id_=ONE)]
+    first, again = world.store().append(mine), world.store().append(mine)
+    assert (again.replayed, again.events) == (True, first.events)
+
+    item = next(item for item in world.tables.items("events") if item["eventId"]["S"] == ONE)
+    world.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
+    after = world.store().append(mine)
+
+    assert not after.replayed
+    assert after.events[0].sortable_id > first.events[0].sortable_id
+
+
 @pytest.mark.parametrize("read", [at_once, by_pages])
 def test_an_entry_that_is_lost_is_told_after_some_looks(
     world: World, read: Callable[[TaggedEvents], list[str]]
