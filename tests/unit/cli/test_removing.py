@@ -8,8 +8,13 @@ import pytest
 
 from epochal.cli.errors import StreamMissing
 from epochal.errors import StreamDeleted, WrongExpectedVersion
+from epochal.layout.tables import ALL, ARCHIVE
+from epochal.layout.tips import pruning
 from epochal.layout.tips.calving import Fixed
 from epochal.model.events import Event
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams
 from tests.support.terminal import Terminal
 
 
@@ -82,3 +87,37 @@ def test_what_comes_while_it_asks_is_not_deleted(filled: Terminal, monkeypatch: 
 @pytest.mark.parametrize("command", [("prune", "None-1", "1"), ("delete", "None-1")])
 def test_a_stream_that_is_not_there_is_named(terminal: Terminal, command: tuple[str, ...]) -> None:
     assert isinstance(terminal.run(*command, "--yes").exception, StreamMissing)
+
+
+class Archiving(Terminal):
+    """A terminal on a store that has an archive."""
+
+    @property
+    def streams(self) -> Streams:
+        streams = super().streams
+        return replace(streams, archive=replace(streams, table=ARCHIVE.kind))
+
+
+@pytest.fixture
+def archiving() -> Archiving:
+    terminal = Archiving(tables=MemoryTables({spec.kind: spec for spec in (*ALL, ARCHIVE)}))
+    streams = replace(terminal.streams, calving=Fixed(max_events=1))
+    for nth in range(6):
+        streams.append("Cart-1", [Event(type=f"E{nth}")])
+    return terminal
+
+
+def test_prune_hands_events_to_the_archive_first(archiving: Archiving) -> None:
+    assert archiving.lines("prune", "Cart-1", "4", "--yes") == ["Cart-1: pruned below 4, 4 items deleted"]
+    assert indices(archiving) == [0, 1, 2, 3, 4, 5]
+    assert [event.index for event in memory_streams(archiving.tables).read("Cart-1")] == [4, 5]
+
+
+def test_delete_goes_on_to_the_end_whatever_the_archive_has(
+    archiving: Archiving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = dict(pruning.delete.__kwdefaults__)
+    monkeypatch.setattr("epochal.layout.tips.pruning.delete.__kwdefaults__", {**defaults, "deletes": 2})
+    (view,) = archiving.documents("delete", "Cart-1", "--yes")
+    assert (view["deleted"], view["done"]) == (5, True)
+    assert indices(archiving) == []

@@ -27,14 +27,15 @@ YES = click.option("--yes", is_flag=True, help="Do not ask.")
 def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
 
-    The stream keeps its version and its state. What is removed can come back from a backup alone.
+    The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
+    has an archive, which gets it first.
     """
     head = store.streams.load(stream, fetch=False)
     if head is None:
         raise StreamMissing(stream)
     gone = max(0, min(before, head.version) - head.low_water)
     _confirm(f"{gone:,} events of {stream} will be gone. Go on?", yes=yes)
-    pruned, count = _to_the_end(lambda: _found(stream, store.streams.prune(stream, before)))
+    pruned, count = _to_the_end(lambda: _found(stream, store.streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}", as_json=as_json)
 
 
@@ -87,8 +88,8 @@ def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tup
 
 
 def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
-    """The next part of what is below the mark; a deleted stream is pruned on alike."""
-    return _found(stream, streams.prune(stream, first.low_water))
+    """The next part of what is below the mark; a deleted stream is pruned on alike, whatever is archived of it."""
+    return _found(stream, streams.prune(stream, first.low_water, unarchived=True))
 
 
 def _found(stream: str, pruned: Pruned | None) -> Pruned:

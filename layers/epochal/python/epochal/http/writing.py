@@ -76,11 +76,7 @@ def prune_stream(streams: Streams, request: Request) -> Response:
     """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     command = commands.prune_stream(request)
     store, meter = streams_for(streams, request)
-    before = command.before
-    if store.archive is not None:
-        # What is appended meanwhile is not in the archive, and so not to be pruned.
-        before = min(before, store.copy_to_archive(command.stream, before))
-    outcome = store.prune(command.stream, before)
+    outcome = store.archive_and_prune(command.stream, command.before)
     if outcome is None:
         raise not_found(command.stream)
     return Response(status=200, body=views.pruned(command.stream, outcome), figures=consumed(meter.units))

@@ -203,6 +203,19 @@ class Streams:
         found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found)
 
+    def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
+        """`prune`, of what has been copied to the archive by then; without an archive, `prune`.
+
+        Where time runs out, a part may be copied and nothing pruned; another call goes on.
+
+        Raises:
+            InvalidInput: events were pruned before they were archived.
+        """
+        if self.archive is not None:
+            # What is appended meanwhile is not in the archive, and so not to be pruned.
+            before = min(before, self.copy_to_archive(stream, before))
+        return self.prune(stream, before)
+
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
         """Prune all of the stream and leave a tombstone, so that its name takes no more events.
 
