@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from epochal.errors import CorruptData, MissingBody
 from epochal.index.checkpoints import Checkpoint
-from epochal.model.events import Body
+from epochal.model.events import Body, content_of
 from epochal.model.spans import Span
 
 Gone = Literal["pruned", "expired"]
@@ -50,6 +50,11 @@ class FeedEvent:
     user: str | None = None
     gone: Gone | None = None
     fault: Fault | None = None
+
+    @property
+    def content(self) -> bytes:
+        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        return content_of(self.data)
 
     @property
     def first(self) -> bool:

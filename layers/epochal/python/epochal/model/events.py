@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be
 
 
@@ -29,6 +30,13 @@ class Claim:
 
 
 Body = bytes | Claim
+
+
+def content_of(body: Body) -> bytes:
+    """A body itself; raises `InvalidInput` where it was left in the bucket."""
+    if isinstance(body, Claim):
+        raise InvalidInput("fetch", f"must be true for what lies in the bucket, as {body.key} does")
+    return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,11 @@ class Event:
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
 
+    @property
+    def content(self) -> bytes:
+        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        return content_of(self.data)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
@@ -75,6 +88,11 @@ class Recorded:
     correlation_id: str | None = None
     causation_id: str | None = None
     append_id: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        return content_of(self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +118,11 @@ class RecordedUnfold:
     data: Body
     meta: Body
     timestamp: str
+
+    @property
+    def content(self) -> bytes:
+        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        return content_of(self.data)
 
 
 def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> None:

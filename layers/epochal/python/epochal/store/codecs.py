@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 from epochal.codec import json
 from epochal.codec.hints import shape_of
@@ -19,6 +19,10 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event
 from epochal.model.plain import must_be_plain
 
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 E = TypeVar("E")
 
 
@@ -58,6 +62,29 @@ class EventCodec(Generic[E]):
         """Refuse what nothing would await."""
         must_be_plain(self.encode, "encode")
         must_be_plain(self.decode, "decode")
+
+
+# Several classes are one type to a checker only if they are told apart here; else it takes what they have in common.
+@overload
+def json_codec(one: type[A], two: type[B], /, *, skips_unknown: bool = False) -> EventCodec[A | B]: ...
+
+
+@overload
+def json_codec(
+    one: type[A], two: type[B], three: type[C], /, *, skips_unknown: bool = False
+) -> EventCodec[A | B | C]: ...
+
+
+@overload
+def json_codec(
+    one: type[A], two: type[B], three: type[C], four: type[D], /, *, skips_unknown: bool = False
+) -> EventCodec[A | B | C | D]: ...
+
+
+@overload
+def json_codec(
+    *types: type[E], named: Mapping[str, type[E]] | None = None, skips_unknown: bool = False
+) -> EventCodec[E]: ...
 
 
 def json_codec(

@@ -77,7 +77,7 @@ class TagListings:
     def all_events(
         self,
         *,
-        since: SortableId | None = None,
+        since: str | None = None,
         max_count: int | None = None,
         progress: Progress | None = None,
         page: int = PAGE,
@@ -104,7 +104,7 @@ class TagListings:
         return found if max_count is None else until_whole(found, max_count)
 
     def tagged(
-        self, tag: str, *, since: SortableId | None = None, progress: Progress | None = None, page: int = PAGE
+        self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[RecordedTaggedEvent]:
         """A tag's events after `since`, in order; those that have expired are missing."""
         must_be_whole(page, "page", 1)
@@ -113,7 +113,7 @@ class TagListings:
             tally.add(len(events))
             yield from events
 
-    def entries(self, tag: str, *, since: SortableId | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+    def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
         """A tag's entries after `since`, in order.
 
         Raises:
@@ -156,7 +156,7 @@ class TagListings:
         """Whether a tag has any event."""
         return self.latest(tag) is not None
 
-    def count(self, *, since: SortableId | None = None, progress: Progress | None = None) -> int:
+    def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
         since = _checked(since)
         tally = _Tally(progress)
@@ -217,7 +217,7 @@ class TagListings:
         counts = Counter(group_of(count.tag) for count in self.all_tags())
         return [GroupCount(group=group, tags=counts[group]) for group in sorted(counts)]
 
-    def _batches(self, tag: str, since: SortableId | None, page: int) -> Iterator[list[str]]:
+    def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[str]]:
         entries = self.entries(tag, since=since, page=page)
         while batch := [entry.event_id for entry in islice(entries, min(page, BATCH_KEYS))]:
             yield batch
@@ -268,7 +268,7 @@ def _has_hole(before: int | None, page: Items) -> bool:
     return bool(indices) and indices[-1] - indices[0] != len(indices) - 1
 
 
-def _checked(since: SortableId | None) -> SortableId | None:
+def _checked(since: str | None) -> SortableId | None:
     """Where to go on; an empty id is the beginning, as in the original library."""
     return None if since is None or since == "" else parse_sortable_id(since)
 

@@ -62,19 +62,17 @@ class TagPages:
 
     listings: TagListings
 
-    def all_events(self, *, since: SortableId | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
+    def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
         """Some of all events after `since`."""
         found = self.listings.all_events(since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
 
-    def tagged(
-        self, tag: str, *, since: SortableId | None = None, limit: int
-    ) -> DatedPage[RecordedTaggedEvent]:
+    def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
         """Some of a tag's events after `since`; those that have expired are missing."""
         found = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
 
-    def entries(self, tag: str, *, since: SortableId | None = None, limit: int) -> DatedPage[TagEntry]:
+    def entries(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[TagEntry]:
         """Some of a tag's entries after `since`."""
         found = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
         return _cut(found, limit, lambda _: _FIELDS)
