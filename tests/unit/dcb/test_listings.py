@@ -14,8 +14,10 @@ from epochal.layout.dcb.reading import Site
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
+from epochal.settings import Settings
 from epochal.store.importing import ImportedEvent, Importer
 from epochal.store.tag_listings import GroupCount, TagListings
+from epochal.store.tagged import tagged_of
 from tests.unit.dcb.world import NOW, World, event
 
 
@@ -324,3 +326,10 @@ def test_counting_brings_no_event_over_the_wire() -> None:
 
     assert (counting.count(), counting.count(since=ids[9])) == (40, 30)
     assert all(isinstance(reply, Items) and not reply.items for reply in brought)
+
+
+def test_a_deployment_with_write_shards_reads_them_side_by_side_and_one_without_has_no_threads() -> None:
+    driver = World().store().driver
+    for shards, at_once in ((1, 1), (4, 4)):
+        settings = Settings(events_table="events", tags_table="tags", write_shards=shards)
+        assert tagged_of(settings, driver).reads_at_once == at_once

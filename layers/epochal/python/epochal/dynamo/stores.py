@@ -45,7 +45,7 @@ from epochal.store.driver import DEFAULT, Driver, Meter, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import NoObjects, Objects, ProjectionStates
 from epochal.store.streams import Streams, streams_of
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged import READS_AT_ONCE, TaggedEvents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -79,9 +79,6 @@ class Place:
 
 
 HERE = Place()
-
-READS_AT_ONCE = 4
-"""Requests that a listing of tagged events has under way: some 400 events, of which each may have 400 KB."""
 
 
 def open_streams(

@@ -44,6 +44,9 @@ MAX_FIELD_BYTES: Final = 1024
 NAMED: Final = 3
 """Events in the way of an append that its error names; it carries all."""
 
+READS_AT_ONCE: Final = 4
+"""Requests that a listing has under way: some 400 events by tag, of which each may have 400 KB."""
+
 MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
 
@@ -57,8 +60,13 @@ def tag_site_of(settings: Settings) -> Site:
 
 
 def tagged_of(settings: Settings, driver: Driver) -> TaggedEvents:
-    """The tagged events of a deployment."""
-    return TaggedEvents(driver=driver, site=tag_site_of(settings), consistent=settings.consistent_reads)
+    """The tagged events of a deployment; partitions of the index of all events, if several, are read side by side."""
+    return TaggedEvents(
+        driver=driver,
+        site=tag_site_of(settings),
+        consistent=settings.consistent_reads,
+        reads_at_once=READS_AT_ONCE if settings.write_shards > 1 else 1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
