@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -153,3 +154,17 @@ def test_a_key_makes_a_repeated_call_one_append(terminal: Terminal) -> None:
     for replayed in (False, True):
         (made,) = terminal.documents("aggregate", "append", *CART, "Paid", "--key", "k")
         assert (made["first"], made["replayed"]) == (2, replayed)
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"type": "A", "data": 1}]', '{"type": "A", "data": 1}\n{"type": "B", "data": 2}\n']
+)
+def test_a_file_that_begins_with_a_byte_order_mark_is_read_without_it(
+    terminal: Terminal, tmp_path: Path, text: str
+) -> None:
+    begun(terminal)
+    file = tmp_path / "events.json"
+    file.write_text(text, "utf-8-sig")
+    terminal.lines("aggregate", "append", *CART, "--events", f"@{file}")
+    terminal.lines("aggregate", "append", *CART, "--events", "-", stdin="\ufeff" + text)
+    assert [each["type"] for each in terminal.documents("aggregate", "events", *CART)][1] == "A"

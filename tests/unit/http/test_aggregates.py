@@ -314,3 +314,11 @@ def _write_as_another_library(api: Api) -> None:
     }
     api.tables.execute(Put(table=SNAPSHOT.kind, item=foreign))
     api.tables.execute(Put(table=JOURNAL.kind, item=event))
+
+
+def test_a_byte_order_mark_before_a_request_is_refused(api: Api) -> None:
+    body = {"events": [{"type": "Created", "data": {"n": 1}}], "snapshot": {"name": "Alice"}}
+    answer = api.call("POST", f"{ALICE}/events", b"\xef\xbb\xbf" + json.dumps(body).encode())
+    assert answer.status == 400
+    assert "must be JSON without a byte order mark before it" in answer.text
+    assert list(api.tables.items(JOURNAL.kind)) == []

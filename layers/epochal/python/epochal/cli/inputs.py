@@ -24,8 +24,9 @@ def text_of(source: str, name: str) -> str:
     """
     try:
         if source == "-":
-            return sys.stdin.read()
-        return Path(source[1:]).read_text("utf-8") if source.startswith("@") else source
+            return sys.stdin.read().removeprefix("\ufeff")
+        # Some editors begin a file with a byte order mark.
+        return Path(source[1:]).read_text("utf-8-sig") if source.startswith("@") else source
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(name, f"cannot be read: {error}") from error
 

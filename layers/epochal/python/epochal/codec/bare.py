@@ -18,8 +18,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.codec.json import MARK
 from epochal.codec.payloads import JAVASCRIPT, Form, Serializer
-from epochal.codec.wrapped import MARK, checked
+from epochal.codec.wrapped import checked
 from epochal.errors import InvalidInput
 
 

@@ -8,9 +8,12 @@ What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import simplejson
+
+MARK: Final = b"\xef\xbb\xbf"
+"""A byte order mark: no part of JSON. Some writers begin with it, and `loads` passes it over."""
 
 
 class TooDeep(ValueError):

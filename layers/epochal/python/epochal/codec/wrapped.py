@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.codec.json import MARK
 from epochal.errors import CorruptData, InvalidInput
 
 MAX_DEPTH: Final = 500
 """Of lists and objects within each other: half of what Python's stack allows who does nothing else."""
-
-MARK: Final = b"\xef\xbb\xbf"
-"""A byte order mark: no part of JSON, and some writers begin with it."""
 
 _PLAIN: Final = b',"data":'
 _MARKED: Final = _PLAIN + MARK

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
 from epochal.http.message import Request
@@ -30,6 +31,8 @@ def document(request: Request) -> Node:
     _check_media(request)
     if not request.body:
         raise InvalidInput("body", "must not be empty")
+    if request.body.startswith(MARK):
+        raise InvalidInput("body", "must be JSON without a byte order mark before it")
     try:
         value = json.loads(request.body)
     except json.TooDeep as error:

@@ -258,6 +258,8 @@ def _in_the_way(rejected: Rejected) -> str:
 
 
 def _check_json(body: str, field: str) -> None:
+    if body.startswith("\ufeff"):
+        raise InvalidInput(field, "must be JSON without a byte order mark before it")
     try:
         json.loads(body.encode())
     except ValueError as error:

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.model.dcb import TaggedEvent
+from epochal.testing.stores import memory_tagged_events
+
+
+def test_text_behind_a_byte_order_mark_is_refused_and_bytes_are_what_they_are() -> None:
+    store = memory_tagged_events()
+    with pytest.raises(InvalidInput, match="must be JSON without a byte order mark before it") as caught:
+        store.append([TaggedEvent(type="A", data="\ufeff{}", tags=("a:1",))])
+    assert caught.value.field == "events[0].data"
+    store.append([TaggedEvent(type="A", data=b"\xef\xbb\xbf{}", tags=("a:1",))])
