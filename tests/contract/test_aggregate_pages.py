@@ -12,6 +12,7 @@ from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
+from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Scan
 from epochal.plan.sizes import item_size
 from epochal.store.aggregate_pages import page
@@ -100,3 +101,15 @@ def test_where_most_of_a_range_is_not_wanted_events_are_read_by_key(
 
     # Among 101 to 120 lie 1010 to 1199 too.
     assert cost(store, early) == (list(range(101, 121)), 20, 1)
+
+
+def test_a_key_is_one_append_to_its_aggregate_whatever_is_expected_later(store: AggregateStore) -> None:
+    begun = store.append(ALICE, [AggregateEvent(type="Opened", data=b"1")], snapshot=b"{}")
+    paid = [AggregateEvent(type="Paid", data=b"7")]
+    first = store.append(ALICE, paid, snapshot=b"{}", expected=begun.lock, idempotency_key="k")
+    assert (first.first, first.replayed) == (2, False)
+
+    for expected in (begun.lock, first.lock, NO_STREAM, ANY):
+        again = store.append(ALICE, paid, snapshot=b"{}", expected=expected, idempotency_key="k")
+        assert (again.first, again.lock, again.replayed) == (2, first.lock, True)
+    assert store.lock(ALICE) == first.lock

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.errors import InvalidInput
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
 from epochal.store.driver import Driver, Meter
 from epochal.store.results import Pruned
 from epochal.store.streams import Streams
@@ -242,6 +243,45 @@ def test_a_key_used_again_is_answered_like_the_first_time(streams: Streams, name
 
     assert (again.first, again.version, again.replayed) == (first.first, first.version, True)
     assert len(list(streams.read(name))) == 2
+
+
+def test_a_key_is_one_append_whatever_is_expected_later(streams: Streams, name: str) -> None:
+    begun = appended(streams.append(name, numbered(0), expected=NO_STREAM))
+    first = appended(streams.append(name, numbered(1), expected=begun.token, idempotency_key="k"))
+    reloaded = streams.load(name)
+    assert reloaded is not None
+
+    for expected in (reloaded.token, NO_STREAM, AtVersion(version=2), ANY, begun.token):
+        again = appended(streams.append(name, numbered(1), expected=expected, idempotency_key="k"))
+        assert (again.first, again.token.etag, again.replayed) == (1, first.token.etag, True)
+    assert len(list(streams.read(name))) == 2
+
+
+def test_a_bound_that_is_too_high_is_lowered(streams: Streams, name: str) -> None:
+    streams.append(name, numbered(0))
+    ahead = Token(version=7, etag="0" * 32)
+    assert isinstance(streams.try_append(name, numbered(1), expected=ahead, idempotency_key="k"), Conflict)
+
+    for replayed in (False, True):
+        answer = appended(streams.append(name, numbered(1), idempotency_key="k"))
+        assert (answer.first, answer.replayed) == (1, replayed)
+
+
+def test_unfolds_alone_under_a_key_are_written_once(streams: Streams, name: str) -> None:
+    state, newer = Unfold(type="State", data=b"1"), Unfold(type="State", data=b"2")
+    begun = appended(streams.append(name, numbered(0)))
+    first = appended(streams.append(name, [], unfolds=[state], expected=begun.token, idempotency_key="k"))
+    streams.append(name, [], unfolds=[newer], expected=first.token)
+
+    again = appended(streams.append(name, [], unfolds=[state], idempotency_key="k"))
+    assert (again.version, again.token.etag, again.replayed) == (1, first.token.etag, True)
+    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+        streams.append(name, [], unfolds=[newer], idempotency_key="k")
+    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+        streams.append(name, numbered(1), idempotency_key="k")
+    left = streams.load(name)
+    assert left is not None
+    assert [unfold.data for unfold in left.unfolds] == [b"2"]
 
 
 def test_an_item_at_its_limit_is_calved_and_the_append_goes_on(place: Place) -> None:

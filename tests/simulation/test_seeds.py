@@ -14,7 +14,7 @@ SEEDS = 800
 def test_whatever_happens_appends_are_made_once_reads_are_true_and_the_stream_is_whole() -> None:
     kinds = {type(attempt.outcome) for seed in range(SEEDS) for attempt in replay(seed).attempts}
 
-    assert len(kinds) == 4, "appended, conflicts, undetermined, and died"
+    assert len(kinds) == 5, "appended, conflicts, undetermined, refused for a key, and died"
 
 
 def test_a_seed_replays_exactly() -> None:
