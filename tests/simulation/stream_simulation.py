@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from epochal.errors import InvalidInput
 from epochal.layout.tables import TIPS
@@ -249,6 +250,7 @@ class OneStream(Simulation):
         history, tip = self.world.history(), self.world.tip()
         low = int(tip["l"]["N"]) if tip is not None and "l" in tip else 0
         indices = [event.index for event in events]
+        assert all(abs(one - other) == 1 for one, other in pairwise(indices)), f"untold: {indices}"
         assert indices in (sorted(indices), sorted(indices, reverse=True))
         assert all(event.append_id == history[event.index] for event in events)
         certain = sorted(index for index in indices if index >= low)

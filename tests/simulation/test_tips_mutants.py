@@ -29,7 +29,7 @@ from epochal.layout.tips.find import Earlier
 from epochal.layout.tips.items import Span, Tip, read_span, tip_key
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.conditions import equals
-from epochal.plan.ops import Put, Query, Refusal, Steps
+from epochal.plan.ops import Get, Put, Query, Refusal, Steps
 from epochal.plan.values import number
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.stream_simulation import replay
@@ -318,9 +318,15 @@ def what_is_pruned_is_read_while_it_is_there(patch: Patch) -> None:
     )
 
 
-@mutant("is in no item")
+@mutant()
 def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
-    patch.setattr(reading, "LOOKS", 1)
+    """Nor waited for; what is taken for pruned then is not what was acknowledged."""
+
+    def unsettled(table: str, cursor: Any) -> Get:
+        return Get(table=table, key=tip_key(cursor.tip.stream))
+
+    patch.setattr(reading, "LOOKS", 0)
+    patch.setattr(reading, "_settled", unsettled)
 
 
 # ------------------------------------------------------------------------------------------------------------- pruning

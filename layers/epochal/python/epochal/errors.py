@@ -9,7 +9,7 @@
     │   ├── WrongExpectedVersion         the stream or aggregate is not where the caller expected it
     │   ├── StreamDeleted                the stream carries a tombstone and takes no more events
     │   └── Contended                    a decision was overtaken by other writers at each of its attempts
-    ├── EventsPruned (LookupError)       a state needs events that are pruned and in no archive
+    ├── EventsPruned (LookupError)       a read, or a state, needs events that are pruned and in no archive
     ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
     ├── SubjectForgotten (LookupError)   the subject's key was destroyed: nothing is sealed for it any more
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
@@ -124,7 +124,7 @@ class Contended(ConflictError):
 
 
 class EventsPruned(EpochalError, LookupError):
-    """The state of `stream` needs the events from index `needed` on; there are none below `low_water`."""
+    """A read or a state of `stream` needs the events from index `needed` on; those below `low_water` are gone."""
 
     def __init__(self, stream: str, needed: int, low_water: int) -> None:
         super().__init__(f"{stream}: events from {needed} on are needed, those below {low_water} are pruned")
