@@ -165,7 +165,7 @@ def _requests() -> Iterator[tuple[str, int]]:
     store.append([replace(event(2), type="Closed")])
     yield (
         "the same, refused because of a match",
-        took(lambda: store.append([event(2)], fail_if=query, after=stale.position)),
+        took(lambda: store.try_append([event(2)], fail_if=query, after=stale.position)),
     )
 
 
