@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_a_reaction_is_run_until_everything_is_handled(filled: Terminal) -> None
     assert sorted(HANDLED) == [("Cart-1", 0), ("Cart-1", 1), ("Cart-2", 0)]
     assert told == {"partition": 0, "checkpoint": "0@1", "events": 3, "parked": [], "blocked": None}
     assert filled.lines("react", "boards:board", "--until-done") == []
+
+
+def test_a_category_that_is_misspelt_is_warned_of_beside_what_there_is(filled: Terminal) -> None:
+    module = sys.modules["boards"]
+    module.bored = replace(board, name="bored", categories=frozenset({"Crat"}))  # type: ignore[attr-defined]
+    result = filled.run("react", "boards:bored", "--until-done")
+    words = "warning: no stream of the category 'Crat' has come since the group began; did you mean 'Cart'?"
+    assert words in result.stderr
+    assert "warning" not in filled.run("react", "boards:board", "--until-done").stderr
 
 
 def test_a_stream_that_fails_is_told_listed_and_replayed(filled: Terminal) -> None:

@@ -138,6 +138,20 @@ def test_a_schedule_wakes_every_partition_of_the_sources_that_are_wanted() -> No
     assert none.handle({"source": "aws.events"}, Context()) == {"woken": 0}  # type: ignore[arg-type]
 
 
+def test_a_schedule_counts_categories_of_which_no_stream_has_come(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.append("Flight-1")
+    asked = function(world, categories=frozenset({"Fligth", "Flight"}))
+    asked.reactor.run(0, seconds=60)
+    assert asked.handle({"source": "aws.events"}, Context()) == {"woken": 1}  # type: ignore[arg-type]
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "Reaction.unmet" in line]
+    assert [line["Reaction.unmet"] for line in told] == [[1.0]]
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert vars(warning)["categories"] == ["Fligth"]
+
+
 def runs(**partitions: Ran) -> Any:
     def run(partition: int, _seconds: float, _careful: bool) -> Ran:
         return partitions[f"p{partition}"]

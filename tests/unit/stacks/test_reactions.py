@@ -210,6 +210,7 @@ def test_a_schedule_makes_up_for_lost_wake_ups(deployed: Deployment) -> None:
         ("gave-up", "AWS/SQS", "ApproximateNumberOfMessagesVisible", 0),
         ("parked", "Epochal", "Reaction.parked", 0),
         ("blocked", "Epochal", "Reaction.blocked", 0),
+        ("unmet", "Epochal", "Reaction.unmet", 0),
         ("fails", "AWS/Lambda", "Errors", 0),
         ("throttled", "AWS/Lambda", "Throttles", 0),
     ],

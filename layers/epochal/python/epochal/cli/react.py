@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -19,6 +19,7 @@ from epochal.cli import output
 from epochal.cli.errors import GroupMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
+from epochal.feed.meeting import told_of, unmet
 from epochal.feed.membership import Member
 from epochal.feed.parking import ParkedStream, Parking
 from epochal.feed.reactions import Delivery, Reaction
@@ -40,8 +41,18 @@ def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None
     name are the same group: they share the partitions.
     """
     reactor = _reactor(store, _load(target))
+    seen: set[str] = set()
+    teller = _teller(as_json=as_json)
+
+    def told(partition: int, ran: Ran) -> None:
+        seen.update(ran.seen)
+        teller(partition, ran)
+
     runner = Runner(
-        reactor=reactor, owner=f"{socket.gethostname()}-{os.getpid()}", on_turn=_teller(as_json=as_json)
+        reactor=reactor,
+        owner=f"{socket.gethostname()}-{os.getpid()}",
+        on_turn=told,
+        on_rest=lambda: _warn_of_unmet(reactor, seen),
     )
     with _stopped_by_signals(runner.stop):
         runner.run(until_done=until_done)
@@ -140,6 +151,11 @@ def _load(target: str) -> Reaction:
     if not isinstance(found, Reaction):
         raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
     return found
+
+
+def _warn_of_unmet(reactor: Reactor, seen: Collection[str]) -> None:
+    for words in told_of(unmet(reactor.member), seen):
+        click.echo(f"warning: {words}", err=True)
 
 
 def _reactor(store: Store, reaction: Reaction) -> Reactor:

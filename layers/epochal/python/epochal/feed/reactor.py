@@ -24,6 +24,7 @@ class Ran:
         parked: streams that this run gave up.
         blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
             that failed one after the other.
+        seen: categories of streams that this run came across, while one that is asked for had not come yet.
     """
 
     checkpoint: Checkpoint
@@ -32,6 +33,7 @@ class Ran:
     events: int = 0
     parked: tuple[Failure, ...] = ()
     blocked: Failure | None = None
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,4 +73,5 @@ class Reactor:
             events=run.events,
             parked=tuple(run.parked),
             blocked=run.blocked,
+            seen=frozenset(run.meeting.seen),
         )

@@ -22,6 +22,7 @@ from typing import Final
 
 from epochal.feed.filters import wanted
 from epochal.feed.handling import Failure, Progress, Streak, Work
+from epochal.feed.meeting import Meeting, at_first
 from epochal.feed.membership import Member
 from epochal.feed.passage import Passage
 from epochal.feed.results import SpanPage
@@ -57,6 +58,7 @@ class Run:
         blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
         at_tail: everything that the index held is handled or parked.
         moved: whether it has got the group any further.
+        meeting: which categories have come.
     """
 
     member: Member
@@ -69,10 +71,14 @@ class Run:
     at_tail: bool = False
     events: int = 0
     moved: bool = False
+    meeting: Meeting = field(init=False)
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
     _passage: Passage | None = None
     _next: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        self.meeting = Meeting(partition=self.partition)
 
     @property
     def state(self) -> GroupState:
@@ -94,7 +100,8 @@ class Run:
         """Read the group's state. A new group first puts on record where it begins."""
         self._held = self.member.load(self.partition)
         if self._held.state is None:
-            self._save(GroupState(checkpoint=self.member.start(self.partition)))
+            start = self.member.start(self.partition)
+            self._save(GroupState(checkpoint=start, unmet=at_first(self.member.reaction.categories)))
 
     def turn(self) -> None:
         """Handle a stretch of the feed, as far as there is time, and save what is done."""
@@ -103,7 +110,7 @@ class Run:
         stretch = self._stretch(begun.checkpoint)
         turn = turn_of(stretch.spans, stretch.next, begun)
         for done in self._work(turn, begun):
-            after = settled(begun, turn, done)
+            after = replace(settled(begun, turn, done), unmet=self.meeting.unmet)
             if after != self.state:
                 if not self._save(after):
                     return
@@ -114,11 +121,16 @@ class Run:
     def _stretch(self, start: Checkpoint) -> SpanPage:
         """The next stretch; from where the last one ended, nothing is read twice."""
         reader, reaction = self.member.reader, self.member.reaction
+        self.meeting = Meeting(
+            partition=self.partition, types=reader.types, unmet=self.state.unmet, seen=self.meeting.seen
+        )
         if self._passage is None or self._next != start:
             self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)
         page = self._passage.spans(
             limit=STRETCH,
-            wanted=wanted(self.partition, reaction.categories, reaction.wants, reader.types),
+            wanted=self.meeting.watched(
+                wanted(self.partition, reaction.categories, reaction.wants, reader.types)
+            ),
             seconds=STRETCH_SECONDS,
             wait=0.0,
         )

@@ -72,7 +72,8 @@ def settled(state: GroupState, turn: Turn, done: Done) -> GroupState:
     complete = all(_finished(task, done) for task in turn.tasks)
     if complete:
         ahead = {stream: index for stream, index in ahead.items() if index > turn.seen.get(stream, -1)}
-    return GroupState(
+    return replace(
+        state,
         checkpoint=turn.next if complete else state.checkpoint,
         parked=parked,
         ahead={stream: index for stream, index in ahead.items() if stream not in parked},

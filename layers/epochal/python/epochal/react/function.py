@@ -21,6 +21,7 @@ from epochal.dynamo.lazy import lazily
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput
 from epochal.feed.handling import Failure
+from epochal.feed.meeting import unmet
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Reaction
 from epochal.feed.reactor import Ran, Reactor
@@ -106,6 +107,7 @@ class ReactionFunction:
             return {}
         if "command" in event:
             return operate(Parking(reactor=self.reactor), event, remaining())
+        self._tell_of_unmet()
         return {"woken": self._wake_all()}
 
     def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
@@ -144,6 +146,14 @@ class ReactionFunction:
         self._count("handled", sum(ran.events for ran in runs))
         self._count("parked", sum(len(ran.parked) for ran in runs))
         self._count("blocked", sum(ran.blocked is not None for ran in runs))
+        self.metrics.flush_metrics()
+
+    def _tell_of_unmet(self) -> None:
+        """Categories of which no stream has come since the group began: misspelt, or early."""
+        found = unmet(self.reactor.member)
+        if found:
+            self.logger.warning("no stream of these categories has come", categories=list(found))
+        self._count("unmet", len(found))
         self.metrics.flush_metrics()
 
     def _count(self, what: str, value: int) -> None:

@@ -46,6 +46,7 @@ class Runner:
     Attributes:
         owner: its name, different from all others'.
         on_turn: called after every turn that handled, parked or was blocked.
+        on_rest: called once, when there is nothing to do for the first time.
         stop: ends the run when set.
         now: seconds since 1970.
     """
@@ -53,9 +54,11 @@ class Runner:
     reactor: Reactor
     owner: str
     on_turn: OnTurn = lambda _partition, _ran: None
+    on_rest: Callable[[], object] = lambda: None
     stop: threading.Event = field(default_factory=threading.Event)
     now: Callable[[], float] = time.time
     _signed: float = -inf
+    _rested: bool = False
     _mine: list[int] = field(default_factory=list)
     _careful: set[int] = field(default_factory=set)
     _blocked: dict[int, float] = field(default_factory=dict)
@@ -67,6 +70,9 @@ class Runner:
                 self._sign()
                 moved = [self._turn(partition) for partition in self._mine if not self.stop.is_set()]
                 if not any(moved):
+                    if not self._rested:
+                        self._rested = True
+                        self.on_rest()
                     if until_done:
                         return
                     self.stop.wait(IDLE_SECONDS)

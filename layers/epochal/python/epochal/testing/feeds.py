@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from epochal.feed.deployed import reader_of
 from epochal.feed.indexer import Indexer, Record
+from epochal.feed.meeting import told_of, unmet
 from epochal.feed.membership import Member
 from epochal.feed.parking import Parking
 from epochal.feed.reactions import Reaction
@@ -77,14 +79,21 @@ class MemoryFeed:
             self._indexed[table] = len(changes)
 
     def react(self, reaction: Reaction) -> list[Ran]:
-        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked."""
+        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
+
+        Warns of categories of which no stream has come: they may be misspelt.
+        """
         self.index()
         reactor = self._reactor(reaction)
-        return [
+        runs = [
             reactor.run(each.partition, seconds=inf)
             for each in self.reader.partitions()
             if source_of(each.partition) in reaction.sources
         ]
+        seen = {name for ran in runs for name in ran.seen}
+        for words in told_of(unmet(reactor.member), seen):
+            warnings.warn(words, stacklevel=2)
+        return runs
 
     def parking(self, reaction: Reaction) -> Parking:
         """What a reaction has parked."""
