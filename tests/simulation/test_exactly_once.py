@@ -343,6 +343,28 @@ def test_a_key_makes_an_append_once_whoever_repeats_it(append: Append) -> None:
 
 
 @pytest.mark.parametrize("append", KEYED.values(), ids=KEYED)
+def test_a_key_makes_an_append_once_whatever_its_repeats_expect(append: Append) -> None:
+    """After each fault at each request others act; then the caller reloads, and expects what it finds."""
+    case, replayed = Case.of(append), 0
+
+    for at, fault, meanwhile in product(range(case.requests), FAULTS, OTHERS):
+        mishap = Mishap(at=at, fault=fault, meanwhile=meanwhile)
+        world = crashed(case, mishap)
+        state = world.store("reader").load(STREAM)
+        version = 0 if state is None else state.version
+        reloaded = NO_STREAM if state is None else state.token
+        for expected in (reloaded, AtVersion(version=version), ANY, NO_STREAM):
+            outcome = append.perform(world.store(f"expecting {expected}"), expected)
+            try:
+                case.judge(world, outcome)
+            except AssertionError as error:
+                raise explain(mishap, outcome, error) from error
+            replayed += isinstance(outcome, Appended) and outcome.replayed
+
+    assert replayed > 0
+
+
+@pytest.mark.parametrize("append", KEYED.values(), ids=KEYED)
 def test_a_repeated_key_is_answered_like_the_first_time(append: Append) -> None:
     case = Case.of(append)
     world = case.start.copy()
