@@ -19,7 +19,11 @@ from collections.abc import Sequence
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
+<<<<<<< HEAD
 from epochal.layout.tables import SNAPSHOT, TAGS
+=======
+from epochal.layout.tables import EVENTS, TAGS
+>>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
@@ -56,6 +60,7 @@ def replay(stage: Stage, stores: Stores) -> Statements:
         # A scan has no key to compare: who lists the tags of all groups passes by those of other tenants.
         grants.on_table(stores.tags, "Scan"),
         _groups_of_tenant(stage, stores),
+        _all_of_tenant(stage, stores),
         _of_tenant(stage, stores.projection_states, "GetItem", "Query"),
         *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
@@ -153,6 +158,7 @@ def _groups_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
     return statement
 
 
+<<<<<<< HEAD
 def _archive(stores: Stores, *actions: str) -> Statements:
     """`actions` on the archive, where there is one."""
     return [grants.on_table(stores.archive, *actions)] if stores.archive else []
@@ -175,3 +181,11 @@ def _snapshots(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.snapshot, *writing, "DeleteItem"),
         grants.on_index(stores.snapshot, all_of_them, "Query"),
     ]
+=======
+def _all_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
+    """Listing and counting all events, of the tenant where there is one."""
+    statement = grants.on_indexes(stores.events, EVENTS, "Query")
+    if stage.service:
+        grants.only_keys(statement, [f"SERVICE#{stage.service}#*"])
+    return statement
+>>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)

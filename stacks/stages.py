@@ -30,6 +30,8 @@ ROUTE_LIMITS: Final[Mapping[str, int]] = MappingProxyType(
         "GET /feed/{partition}": 50,
         # Reads through a megabyte of a table or more, whatever comes of it.
         "GET /dcb/tags": 10,
+        # Walks an index of all events.
+        "GET /dcb/count": 2,
         # Each lets its caller store `max_upload_bytes` for a day or two.
         "POST /bodies": 10,
     }

@@ -99,6 +99,8 @@ PARSERS: dict[str, Callable[[Request], object]] = {
     "appendTagged": partial(tagged_commands.append_tagged, type_heads=False),
     "queryTagged": partial(tagged_commands.query_tagged, type_heads=True),
     "readTagged": tagged_commands.read_tagged,
+    "listTagged": tagged_commands.list_tagged,
+    "countTagged": tagged_commands.count_tagged,
     "listTags": tagged_commands.list_tags,
     "readTag": tagged_commands.read_tag,
     "writeProjectionState": projection_commands.write_state,

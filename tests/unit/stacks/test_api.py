@@ -111,13 +111,20 @@ def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesis
     assert limits_of(synthesise("prod")) == {
         "GET /feed/{partition}": 50,
         "GET /dcb/tags": 10,
+        "GET /dcb/count": 2,
         "POST /bodies": 10,
     }
 
 
 def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synthesise: Synthesise) -> None:
     found = limits_of(synthesise(requests_per_second=40, route_limits={"POST /bodies": 3, "GET /feed": 2}))
-    assert found == {"GET /feed/{partition}": 40, "GET /dcb/tags": 10, "POST /bodies": 3, "GET /feed": 2}
+    assert found == {
+        "GET /feed/{partition}": 40,
+        "GET /dcb/tags": 10,
+        "GET /dcb/count": 2,
+        "POST /bodies": 3,
+        "GET /feed": 2,
+    }
 
 
 def test_routes_are_there_before_they_are_limited(synthesise: Synthesise) -> None:

@@ -84,6 +84,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("events", "GetItem", "BatchGetItem"),
         *on("tags", "BatchGetItem", "Query", "Scan"),
         *on("GSI1 of tags", "Query"),
+        *on("GSI1 of events", "Query"),
         *on("projection-states", "GetItem", "Query"),
         *BUCKET,
         *on("bodies/*", "GetObject", service="s3"),
@@ -239,7 +240,7 @@ def test_of_the_bucket_a_function_can_list_what_it_looks_for_and_nothing_else(
     assert prefixes == ([LISTED[name]] if name in LISTED else [])
 
 
-TENANTS = {"events", "tags", "projection-states", "GSI1 of tags"}
+TENANTS = {"events", "tags", "projection-states", "GSI1 of tags", "GSI1 of events"}
 """What tenants share: whose keys begin with the tenant's name."""
 
 

@@ -54,6 +54,8 @@ ROUTES: Final = (
     _route("POST", "/dcb/events", "append", "appendTagged", "append"),
     _route("POST", "/dcb/query", "replay", "queryTagged", "read"),
     _route("GET", "/dcb/events/{id}", "replay", "readTagged", "read"),
+    _route("GET", "/dcb/events", "replay", "listTagged", "read"),
+    _route("GET", "/dcb/count", "replay", "countTagged", "read"),
     _route("GET", "/dcb/tags", "replay", "listTags", "read"),
     _route("GET", "/dcb/tags/{tag}", "replay", "readTag", "read"),
     _route("GET", "/projections/{name}", "replay", "listProjectionStates", "read"),

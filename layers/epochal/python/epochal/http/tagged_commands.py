@@ -30,11 +30,16 @@ from epochal.model.dcb import (
     Position,
     Query,
     QueryItem,
+<<<<<<< HEAD
     TaggedBody,
+=======
+    SortableId,
+>>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
     TaggedEvent,
     check_tag,
     check_type,
     parse_event_id,
+    parse_sortable_id,
 )
 from epochal.model.times import MAX_EXPIRES
 from epochal.plan.limits import TRANSACTION_ITEMS
@@ -88,6 +93,15 @@ class QueryTagged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListTagged:
+    """`GET /dcb/events`: a tag's, or all, after a sortable id."""
+
+    tag: str | None
+    since: SortableId | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListTags:
     """`GET /dcb/tags`: one tag, those of a group, or all."""
 
@@ -132,6 +146,7 @@ def query_tagged(request: Request, *, type_heads: bool) -> QueryTagged:
     )
 
 
+<<<<<<< HEAD
 def _is_backward(node: Node) -> bool:
     if node.value not in ("forward", "backward"):
         raise InvalidInput(node.name, "must be forward or backward")
@@ -140,6 +155,25 @@ def _is_backward(node: Node) -> bool:
 
 def _rest(written: str, *, backward: bool) -> Rest | Down:
     return parse_down(written) if backward else parse_rest(written)
+=======
+def list_tagged(request: Request) -> ListTagged:
+    """Parse a listing of events."""
+    no_document(request)
+    given = Parameters(request, ("tag", "from", "limit"))
+    tag, since = given.text("tag"), given.text("from")
+    return ListTagged(
+        tag=None if tag is None else check_tag(tag, "tag"),
+        since=None if since is None else parse_sortable_id(since, "from"),
+        limit=given.whole("limit", 1, MAX_TAGS) or MAX_TAGS,
+    )
+
+
+def count_tagged(request: Request) -> SortableId | None:
+    """Parse a count of events: those after which sortable id."""
+    no_document(request)
+    since = Parameters(request, ("from",)).text("from")
+    return None if since is None else parse_sortable_id(since, "from")
+>>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
 
 
 def read_tagged(request: Request) -> str:

@@ -19,7 +19,7 @@ from epochal.layout.dcb.listing import TagCount, TagEntry
 from epochal.layout.dcb.paging import Page
 from epochal.model.dcb import RecordedTaggedEvent, group_of
 from epochal.plan.units import Units
-from epochal.store.tag_pages import TagPage
+from epochal.store.tag_pages import DatedPage, TagPage
 
 
 class Listed:
@@ -64,6 +64,11 @@ def page(found: Page | BackwardPage, listed: Listed) -> dict[str, Any]:
         "position": None if found.position is None else write_position(found.position),
         "next": None if found.rest is None else found.rest.text(),
     }
+
+
+def listed(found: DatedPage[RecordedTaggedEvent]) -> dict[str, Any]:
+    """A page of a listing of events."""
+    return {"events": [event(each) for each in found.items], "next": found.next}
 
 
 def tags(found: TagPage) -> dict[str, Any]:

@@ -33,6 +33,8 @@ def replaying(store: TaggedEvents) -> Operations:
     """The operations that read, by name."""
     return {
         "queryTagged": partial(query_tagged, store),
+        "listTagged": partial(list_tagged, store),
+        "countTagged": partial(count_tagged, store),
         "readTagged": partial(read_tagged, store),
         "listTags": partial(list_tags, store),
         "readTag": partial(read_tag, store),
@@ -63,10 +65,31 @@ def query_tagged(store: TaggedEvents, request: Request) -> Response:
     return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
 
 
+<<<<<<< HEAD
 def _page(store: TaggedEvents, command: QueryTagged, listed: views.Listed) -> Page | BackwardPage:
     if isinstance(command.rest, Down) or (command.backward and command.rest is None):
         return store.page_back(command.query, after=command.after, rest=command.rest, takes=listed)
     return store.page(command.query, after=command.after, rest=command.rest, takes=listed)
+=======
+def list_tagged(store: TaggedEvents, request: Request) -> Response:
+    """A page of all events, or of a tag's, after a sortable id."""
+    command = commands.list_tagged(request)
+    store, meter = measured(store, request)
+    pages = TagPages(listings=TagListings(store=store))
+    if command.tag is None:
+        found = pages.all_events(since=command.since, limit=command.limit)
+    else:
+        found = pages.tagged(command.tag, since=command.since, limit=command.limit)
+    return Response(status=200, body=text_of(views.listed(found)), figures=consumed(meter.units))
+
+
+def count_tagged(store: TaggedEvents, request: Request) -> Response:
+    """How many events there are after a sortable id."""
+    since = commands.count_tagged(request)
+    store, meter = measured(store, request)
+    count = TagListings(store=store).count(since=since)
+    return Response(status=200, body=text_of({"events": count}), figures=consumed(meter.units))
+>>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
 
 
 def read_tagged(store: TaggedEvents, request: Request) -> Response:

@@ -8,7 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.operation import MEGABYTES, TAKES_JSON, Operation, parameter
 from epochal.http.openapi.shapes import text, whole
-from epochal.http.openapi.tagged_schemas import ID, TAG
+from epochal.http.openapi.tagged_schemas import ID, SORTABLE_ID, TAG
 from epochal.model.dcb import MAX_TAG_BYTES
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 
@@ -30,6 +30,28 @@ TAGGED_OPERATIONS: Final[Mapping[str, Operation]] = {
         takes="QueryTagged",
         gives="TaggedEventPage",
         fails=TAKES_JSON,
+    ),
+    "listTagged": Operation(
+        summary="List events, or a tag's, that came after a sortable id",
+        description=f"In order of their sortable ids. A page ends at its limit or at {MEGABYTES} MB, and never between "
+        "events of one id. All events come through an index that lags by moments; what an append that is under way "
+        "brings later may sort before what was listed. A tag's are strongly consistent; those that have expired are "
+        "missing.",
+        parameters=(
+            parameter("query", "tag", {**TAG, "description": "Only events with this tag."}),
+            parameter("query", "from", {**SORTABLE_ID, "description": "`next` of the page before."}),
+            parameter("query", "limit", whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        ),
+        gives="ListedEvents",
+    ),
+    "countTagged": Operation(
+        summary="Count all events, or those that came after a sortable id",
+        description="By walking an index that lags by moments, which costs what it holds; the number of a tag's events "
+        "is kept, see `readTag`.",
+        parameters=(
+            parameter("query", "from", {**SORTABLE_ID, "description": "Only events after this sortable id."}),
+        ),
+        gives="EventCount",
     ),
     "readTagged": Operation(
         summary="Read a tagged event by its id",

@@ -188,6 +188,13 @@ TAGGED_SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "ListedEvents": record(
+        {
+            "events": array(ref("TaggedEvent"), "In order of their sortable ids."),
+            "next": _or_null(SORTABLE_ID, "`from` of the page that goes on; null where there is none."),
+        }
+    ),
+    "EventCount": record({"events": whole("How many there are.")}),
     "TaggedEventPage": record(
         {
             "events": array(ref("TaggedEvent"), "In order of their sortable ids; backward, newest first."),
