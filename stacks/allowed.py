@@ -19,11 +19,7 @@ from collections.abc import Sequence
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-<<<<<<< HEAD
-from epochal.layout.tables import SNAPSHOT, TAGS
-=======
-from epochal.layout.tables import EVENTS, TAGS
->>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
+from epochal.layout.tables import EVENTS, SNAPSHOT, TAGS
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
@@ -158,7 +154,6 @@ def _groups_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
     return statement
 
 
-<<<<<<< HEAD
 def _archive(stores: Stores, *actions: str) -> Statements:
     """`actions` on the archive, where there is one."""
     return [grants.on_table(stores.archive, *actions)] if stores.archive else []
@@ -181,11 +176,11 @@ def _snapshots(stage: Stage, stores: Stores) -> Statements:
         grants.on_table(stores.snapshot, *writing, "DeleteItem"),
         grants.on_index(stores.snapshot, all_of_them, "Query"),
     ]
-=======
+
+
 def _all_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
     """Listing and counting all events, of the tenant where there is one."""
     statement = grants.on_indexes(stores.events, EVENTS, "Query")
     if stage.service:
         grants.only_keys(statement, [f"SERVICE#{stage.service}#*"])
     return statement
->>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)

@@ -200,6 +200,8 @@ def replay(tables: Tables) -> None:
     pages.tags("order", limit=10)
     pages.entries("order:1", limit=10)
     pages.tagged("order:1", limit=10)
+    pages.all_events(limit=10)
+    pages.listings.count()
     tables.states.find("totals", "1")
     tables.states.list("totals")
     tables.streams.load("Flight-1")

@@ -30,11 +30,8 @@ from epochal.model.dcb import (
     Position,
     Query,
     QueryItem,
-<<<<<<< HEAD
-    TaggedBody,
-=======
     SortableId,
->>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
+    TaggedBody,
     TaggedEvent,
     check_tag,
     check_type,
@@ -146,7 +143,6 @@ def query_tagged(request: Request, *, type_heads: bool) -> QueryTagged:
     )
 
 
-<<<<<<< HEAD
 def _is_backward(node: Node) -> bool:
     if node.value not in ("forward", "backward"):
         raise InvalidInput(node.name, "must be forward or backward")
@@ -155,7 +151,8 @@ def _is_backward(node: Node) -> bool:
 
 def _rest(written: str, *, backward: bool) -> Rest | Down:
     return parse_down(written) if backward else parse_rest(written)
-=======
+
+
 def list_tagged(request: Request) -> ListTagged:
     """Parse a listing of events."""
     no_document(request)
@@ -173,7 +170,6 @@ def count_tagged(request: Request) -> SortableId | None:
     no_document(request)
     since = Parameters(request, ("from",)).text("from")
     return None if since is None else parse_sortable_id(since, "from")
->>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
 
 
 def read_tagged(request: Request) -> str:

@@ -65,12 +65,12 @@ def query_tagged(store: TaggedEvents, request: Request) -> Response:
     return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
 
 
-<<<<<<< HEAD
 def _page(store: TaggedEvents, command: QueryTagged, listed: views.Listed) -> Page | BackwardPage:
     if isinstance(command.rest, Down) or (command.backward and command.rest is None):
         return store.page_back(command.query, after=command.after, rest=command.rest, takes=listed)
     return store.page(command.query, after=command.after, rest=command.rest, takes=listed)
-=======
+
+
 def list_tagged(store: TaggedEvents, request: Request) -> Response:
     """A page of all events, or of a tag's, after a sortable id."""
     command = commands.list_tagged(request)
@@ -89,7 +89,6 @@ def count_tagged(store: TaggedEvents, request: Request) -> Response:
     store, meter = measured(store, request)
     count = TagListings(store=store).count(since=since)
     return Response(status=200, body=text_of({"events": count}), figures=consumed(meter.units))
->>>>>>> a181066 (Tagged events are listed since a position, and counted, over HTTP too)
 
 
 def read_tagged(store: TaggedEvents, request: Request) -> Response:
