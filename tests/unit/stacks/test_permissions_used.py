@@ -331,7 +331,7 @@ def test_who_keeps_copies_of_snapshots_uses_one_index_to_retire_them(days: int) 
     ("name", "run", "kinds"),
     [
         ("append", append, {spec.kind for spec in ALL}),
-        ("replay", replay, {*(spec.kind for spec in ALL), f"GSI1 of {TAGS.kind}"}),
+        ("replay", replay, {*(spec.kind for spec in ALL), f"GSI1 of {TAGS.kind}", f"GSI1 of {EVENTS.kind}"}),
         ("feed", feed, TAGGED | STATES | AGGREGATES),
         ("indexer", index, TAGGED | STATES | AGGREGATES),
         ("reaction", react, {spec.kind for spec in (*ALL, READ_MODELS)}),
