@@ -58,14 +58,14 @@ def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_
     assert [item["type"] for item in answer.json["items"] if "timestamp" in item] == ["A", "C", "D"]
 
 
-def test_an_aggregate_with_a_byte_order_mark_is_in_nobodys_way(api: Api) -> None:
+def test_an_aggregate_whose_event_cannot_be_read_is_in_nobodys_way(api: Api) -> None:
     for name in ("alice", "bob"):
         api.aggregates.append(
             aggregate_id("order", name), [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}"
         )
     api.index()
     item = next(item for item in api.tables.items("journal") if item["aid"]["S"] == "order-alice")
-    marked = {**item, "payload": {"B": b'{"type":"A","data":\xef\xbb\xbf{}}'}}
+    marked = {**item, "payload": {"B": b'{"type":"A","data":{'}}
     api.tables.execute(Put(table="journal", item=marked))
 
     items = read(api, "data=true&limit=1", partition=10_000).json["items"]
