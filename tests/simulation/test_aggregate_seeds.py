@@ -51,3 +51,8 @@ def test_a_seed_replays_exactly() -> None:
     one, two = replay(7), replay(7)
     assert list(one.tables.items(SITE.journal)) == list(two.tables.items(SITE.journal))
     assert one.attempts == two.attempts
+
+
+def test_who_is_answered_by_the_record_of_a_key_finds_the_append() -> None:
+    """Seed 4,435 found it: the record showed before the head, and a replay after the answer ended before the append."""
+    replay(4435)

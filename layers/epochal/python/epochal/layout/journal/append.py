@@ -69,6 +69,8 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
         if isinstance(reply, Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
+            # Once the head shows it too: whoever is answered finds the append.
+            yield TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
             return _earlier(batch, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
@@ -139,7 +141,9 @@ def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base
 def _too_late(site: Site, batch: Batch, head: Head | None) -> Steps[Written | Rejected]:
     """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
     if batch.key is not None:
-        (record,) = (yield TransactGet(keys=((site.snapshot, batch.key.primary),))).items
+        head_key = site.keys.key(batch.aggregate, HEAD)
+        keys = ((site.snapshot, batch.key.primary), (site.snapshot, head_key))
+        record, _ = (yield TransactGet(keys=keys)).items
         if record is not None and int(record["ttl"]["N"]) >= batch.key.now:
             return _earlier(batch, batch.key, record)
     return Rejected(head=head)
