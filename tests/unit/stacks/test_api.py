@@ -16,6 +16,7 @@ from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 ROUTE = "AWS::ApiGatewayV2::Route"
 FUNCTION = "AWS::Lambda::Function"
 EVENTS = {
+    "EPOCHAL_EQUINOX",
     "EPOCHAL_TIPS_TABLE",
     "EPOCHAL_JOURNAL_TABLE",
     "EPOCHAL_SNAPSHOT_TABLE",
