@@ -159,7 +159,8 @@ def persist_elsewhere(execute: Execute, aggregate: AggregateId, kind: str) -> No
         condition=equals("version", number(version)),
     )
     if head is None:
-        new = {"aid": text(str(aggregate)), "seq_nr": number(0), "payload": binary(b"{}"), "ttl": number(0)}
+        payload = binary(b'{"type":"State","data":{}}')
+        new = {"aid": text(str(aggregate)), "seq_nr": number(0), "payload": payload, "ttl": number(0)}
         item = {**key, **new, "version": number(1)}
         snapshot = Put(table="snapshot", item=item, condition=Absent("pkey"))
     reply = execute(Transact(writes=(snapshot, Put(table="journal", item=journal))))
