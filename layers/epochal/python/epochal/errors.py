@@ -35,6 +35,15 @@ from typing import Any
 class EpochalError(Exception):
     """The root: catch it to catch everything Epochal raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by its fields, since it is not made from its words: a worker's error must reach who waits for it."""
+        return _bare, (type(self),), {**vars(self), "args": self.args}
+
+
+def _bare(kind: type[EpochalError]) -> EpochalError:
+    """An error that has nothing yet: what unpickling begins with."""
+    return kind.__new__(kind)
+
 
 class InvalidInput(EpochalError, ValueError):
     """`field` broke `rule`; nothing was written."""
