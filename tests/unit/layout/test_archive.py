@@ -120,6 +120,26 @@ def test_what_was_pruned_unarchived_cannot_be_archived_and_says_so(live: Streams
         live.copy_to_archive(STREAM, 10)
 
 
+@pytest.mark.timeout(20)
+def test_a_stream_that_was_deleted_from_the_archive_is_neither_copied_there_for_ever_nor_pruned(
+    tables: MemoryTables, live: Streams
+) -> None:
+    assert live.archive is not None
+    live.copy_to_archive(STREAM, 10)
+    live.archive.delete(STREAM)
+    before = list(tables.items("live"))
+
+    for act in (live.copy_to_archive, live.archive_and_prune):
+        for beyond in (5, 15):
+            with pytest.raises(
+                InvalidInput, match="archive: takes no more of Flight-1, which was deleted there"
+            ):
+                act(STREAM, beyond)
+    with pytest.raises(InvalidInput, match="the archive has only the events below 0"):
+        live.prune(STREAM, 5)
+    assert list(tables.items("live")) == before
+
+
 def test_copying_needs_an_archive(live: Streams) -> None:
     with pytest.raises(InvalidInput, match="archive"):
         replace(live, archive=None).copy_to_archive(STREAM, 5)

@@ -209,7 +209,7 @@ class Streams:
         Where time runs out, a part may be copied and nothing pruned; another call goes on.
 
         Raises:
-            InvalidInput: events were pruned before they were archived.
+            InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
         """
         if self.archive is not None:
             # What is appended meanwhile is not in the archive, and so not to be pruned.
@@ -249,7 +249,7 @@ class Streams:
         """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.
 
         Raises:
-            InvalidInput: there is no archive, or events were pruned before they were archived.
+            InvalidInput: there is no archive, its stream was deleted, or events were pruned before they were archived.
         """
         _check_before(before)
         if self.archive is None:

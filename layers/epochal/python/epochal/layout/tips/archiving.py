@@ -33,10 +33,12 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         etags: fresh ones, for the archive's Tip.
 
     Raises:
-        InvalidInput: events were pruned before they were archived.
+        InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
     """
     while True:
         target = yield from read(into, stream)
+        if target is not None and target.deleted:
+            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
         reached = 0 if target is None else target.version
         cursor = yield from begin(table, stream, reached)
         if cursor is None or reached >= min(before, cursor.tip.version):
