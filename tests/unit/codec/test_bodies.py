@@ -195,3 +195,27 @@ def test_a_claim_of_another_writer_may_name_no_encoding_and_more_fields() -> Non
     stored = Encoded(CLAIM, b'{ "bytes": 5, "key": "k", "sha256": "ab", "later": {} }')
 
     assert decode(stored) == Claim(key="k", sha256="ab", size=5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"encoding": 3}, UnknownEncoding),
+        ({"encoding": -1}, UnknownEncoding),
+        ({"encoding": CLAIM}, CorruptData),
+        ({"bytes": -1}, CorruptData),
+        ({"key": ""}, CorruptData),
+        ({"key": "k" * 1025}, CorruptData),
+        ({"key": "\ud800"}, CorruptData),
+        ({"sha256": "\udfff"}, CorruptData),
+    ],
+    ids=repr,
+)
+def test_a_claim_that_no_bucket_can_answer_is_corrupt_before_anybody_asks(
+    changed: dict[str, object], fault: type[CorruptData]
+) -> None:
+    stored = Encoded(CLAIM, json.dumps({"key": "k", "sha256": "ab", "bytes": 5, **changed}).encode())
+
+    with pytest.raises(CorruptData) as raised:
+        decode(stored)
+    assert type(raised.value) is fault

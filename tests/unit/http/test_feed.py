@@ -58,6 +58,23 @@ def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_
     assert [item["type"] for item in answer.json["items"] if "timestamp" in item] == ["A", "C", "D"]
 
 
+@pytest.mark.parametrize("changed", [{"encoding": 3}, {"key": ""}, {"key": "\ud800"}], ids=repr)
+def test_a_claim_that_cannot_be_kept_is_a_fault_of_its_event_alone(
+    api: Api, changed: dict[str, object]
+) -> None:
+    claim = json.dumps({"key": "bodies/1", "sha256": "0" * 64, "bytes": 5, **changed}).encode()
+    key = tip_key(StreamName("Cat-1"))
+    tip = next(item for item in api.tables.items("tips") if item["p"] == key["p"] and item["i"] == key["i"])
+    events = list(tip["e"]["L"])
+    events[1] = {"M": {**events[1]["M"], "d": {"B": claim}, "D": {"N": "64"}}}
+    api.tables.execute(Put(table="tips", item={**tip, "e": {"L": events}}))
+
+    answer = read(api, "data=true&limit=100")
+
+    assert places(answer) == ALL
+    assert ["fault" in item for item in answer.json["items"]] == [False, True, False, False]
+
+
 def test_an_aggregate_whose_event_cannot_be_read_is_in_nobodys_way(api: Api) -> None:
     for name in ("alice", "bob"):
         api.aggregates.append(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.codec.bodies import BROTLI, encode
+from epochal.codec.bodies import BROTLI, CLAIM, encode
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.tips.calving import Fixed
 from epochal.model.events import Claim, Event, Unfold
@@ -211,6 +211,28 @@ def test_a_claim_on_an_object_that_is_not_there_or_of_another_size_is_bad_input(
     bucket.objects[key] = bytes(size)
 
     with pytest.raises(InvalidInput, match="no object of that size"):
+        streams.append(STREAM, [Event(type="E", data=claim)])
+
+    assert list(tables.items("tips")) == []
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        Claim(key="kept/1", sha256="0" * 64, size=15, encoding=3),
+        Claim(key="kept/1", sha256="0" * 64, size=15, encoding=CLAIM),
+        Claim(key="", sha256="0" * 64, size=15),
+        Claim(key="\ud800", sha256="0" * 64, size=15),
+        Claim(key="kept/1", sha256="0" * 64, size=-1),
+    ],
+    ids=repr,
+)
+def test_a_claim_that_nobody_could_read_back_is_bad_input(
+    streams: Streams, tables: MemoryTables, bucket: CountingBodies, claim: Claim
+) -> None:
+    bucket.objects[claim.key] = bytes(15)
+
+    with pytest.raises(InvalidInput, match=r"^events\.claim: could not be read"):
         streams.append(STREAM, [Event(type="E", data=claim)])
 
     assert list(tables.items("tips")) == []

@@ -40,6 +40,9 @@ _LAST_BLOCK: Final = b"\x01\x00\x00\xff\xff"
 MAX_DECODED: Final = 256 * 1024 * 1024
 """A stored body that inflates past this is taken for an attack or corruption, not for data."""
 
+MAX_KEY_BYTES: Final = 1024
+"""Of an object's key, in S3."""
+
 
 class Encoded(NamedTuple):
     """A body as stored: its encoding and bytes."""
@@ -142,4 +145,24 @@ def _claim(data: bytes) -> Claim:
     texts, numbers = (claim.key, claim.sha256), (claim.size, claim.encoding)
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
         raise CorruptData("a body under encoding 64 is a claim check of other types")
+    check_claim(claim)
     return claim
+
+
+def check_claim(claim: Claim) -> None:
+    """Raise `CorruptData` for a claim check that no bucket can answer: asked for, it would keep more than its event."""
+    if claim.encoding == CLAIM:
+        raise CorruptData("a claim check of a claim check")
+    if claim.encoding not in (DIRECT, DEFLATE, BROTLI):
+        raise UnknownEncoding(claim.encoding)
+    key = len(claim.key.encode("utf-8", "surrogatepass"))
+    if not 0 < key <= MAX_KEY_BYTES or claim.size < 0 or not _in_utf8(claim.key + claim.sha256):
+        raise CorruptData("a claim check of something that no bucket can hold")
+
+
+def _in_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

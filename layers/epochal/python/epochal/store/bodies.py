@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from epochal.codec.bodies import Encoded, decode, encode, encode_claim
+from epochal.codec.bodies import Encoded, check_claim, decode, encode, encode_claim
 from epochal.codec.claims import UPLOADS, claim_for, overflowing
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Body, Claim
@@ -60,6 +60,10 @@ class BodyCodec:
     def _encode(self, body: Body, field: str) -> Encoded:
         if isinstance(body, bytes):
             return encode(body, compress=self.compress)
+        try:
+            check_claim(body)
+        except CorruptData as error:
+            raise InvalidInput(f"{field}.claim", f"could not be read: {error}") from error
         if body.key.startswith(UPLOADS):
             raise InvalidInput(f"{field}.claim", f"must not lie in {UPLOADS}, where objects expire")
         if self.bodies is None or not self.bodies.keep(body):
