@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.cli.errors import PartitionMissing
-from epochal.errors import EpochalError
+from epochal.errors import EpochalError, EventsPruned
 from epochal.index.names import partition_of
 from epochal.plan.ops import Put
 from tests.support.terminal import Terminal
@@ -142,6 +142,24 @@ def test_following_a_stream_begins_at_its_end_or_at_an_index(
     monkeypatch.setattr("time.sleep", arrive)
     (first, *_rest) = filled.documents("tail", "Cart-1", "--for", "0.2")
     assert (first["index"], first["type"]) == (2, "Closed")
+
+
+@pytest.mark.parametrize("start", [(), ("--from", "0")], ids=["from its end", "from its beginning"])
+def test_a_prune_that_overtakes_whoever_follows_a_stream_is_told_with_what_is_gone(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch, start: tuple[str, ...]
+) -> None:
+    def arrive(_: float) -> None:
+        filled.lines("append", "Cart-1", "Closed")
+        filled.streams.prune("Cart-1", 3)
+        filled.lines("append", "Cart-1", "Reopened")
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    monkeypatch.setattr("time.sleep", arrive)
+    overtaken = filled.run("tail", "Cart-1", *start, "--for", "5")
+
+    assert "Reopened" not in overtaken.stdout
+    assert isinstance(overtaken.exception, EventsPruned)
+    assert (overtaken.exception.needed, overtaken.exception.low_water) == (2, 3)
 
 
 def test_a_pruned_stream_is_followed_from_what_is_left(filled: Terminal) -> None:

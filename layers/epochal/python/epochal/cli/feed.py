@@ -11,7 +11,7 @@ import click
 from epochal.cli import output, views
 from epochal.cli.errors import PartitionMissing
 from epochal.cli.target import Store, pass_store
-from epochal.errors import InvalidInput, StreamDeleted
+from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.model.events import Recorded
@@ -138,11 +138,16 @@ def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
 
 def _follow_stream(store: Store, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
     at = store.streams.page(stream, limit=1).version if start is None else _index(start)
+    # As for a read: what was pruned before this one began is where a stream begins, unless an archive should have it.
+    begun = start is None or store.streams.archive is not None
     while True:
         page = store.streams.page(stream, start=at)
         if page.deleted:
             raise StreamDeleted(stream, page.version)
-        at = page.events[-1].index + 1 if page.events else at
+        if begun and page.hole is not None:
+            raise EventsPruned(stream, page.hole.first, page.hole.end)
+        if page.events:
+            at, begun = page.events[-1].index + 1, True
         yield page.events
 
 
