@@ -18,7 +18,7 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Get, Op, Reply, Scan
+from epochal.plan.ops import Execute, Get, Items, Op, Reply, Scan
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import Driver, Meter, Patience
@@ -45,7 +45,7 @@ def used() -> MemoryTables:
     """Every table of a deployment in use, and one of read models."""
     feed = MemoryFeed()
     feed.streams.append("Order-1", [Event(type="E")], idempotency_key="k")
-    feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}")
+    feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}", idempotency_key="k")
     feed.tagged.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
     states = memory_projection_states(feed.tables)
     states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id="0" * 30)
@@ -100,6 +100,18 @@ def test_a_table_of_another_kind_is_refused_and_nothing_is_written(
     with pytest.raises(WrongTable, match=f"{given} is a table of {given}, not a table of {wanted}"):
         USES[wanted](guarded(used, {given: wanted}), given)
     assert {kind: list(used.items(kind)) for kind in KINDS} == before
+
+
+def test_records_of_keys_do_not_hide_that_a_table_is_one_of_streams() -> None:
+    """DynamoDB scans by the hashes of keys, so any item may be the first."""
+    feed = MemoryFeed()
+    for number in range(3):
+        feed.streams.append("Cart-1", [Event(type="E")], idempotency_key=f"k{number}")
+    first = feed.tables.execute(Scan(table="tips", limit=1))
+    assert isinstance(first, Items)
+    assert [kind_of(item) for item in first.items] == [None]
+    with pytest.raises(WrongTable, match="tips is a table of tips, not a table of index"):
+        USES["index"](guarded(feed.tables, {"tips": "index"}), "tips")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,7 @@
 
     tips        the stream that every index begins with is not there          one read by key
     index       it is there; else, what the table holds is not a table of tips'
-    others      an item, if there is any, is of the kind
+    others      the first item that tells its kind, if there is any, is of the kind
 
 The keys of `tips` and `index` are the same, and so are those of tables of pairs; a table with other keys is refused by
 DynamoDB itself. An empty table passes, and so does one that the caller may not look at. Deployed functions do not
@@ -23,6 +23,8 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
 
 _KEYS: Final = tip_key(SERIES)
+_LOOKED_AT: Final = 10
+"""Items: records of idempotency keys tell nothing of their table, and any of them may come first."""
 
 
 def distinct(**tables: str) -> None:
@@ -88,9 +90,9 @@ def _kind_in(execute: Execute, table: str, kind: str) -> str | None:
         return INDEX.kind
     if kind == TIPS.kind:
         return None
-    reply = execute(Scan(table=table, limit=1, consistent=False))
+    reply = execute(Scan(table=table, limit=_LOOKED_AT, consistent=False))
     items = reply.items if isinstance(reply, Items) else ()
-    return kind_of(items[0]) if items else None
+    return next(filter(None, map(kind_of, items)), None)
 
 
 def _asked(execute: Execute, table: str) -> bool:
