@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from dataclasses import replace
 
+import pytest
+from click.testing import CliRunner
+
+from epochal import NO_STREAM, AggregateEvent, Event, TaggedEvent, aggregate_id
 from epochal.cli.errors import PartitionMissing
+from epochal.cli.main import epochal
 from epochal.errors import EpochalError, EventsPruned
 from epochal.index.names import partition_of
 from epochal.plan.ops import Put
+from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal
 
 
@@ -202,10 +209,28 @@ def test_counting_walks_the_index(filled: Terminal) -> None:
     assert found["types"] == {"Opened": 2, "Added": 1, "Joined": 1}
 
 
+def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Terminal) -> None:
+    feed = MemoryFeed(types=["user-account"])
+    feed.streams.append("course-1", [Event(type="Opened")])
+    created = AggregateEvent(type="Created", data=b"{}")
+    feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)
+    feed.tagged.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "plain"))])
+    feed.index()
+
+    store = replace(terminal.store, feed=feed.reader)
+    shown = CliRunner().invoke(epochal, ["stats", "--count", "--json"], obj=lambda: store)
+    assert json.loads(shown.stdout)["categories"] == {
+        "course": {"streams": 2, "events": 2},
+        "user-account": {"streams": 1, "events": 1},
+        "plain": {"streams": 1, "events": 1},
+    }
+
+
 def test_stats_of_a_stream_show_what_its_tip_holds(filled: Terminal) -> None:
     filled.lines("append", "User-1", "Left", "--unfold", "Profile=1")
     (found,) = filled.documents("stats", "User-1")
     assert (found["version"], found["tip"]["events"], found["tip"]["unfolds"]) == (2, 2, 1)
+    assert "deleted         no" in filled.lines("stats", "User-1")
     assert found["tip"]["bytes"] > found["tip"]["eventBytes"] + found["tip"]["unfoldBytes"] > 0
     error = filled.run("stats", "User-9").exception
     assert isinstance(error, EpochalError)

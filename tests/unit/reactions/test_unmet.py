@@ -35,7 +35,9 @@ def left(feed: MemoryFeed, asked: Reaction) -> tuple[str, ...]:
 
 
 def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
-    words = r"category 'Fligth' has come since the group began; did you mean 'Flight'\? There are Flight, Passenger"
+    words = (
+        r"category 'Fligth' has come since the group began; did you mean 'Flight'\? What has come: Flight, P"
+    )
     with pytest.warns(UserWarning, match=words):
         filled().react(board("Fligth"))
 
@@ -90,9 +92,12 @@ def test_a_group_that_began_at_the_tail_is_told_what_has_not_come_since() -> Non
 
 def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_them() -> None:
     unlike, like = told_of(["Zzz", "Flght"], {"Flight", "Cart"})
-    assert unlike == "no stream of the category 'Zzz' has come since the group began. There are Cart, Flight."
+    assert (
+        unlike
+        == "no stream of the category 'Zzz' has come since the group began. What has come: Cart, Flight."
+    )
     assert like.endswith(
-        "'Flght' has come since the group began; did you mean 'Flight'? There are Cart, Flight."
+        "'Flght' has come since the group began; did you mean 'Flight'? What has come: Cart, Flight."
     )
     assert list(told_of(["Flght"], ())) == [
         "no stream of the category 'Flght' has come since the group began."

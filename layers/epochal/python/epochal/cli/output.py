@@ -43,11 +43,22 @@ def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str
         click.echo(json.dumps(view(each)).decode() if as_json else _cut(line(each), width))
 
 
+def events(count: int) -> str:
+    """So many events, in words."""
+    return f"{count:,} event{'' if count == 1 else 's'}"
+
+
 def table(rows: Iterable[tuple[str, object]]) -> Iterator[str]:
     """Names and values, aligned."""
-    listed = [(name, f"{value:,}" if isinstance(value, int) else str(value)) for name, value in rows]
+    listed = [(name, _shown(value)) for name, value in rows]
     width = max((len(name) for name, _ in listed), default=0)
     return (f"{name:<{width}} {value}".rstrip() for name, value in listed)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @contextmanager

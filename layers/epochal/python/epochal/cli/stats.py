@@ -11,8 +11,9 @@ import click
 from epochal.cli import output
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
+from epochal.feed.filters import category_in
 from epochal.feed.results import FeedItem
-from epochal.model.names import category_of
+from epochal.model.aggregates import AggregateTypes
 from epochal.store.results import StreamState
 
 
@@ -41,21 +42,23 @@ def stats(store: Store, *, stream: str | None, count: bool, as_json: bool) -> No
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of events and streams."""
+    """Counts of events and streams. A partition and a name tell streams apart: a tag may be called like a stream."""
 
+    declared: AggregateTypes | None
     events: int = 0
     types: Counter[str] = field(default_factory=Counter)
-    streams: dict[str, int] = field(default_factory=dict)
+    streams: Counter[tuple[int, str]] = field(default_factory=Counter)
 
-    def add(self, item: FeedItem) -> None:
+    def add(self, partition: int, item: FeedItem) -> None:
         self.events += 1
         self.types[item.type] += 1
-        self.streams[item.stream] = self.streams.get(item.stream, 0) + 1
+        self.streams[partition, item.stream] += 1
 
     def view(self) -> dict[str, Any]:
         categories: dict[str, dict[str, int]] = {}
-        for stream, events in sorted(self.streams.items()):
-            category = categories.setdefault(category_of(stream), {"streams": 0, "events": 0})
+        for (partition, stream), events in sorted(self.streams.items()):
+            name = category_in(partition, stream, self.declared)
+            category = categories.setdefault(name, {"streams": 0, "events": 0})
             category["streams"] += 1
             category["events"] += events
         return {
@@ -77,12 +80,12 @@ def _store(store: Store) -> dict[str, Any]:
 
 
 def _count(store: Store) -> _Tally:
-    tally = _Tally()
+    tally = _Tally(declared=store.feed.types)
     with output.progress("counting") as tell:
         for each in store.feed.partitions():
             for page in store.feed.read(each.partition):
                 for item in page.items:
-                    tally.add(item)
+                    tally.add(each.partition, item)
                 tell(f"{tally.events:,} events, partition {each.partition} at {page.next} of {each.tail}")
     return tally
 

@@ -34,6 +34,18 @@ def in_categories(
             return category_of(stream) in categories
 
 
+def category_in(partition: int, stream: str, types: AggregateTypes | None = None) -> str:
+    """The category of a stream of a partition; of an aggregate of unknown types, what precedes its first `-`."""
+    match source_of(partition):
+        case "journal":
+            aggregate = None if types is None else types.read(stream)
+            return category_of(stream) if aggregate is None else aggregate.type
+        case "dcb":
+            return group_of(stream)
+        case _:
+            return category_of(stream)
+
+
 def wanted(
     partition: int,
     categories: Collection[str] | None,

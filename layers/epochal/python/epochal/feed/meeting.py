@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from epochal.feed.filters import Predicate, in_categories
+from epochal.feed.filters import Predicate, category_in, in_categories
 from epochal.feed.membership import Member
 from epochal.index.names import source_of
 from epochal.model.aggregates import AggregateTypes
-from epochal.model.dcb import group_of
-from epochal.model.names import category_of
 from epochal.model.spans import Span
 
 MOST: Final = 100
@@ -61,17 +59,7 @@ class Meeting:
         if met:
             self.unmet = tuple(name for name in self.unmet if name not in met)
         if len(self.seen) < MOST:
-            self.seen.add(self._category(stream))
-
-    def _category(self, stream: str) -> str:
-        match source_of(self.partition):
-            case "journal":
-                aggregate = None if self.types is None else self.types.read(stream)
-                return stream.partition("-")[0] if aggregate is None else aggregate.type
-            case "dcb":
-                return group_of(stream)
-            case _:
-                return category_of(stream)
+            self.seen.add(category_in(self.partition, stream, self.types))
 
 
 def unmet(member: Member) -> tuple[str, ...]:
@@ -96,5 +84,5 @@ def told_of(names: Collection[str], seen: Collection[str]) -> Iterator[str]:
     for name in names:
         similar = get_close_matches(name, seen, cutoff=0.5)
         instead = f"; did you mean {similar[0]!r}?" if similar else ""
-        others = f" There are {', '.join(sorted(seen))}." if seen else ""
+        others = f" What has come: {', '.join(sorted(seen))}." if seen else ""
         yield f"no stream of the category {name!r} has come since the group began{instead or '.'}{others}"
