@@ -38,6 +38,18 @@ def test_prune_asks_and_does_nothing_without_a_yes(filled: Terminal) -> None:
     assert indices(filled) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("command", [("prune", "Cart-1", "1"), ("delete", "Cart-1")], ids=["prune", "delete"])
+def test_where_nobody_can_answer_it_is_said_how_to_go_on(filled: Terminal, command: tuple[str, ...]) -> None:
+    result = filled.run(*command, stdin="")
+    assert result.exit_code == 2
+    assert "--yes goes on without asking" in result.stderr
+    assert indices(filled) == [0, 1, 2, 3, 4, 5]
+
+
+def test_one_event_is_one_event(filled: Terminal) -> None:
+    assert "1 event of Cart-1 will be gone. Go on?" in filled.run("prune", "Cart-1", "1", stdin="n\n").stderr
+
+
 def test_prune_removes_what_is_below_and_says_how_much(filled: Terminal) -> None:
     assert filled.lines("prune", "Cart-1", "4", "--yes") == ["Cart-1: pruned below 4, 4 items deleted"]
     assert indices(filled) == [4, 5]

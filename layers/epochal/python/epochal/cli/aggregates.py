@@ -97,7 +97,7 @@ def append(
     made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
     view = {**views.appended(which, made, meter.units), "lock": lock_text(made.lock)}
     count = len(events)
-    line = f"{which}: {count:,} event{'' if count == 1 else 's'}, now at version {made.lock.version}"
+    line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
     output.document(view, [line], as_json=as_json)
 
 

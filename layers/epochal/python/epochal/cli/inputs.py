@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import click
+
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
@@ -14,6 +16,26 @@ from epochal.model.events import Unfold
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
 
 T = TypeVar("T")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on standard error, unless `yes` was said already.
+
+    Raises:
+        click.Abort: the answer is no.
+        click.UsageError: nobody is there to answer, as in a script.
+    """
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():  # pressed Ctrl-C
+            raise
+        click.echo(err=True)
+        raise click.UsageError("Nobody is there to answer; --yes goes on without asking.") from None
+    if not agreed:
+        raise click.Abort
 
 
 def text_of(source: str, name: str) -> str:
@@ -46,8 +68,11 @@ def json_of(source: str, name: str) -> Any:
 
 def body_of(source: str | None, name: str) -> bytes:
     """A body: compact JSON, its numbers as they were written. Nothing for None."""
+    if source is None:
+        return b""
+    value = json_of(source, name)
     try:
-        return b"" if source is None else json.dumps(json_of(source, name))
+        return json.dumps(value)
     except ValueError as error:
         raise InvalidInput(name, "must be JSON that UTF-8 can hold, without lone surrogates") from error
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from epochal.cli import output
+from epochal.cli import inputs, output
 from epochal.cli.errors import GroupMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
@@ -125,8 +125,7 @@ def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_j
     _check_there(store, group)
     (each,) = _chosen(store, group, (stream,))
     what = f"event {each.index}" if one else f"every event from {each.index} on"
-    if not yes:
-        click.confirm(f"{group} will never handle {what} of {stream}. Go on?", abort=True, err=True)
+    inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
     parking = _parking(store, group)
     if one:
         following, unparked = parking.skip(each.partition, stream), False

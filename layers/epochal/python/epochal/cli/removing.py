@@ -34,7 +34,7 @@ def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -
     if head is None:
         raise StreamMissing(stream)
     gone = max(0, min(before, head.version) - head.low_water)
-    _confirm(f"{gone:,} events of {stream} will be gone. Go on?", yes=yes)
+    inputs.confirm(f"{output.events(gone)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: _found(stream, store.streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}", as_json=as_json)
 
@@ -57,9 +57,8 @@ def delete(
     if head is None:
         raise StreamMissing(stream)
     after = "goes on" if leave_open else "takes no more events"
-    _confirm(
-        f"{head.version - head.low_water:,} events of {stream} will be gone; it {after}. Go on?", yes=yes
-    )
+    gone = output.events(head.version - head.low_water)
+    inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
     wanted = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
     first = store.streams.try_delete(stream, expected=wanted, leave_open=leave_open)
@@ -70,11 +69,6 @@ def delete(
     pruned, count = _to_the_end(lambda: _rest(store.streams, stream, first), first)
     said = "deleted, and open" if leave_open else "deleted"
     _print(stream, pruned, count, f"{said} at version {pruned.low_water}", as_json=as_json)
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    if not yes:
-        click.confirm(question, abort=True, err=True)
 
 
 def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tuple[Pruned, int]:

@@ -103,7 +103,7 @@ def append(
     made = _made(measured, events, fail_if, _position_of(after))
     view = views.appended(made, meter.units, conditional=fail_if is not None)
     again = ", appended before" if made.replayed else ""
-    count = f"{len(events):,} event{'' if len(events) == 1 else 's'}{again}"
+    count = f"{output.events(len(events))}{again}"
     position = [f"position {view['position']}"] if view["position"] else []
     output.document(view, [count, *position], as_json=as_json)
 

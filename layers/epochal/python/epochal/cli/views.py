@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from epochal.cli import output
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
 from epochal.http.problems import fault_of
@@ -82,7 +83,7 @@ def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
 def appended_line(stream: str, outcome: Appended) -> str:
     """The outcome of an append in one line."""
     count = outcome.version - outcome.first
-    what = f"{count:,} event{'' if count == 1 else 's'}" if count else "unfolds"
+    what = output.events(count) if count else "unfolds"
     again = ", appended before" if outcome.replayed else ""
     return f"{stream}: {what}{again}, now at version {outcome.version}"
 
