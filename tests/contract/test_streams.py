@@ -275,9 +275,9 @@ def test_unfolds_alone_under_a_key_are_written_once(streams: Streams, name: str)
 
     again = appended(streams.append(name, [], unfolds=[state], idempotency_key="k"))
     assert (again.version, again.token.etag, again.replayed) == (1, first.token.etag, True)
-    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+    with pytest.raises(InvalidInput, match="idempotency_key"):
         streams.append(name, [], unfolds=[newer], idempotency_key="k")
-    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+    with pytest.raises(InvalidInput, match="idempotency_key"):
         streams.append(name, numbered(1), idempotency_key="k")
     left = streams.load(name)
     assert left is not None

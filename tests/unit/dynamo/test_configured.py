@@ -49,7 +49,10 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        (MADE_UP, "specify a region: say region=… or --region, or set AWS_DEFAULT_REGION"),
+        (
+            MADE_UP,
+            "specify a region: set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=",
+        ),
         (REGION, "Unable to locate credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"),
         (REGION | {"AWS_ACCESS_KEY_ID": "made"}, "AWS_SECRET_ACCESS_KEY: give all of them, or none"),
         (REGION | {"AWS_PROFILE": "nobody"}, "(nobody) could not be found: set AWS_PROFILE to one that"),

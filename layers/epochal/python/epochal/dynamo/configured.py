@@ -29,12 +29,15 @@ from botocore.exceptions import (
 
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Misconfigured
 
+_REGION: Final = (
+    "set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=Place(region=…)"
+)
 _LOG_IN: Final = "log in again, as with `aws sso login`"
 _MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
 
 _HOW: Final[Mapping[type[BotoCoreError], str]] = {
-    NoRegionError: "say region=… or --region, or set AWS_DEFAULT_REGION",
-    InvalidRegionError: "say region=… or --region, or set AWS_DEFAULT_REGION",
+    NoRegionError: _REGION,
+    InvalidRegionError: _REGION,
     NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
     PartialCredentialsError: "give all of them, or none of them",
     ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",

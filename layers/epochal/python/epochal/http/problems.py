@@ -122,6 +122,10 @@ class Problem(Exception):
         self.members = members
 
 
+_SENT_AS: Final = {"idempotency_key": "Idempotency-Key"}
+"""What arguments of the library are called over HTTP, where that is another name."""
+
+
 def problem_of(error: Exception) -> Problem:
     """The problem that an error is; an error that nobody foresaw is an internal one, without particulars."""
     match error:
@@ -139,7 +143,8 @@ def problem_of(error: Exception) -> Problem:
         case UnsupportedMedia():
             return Problem(UNSUPPORTED_MEDIA, str(error), field=error.field, rule=error.rule)
         case InvalidInput():
-            return Problem(INVALID_INPUT, str(error), field=error.field, rule=error.rule)
+            field = _SENT_AS.get(error.field, error.field)
+            return Problem(INVALID_INPUT, f"{field}: {error.rule}", field=field, rule=error.rule)
         case Unavailable():
             detail = _MAYBE if error.maybe_applied else "it did not answer in time: try again"
             return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})

@@ -145,7 +145,8 @@ def check_covered(position: Position, fenced: Fence, field: str = "after") -> No
 def _fencing(item: QueryItem, *, type_heads: bool) -> tuple[str, ...]:
     if not item.tags and not type_heads:
         raise InvalidInput(
-            "query", "an item without tags needs type heads, which are off: see docs/design.md"
+            "query",
+            "an item without tags needs type heads, which are off: name a tag, or see docs/guide/tagged-events.md",
         )
     return _default(item)
 

@@ -152,7 +152,7 @@ def _too_late(site: Site, batch: Batch, head: Head | None) -> Steps[Written | Re
 def _earlier(batch: Batch, key: Key, record: Item) -> Written:
     """What the record of the key says: it was put by the append itself."""
     if bytes(record["contents"]["B"]) != key.contents:
-        raise InvalidInput("Idempotency-Key", "was used before for other contents")
+        raise InvalidInput("idempotency_key", "was used before for other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
     replayed = bytes(record["append_id"]["B"]) != batch.append_id
     return Written(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)

@@ -91,7 +91,7 @@ def _in_span(span: Span, wanted: bytes) -> int | None:
     for index, stored in _append_ids(span):
         if stored[:WHOSE] == wanted[:WHOSE]:
             if stored != wanted:
-                raise InvalidInput("Idempotency-Key", "was used before for other contents")
+                raise InvalidInput("idempotency_key", "was used before for other contents")
             return index
     return None
 

@@ -119,4 +119,4 @@ def read_record(item: Item) -> Remembered:
 def check_contents(found: Remembered | None, batch: Batch) -> None:
     """Raise `InvalidInput` where other unfolds alone were written under the key."""
     if found is not None and found.append_id not in (None, batch.append_id):
-        raise InvalidInput("Idempotency-Key", "was used before for other contents")
+        raise InvalidInput("idempotency_key", "was used before for other contents")
