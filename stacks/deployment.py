@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import App, Environment, Tags
 
@@ -15,10 +16,13 @@ from stacks.parts.bytecode import prepared
 from stacks.parts.functions import Code
 from stacks.parts.vendor import Platform, vendored
 from stacks.reactions import ReactionsStack
-from stacks.stages import Stage, check_context, stage_from
+from stacks.stages import BadSetting, Stage, check_context, stage_from
 from stacks.store import StoreStack
 from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
 from stacks.watch import WatchStack
+
+REGION: Final = "CDK_DEFAULT_REGION"
+"""Where the CDK command line says which region the caller's credentials and environment are of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +117,24 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> N
 
 
 def _place(stage: Stage) -> Environment | None:
-    """Any account and region; but a key exists in one region only, and replicas of tables name theirs."""
-    return Environment(region=stage.kms_key.split(":")[3]) if stage.kms_key else None
+    """Any account and region; but a key exists in one region only, and a table with a replica names both of its own.
+
+    Raises:
+        BadSetting: nobody said which region is deployed to, or it is the replica's.
+    """
+    if stage.kms_key:
+        return Environment(region=stage.kms_key.split(":")[3])
+    if not stage.replica_region:
+        return None
+    region = os.environ.get(REGION, "")
+    setting = f"stages.{stage.name}.replica_region"
+    if not region:
+        raise BadSetting(setting, f"needs to know the region that is deployed to: cdk tells it in {REGION}")
+    if region == stage.replica_region:
+        raise BadSetting(
+            setting, f"must be another region than {region}, which is deployed to (docs/guide/failover.md)"
+        )
+    return Environment(region=region)
 
 
 def _tag(app: App, stage: Stage) -> None:

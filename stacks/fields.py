@@ -82,6 +82,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "feed_wait_seconds": a_number(0, MAX_WAIT_SECONDS),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
+        "replica_region": a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1"),
+        "replica_kms_key": _KEY,
         "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
         "jwt_audience": a_list(_WORD),
         # An empty list would let any token through.

@@ -65,6 +65,8 @@ class Stage:
         feed_wait_seconds: for which a reader may wait at the tail of the feed, and occupy an invocation.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
+        replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
+        replica_kms_key: ARN of a key there, which goes with `kms_key`.
         jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
         jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
             a scope that is not here stands for itself, so that leaving one out opens nothing.
@@ -124,6 +126,8 @@ class Stage:
     feed_wait_seconds: int = WAIT_SECONDS
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
+    replica_region: str = ""
+    replica_kms_key: str = ""
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
@@ -291,6 +295,7 @@ def _coherent(where: str, stage: Stage) -> Stage:
         raise BadSetting(
             f"{where}.jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
         )
+    _replicated(where, stage)
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
     if not stage.read_models and (making or stage.existing_read_models):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
@@ -310,3 +315,25 @@ def _coherent(where: str, stage: Stage) -> Stage:
                 f"{where}.max_{kind}_units", f"must be at least min_{kind}_units where billing is provisioned"
             )
     return stage
+
+
+def _replicated(where: str, stage: Stage) -> None:
+    """Rules of the second region: tables that have a key of one's own need one there as well."""
+    if stage.replica_kms_key and not (stage.replica_region and stage.kms_key):
+        raise BadSetting(
+            f"{where}.replica_kms_key",
+            "means nothing without replica_region and kms_key, which must be set with it",
+        )
+    if stage.replica_region and stage.kms_key and _region(stage.replica_kms_key) != stage.replica_region:
+        raise BadSetting(
+            f"{where}.replica_kms_key",
+            "must be a key in replica_region where there is a kms_key, which is of one region",
+        )
+    if stage.replica_region and stage.replica_region == _region(stage.kms_key):
+        raise BadSetting(
+            f"{where}.replica_region", "must be another region than that of kms_key, where the tables are"
+        )
+
+
+def _region(arn: str) -> str:
+    return arn.split(":")[3] if arn else ""

@@ -5,7 +5,7 @@
     embedded    it speaks plain HTTP on this machine's own address, so buckets and queues cannot insist on TLS
                 it knows sending a batch of messages as an action of its own, which AWS does not
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
-                no data is kept, whatever the stage says
+                no data is kept, whatever the stage says, and no table has a replica: it is one region
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
                 no WatchStack: metric-math alarms are not emulated (docs/decisions/0023)
 """
@@ -72,4 +72,12 @@ def fitted(stage: Stage, target: Target) -> Stage:
     """The stage as this target can honour it."""
     if target is Target.AWS:
         return stage
-    return replace(stage, retain=False, deletion_protection=False, tls_only=False, batches_named=True)
+    return replace(
+        stage,
+        retain=False,
+        deletion_protection=False,
+        replica_region="",
+        replica_kms_key="",
+        tls_only=False,
+        batches_named=True,
+    )

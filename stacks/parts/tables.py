@@ -3,6 +3,9 @@
 `TableV2`, always with a name of its own: a second region then is a property of this resource instead of a new
 table, and a table that outlived its stack can be found again. An existing table is referenced by its stream's
 ARN, which names the table as well, or by its own where it needs no stream.
+
+A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have a
+stream; one that is nobody's news has one that nobody reads, which costs nothing.
 """
 
 from __future__ import annotations
@@ -44,9 +47,10 @@ def keyed_table(
         time_to_live_attribute=spec.ttl,
         dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else None,
         billing=_billing(stage),
-        encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
+        encryption=_encryption(stage, key),
         point_in_time_recovery_specification=_recovery(stage),
         deletion_protection=stage.deletion_protection,
+        replicas=_replicas(stage),
         removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,
     )
 
@@ -63,6 +67,19 @@ def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
         sort_key=_attribute(spec.sort) if spec.sort else None,
         projection_type=projection,
     )
+
+
+def _replicas(stage: Stage) -> list[dynamodb.ReplicaTableProps] | None:
+    """What is said of the table itself holds for each; to say nothing of replicas leaves a stack's region open."""
+    return [dynamodb.ReplicaTableProps(region=stage.replica_region)] if stage.replica_region else None
+
+
+def _encryption(stage: Stage, key: kms.IKey | None) -> dynamodb.TableEncryptionV2 | None:
+    """A key of one's own, which exists in one region: a replica has another."""
+    if key is None:
+        return None
+    keys = {stage.replica_region: stage.replica_kms_key} if stage.replica_region else None
+    return dynamodb.TableEncryptionV2.customer_managed_key(key, keys)
 
 
 def _billing(stage: Stage) -> dynamodb.Billing:

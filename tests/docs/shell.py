@@ -6,6 +6,7 @@ one that is misspelt, missing or of another form is an error.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -87,7 +88,9 @@ def _options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _value(shape: Shape, words: list[str]) -> Any:
-    """A value in the command line's shorthand."""
+    """A value in JSON, or in the command line's shorthand."""
+    if words[0].startswith(("[", "{")):
+        return json.loads(words[0])
     if isinstance(shape, ListShape):
         return [_value(shape.member, [word]) for word in words]
     (word,) = words
