@@ -4,7 +4,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.journal.keys import KeyResolver, times_31
-from epochal.model.aggregates import AggregateTypes, aggregate_id
+from epochal.model.aggregates import AggregateId, AggregateTypes, aggregate_id
 
 
 def test_keys_are_those_of_the_original_libraries() -> None:
@@ -54,3 +54,10 @@ def test_malformed_ids_name_the_part(kind: str, value: str, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         aggregate_id(kind, value)
     assert caught.value.field == field
+
+
+def test_a_declared_type_is_no_beginning_of_the_name_of_another() -> None:
+    types = AggregateTypes(["user", "cart-item"])
+    assert types.read("username-1") == AggregateId(type="username", value="1")
+    assert types.read("cart-items-1") == AggregateId(type="cart", value="items-1")
+    types.check(AggregateId(type="username", value="1"))

@@ -75,6 +75,24 @@ def test_a_group_that_has_not_come_to_the_end_of_every_partition_is_not_judged()
     assert left(feed, board("Fligth")) == ()
 
 
+def test_a_group_that_is_behind_is_not_judged_by_what_it_has_still_to_read() -> None:
+    feed, asked = filled(), board("Crew")
+    with pytest.warns(UserWarning, match="'Crew'"):
+        feed.react(asked)
+    assert left(feed, asked) == ("Crew",)
+    feed.streams.append("Crew-1", [Event(type="Hired")])
+    feed.index()
+    assert left(feed, asked) == ()
+
+
+def test_a_group_is_judged_by_the_sources_that_it_reads_alone() -> None:
+    feed = filled()
+    asked = reaction(name="streams", categories=["Fligth"], sources=["tips"])(lambda _: None)
+    with pytest.warns(UserWarning, match="did you mean 'Flight'"):
+        feed.react(asked)
+    assert left(feed, asked) == ("Fligth",)
+
+
 def test_a_group_from_before_is_not_judged_by_what_it_has_passed() -> None:
     feed = filled()
     feed.react(board("Flight"))

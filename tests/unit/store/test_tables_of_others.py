@@ -18,7 +18,8 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Get, Items, Op, Reply, Scan
+from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
+from epochal.plan.values import text
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import Driver, Meter, Patience
@@ -112,6 +113,28 @@ def test_records_of_keys_do_not_hide_that_a_table_is_one_of_streams() -> None:
     assert [kind_of(item) for item in first.items] == [None]
     with pytest.raises(WrongTable, match="tips is a table of tips, not a table of index"):
         USES["index"](guarded(feed.tables, {"tips": "index"}), "tips")
+
+
+@pytest.mark.parametrize(("wanted", "given"), ALIKE)
+def test_a_table_that_was_refused_once_is_refused_again(used: MemoryTables, wanted: str, given: str) -> None:
+    driver = guarded(used, {given: wanted})
+    before = {kind: list(used.items(kind)) for kind in KINDS}
+    for _ in range(3):
+        with pytest.raises(WrongTable):
+            USES[wanted](driver, given)
+    assert {kind: list(used.items(kind)) for kind in KINDS} == before
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("journal", "snapshot"), ("snapshot", "journal")])
+def test_every_table_of_a_transaction_is_looked_at_before_it_is_sent(
+    used: MemoryTables, right: str, wrong: str
+) -> None:
+    perform = checked(used.execute, {right: right, wrong: right})
+    before = {kind: list(used.items(kind)) for kind in KINDS}
+    key = {"pkey": text("new"), "skey": text("new")}
+    with pytest.raises(WrongTable, match=f"{wrong} is a table of {wrong}, not a table of {right}"):
+        perform(Transact(writes=(Put(table=right, item=key), Put(table=wrong, item=key))))
+    assert {kind: list(used.items(kind)) for kind in KINDS} == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
