@@ -35,7 +35,7 @@ help: ## this list
 setup: $(VENV)/.installed node_modules/.installed ## what the demo and deployments need, once; tests fetch the rest
 
 test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 20 --junitxml build/tests.xml
 
 lint: $(VENV)/.installed ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -2,8 +2,10 @@
 
 - Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported.
 - Unit tests open no sockets.
-- DynamoDB Local, the embedded AWS and its deployment start once per session, when the first test asks for them, and
+- DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
+- Where several processes share the tests (`pytest -n 2 --dist loadgroup`), a file stays in one of them, and so does all
+  that asks for the embedded AWS: there is one, with one deployment.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ UNIT = ROOT / "tests" / "unit"
 MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
 """What a test that uses a fixture is marked with."""
 
+TOGETHER = {"embedded": ("embedded", "deploy"), "synthesis": ("stacks",)}
+"""Groups of tests that one process runs, by their marks or their folder: they share what is dear to set up."""
+
 
 def pytest_configure() -> None:
     """Hide the user's own AWS settings, whatever a module under test creates while it is imported.
@@ -47,12 +52,19 @@ def pytest_configure() -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by the servers it asks for."""
+    """Mark each test by the servers it asks for, and say which tests stay in one process."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             for mark in MARKS.get(fixture, ()):
                 item.add_marker(mark)
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    known = {item.path.parent.name, *(mark.name for mark in item.iter_markers())}
+    return next((name for name, signs in TOGETHER.items() if known & set(signs)), item.nodeid.partition("::")[0])
 
 
 @pytest.fixture(autouse=True)
