@@ -64,7 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _group(item: pytest.Item) -> str:
     known = {item.path.parent.name, *(mark.name for mark in item.iter_markers())}
-    return next((name for name, signs in TOGETHER.items() if known & set(signs)), item.nodeid.partition("::")[0])
+    return next(
+        (name for name, signs in TOGETHER.items() if known & set(signs)), item.nodeid.partition("::")[0]
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -111,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         each for each in promises(GUARANTEES.read_text()) if each.name in asked.promises or not asked.promises
     ]
     paths = sorted({path for each in wanted for path in each.tests})
-    status, results = attempt(paths, asked.without)
+    status, results = attempt(paths, asked.without, processes=asked.processes)
     lines = list(table(wanted, results))
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
     passed = sum(map(len, results.passed.values()))
@@ -121,11 +121,12 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if status or any(line.endswith("not tried") for line in lines) else 0
 
 
-def attempt(paths: Sequence[str], without: Sequence[str]) -> tuple[int, Results]:
+def attempt(paths: Sequence[str], without: Sequence[str], *, processes: str = "0") -> tuple[int, Results]:
     """Run test files, without the tests of some marks; pytest's status, and how each test ended."""
     marks = " and ".join(f"not {mark}" for mark in without)
     results = Results()
-    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *paths], plugins=[results])
+    shared = ["--numprocesses", processes, "--dist", "loadgroup"]
+    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *shared, *paths], plugins=[results])
     return int(status), results
 
 
@@ -138,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("promises", nargs="*", metavar="PROMISE", help="G1, G2, …; all if none is named")
     parser.add_argument(
         "--without", action="append", default=[], metavar="MARK", help="leave out tests so marked"
+    )
+    parser.add_argument(
+        "--processes", default="auto", metavar="N", help="that share the tests; as many as there are cores"
     )
     return parser
 
