@@ -1,18 +1,21 @@
 """A process that appends to all three layouts until it has performed its operations: `python -m tests.faults.writer`.
 
-It may be killed at any moment. What it needs to go on is in its log: each try before it is made, each answer after it
-came. An operation whose answer is not in the log is tried again, with the same key, ids or version as before.
+It may be killed at any moment. What it needs to go on is in its log: each answer after it came. An operation whose
+answer is not in the log is tried again, with the same key or ids as before. The writers' clocks are hours apart.
 
-    streams          any version under an idempotency key; or the token of the last load, with the key
-    aggregates       the lock of a replay that shows that the operation's events are not there yet
+    streams          a key, and at each try another expectation: any version, one just loaded, its token
+    aggregates       a key and the lock of a replay just made; or no key, where the replay lacks the operation's events
     tagged events    ids that follow from the operation; half of them on condition that nobody else has appended
 """
 
 from __future__ import annotations
 
+import random
 import sys
+import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 from epochal.errors import Unavailable
 from epochal.layout.dcb.append import Written
@@ -24,58 +27,64 @@ from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.aggregates import AggregateAppended
 from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
 
+HOURS = {"ann": 6, "cid": -6}
+"""By which clocks are wrong."""
+
 
 class Writer:
-    """Performs operation after operation; `tried` has the version of the last try of each that knew one."""
+    """Performs operation after operation."""
 
     def __init__(self, site: Site, name: str) -> None:
+        def now() -> int:
+            return time.time_ns() + HOURS.get(name, 0) * 3600 * 10**9
+
         self.site, self.name, self.log = site, name, site.log(name)
-        self.streams, self.aggregates = site.open_streams(), site.open_aggregates()
-        self.tagged = site.open_tagged()
+        self.streams = replace(site.open_streams(), now=now)
+        self.aggregates = replace(site.open_aggregates(), now=now)
+        self.tagged = replace(site.open_tagged(), now=now)
 
     def run(self) -> None:
         done = {entry[1] for entry in self.log if entry[0] == "done"}
-        tried = {entry[1]: entry[2] for entry in self.log if entry[0] == "try"}
         layouts = (self.append_to_stream, self.append_to_aggregate, self.append_tagged)
         for number in range(self.site.operations):
             if number not in done:
-                patiently(layouts[number % 3], number, tried)
+                patiently(layouts[number % 3], number)
                 self.log.add("done", number)
 
-    def append_to_stream(self, number: int, tried: dict[int, int]) -> None:
+    def append_to_stream(self, number: int) -> None:
         stream = STREAMS[number // 3 % len(STREAMS)]
         events = [Event(type="E", data=each.encode()) for each in facts(self.name, number)]
         key = f"{self.name} {number}"
         while True:
-            expected = self._expectation(stream, number, tried)
+            expected = self._expectation(stream)
             outcome = self.streams.try_append(stream, events, expected=expected, idempotency_key=key)
             if isinstance(outcome, Appended):
                 self.log.add("streams", number, stream, outcome.first)
                 return
-            tried.pop(number, None)
 
-    def _expectation(self, stream: str, number: int, tried: dict[int, int]) -> ExpectedVersion:
-        """Any version, or a known one; the same as before where it is not known what came of that."""
-        if number % 2:
+    def _expectation(self, stream: str) -> ExpectedVersion:
+        """Any version, or the one that is there now, whatever was expected when the operation was last tried."""
+        if random.random() < 0.3:
             return ANY
-        if number not in tried:
-            state = self.streams.load(stream)
-            tried[number] = 0 if state is None else state.version
-            self.log.add("try", number, tried[number])
-        return AtVersion(version=tried[number])
+        state = self.streams.load(stream)
+        if state is None:
+            return NO_STREAM
+        return random.choice((state.token, AtVersion(version=state.version)))
 
-    def append_to_aggregate(self, number: int, _tried: dict[int, int]) -> None:
+    def append_to_aggregate(self, number: int) -> None:
         aggregate = AGGREGATES[number // 3 % len(AGGREGATES)]
         ours = facts(self.name, number)
+        key = f"{self.name} {number}" if number % 2 else None
         while True:
             replay = self.aggregates.replay(aggregate)
-            first = None if replay is None else self._first(aggregate, ours[0])
+            first = None if replay is None or key else self._first(aggregate, ours[0])
             if first is None:
                 outcome = self.aggregates.try_append(
                     aggregate,
                     [AggregateEvent(type="E", data=each.encode()) for each in ours],
-                    snapshot=b"{}" if replay is None or number % 2 else None,
+                    snapshot=b"{}" if replay is None or key else None,
                     expected=NO_STREAM if replay is None else replay.snapshot.lock,
+                    idempotency_key=key,
                 )
                 if not isinstance(outcome, AggregateAppended):
                     continue
@@ -87,7 +96,7 @@ class Writer:
         events = self.aggregates.events_after(aggregate)
         return next((event.seq_nr for event in events if event.data.decode() == fact), None)
 
-    def append_tagged(self, number: int, _tried: dict[int, int]) -> None:
+    def append_tagged(self, number: int) -> None:
         turn = number // 3
         tags = tuple(TAGS[(turn + k) % len(TAGS)] for k in range(1 + turn % 2))
         events = [
@@ -113,11 +122,11 @@ def facts(name: str, number: int) -> list[str]:
     return [f'"{name} {number} {part}"' for part in range(1 + number // 3 % 3)]
 
 
-def patiently(perform: Callable[[int, dict[int, int]], None], number: int, tried: dict[int, int]) -> None:
+def patiently(perform: Callable[[int], None], number: int) -> None:
     """Try until there is an answer."""
     while True:
         try:
-            perform(number, tried)
+            perform(number)
         except Unavailable:
             continue
         return

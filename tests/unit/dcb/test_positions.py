@@ -102,7 +102,7 @@ def test_events_that_no_query_brought_tell_no_position() -> None:
         query(("U", "b:1"), ("T", "a:1 b:1")),
         BOTH,
     ],
-    ids=repr,
+    ids=["a type of the tag", "both tags", "a tag not read", "an item each", "the same"],
 )
 def test_a_position_of_a_broader_read_goes_with_a_narrower_query(narrow: Query) -> None:
     world = World()
@@ -149,7 +149,9 @@ def test_a_read_of_types_has_seen_what_asks_for_these_types_of_some_tag() -> Non
         store.append([event("X")], fail_if=query(("", "a:1")), after=seen.position)
 
 
-@pytest.mark.parametrize("asked", [query(("T", "c:1")), query(("T", "a:1"), ("", "c:1"))], ids=repr)
+@pytest.mark.parametrize(
+    "asked", [query(("T", "c:1")), query(("T", "a:1"), ("", "c:1"))], ids=["all", "one item"]
+)
 def test_a_position_that_covers_no_head_of_an_item_is_refused(asked: Query) -> None:
     world = World()
     fill(world)
