@@ -87,7 +87,7 @@ def test_every_event_sent_comes_out_of_the_deployed_feed_once_and_in_order(
 
 def test_appends_over_http_report_what_they_cost_and_none_conflicts(sending: Sending) -> None:
     assert sending.tally.appends == 400
-    assert 1.0 <= sending.tally.units / sending.tally.appends < 1.5
+    assert 2.0 <= sending.tally.units / sending.tally.appends < 2.5  # one unit is the record of the key's
     assert sending.tally.conflicts == 0
 
 

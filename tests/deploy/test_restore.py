@@ -133,8 +133,8 @@ def fill(store: Store) -> None:
         store.tagged.append([TaggedEvent(type="Booked", data="1.50", tags=(ROOM, f"guest:{turn}"))])
         assert list(Repairer(store.verifier()).repair())
     store.streams.append("Large-1", [Event(type="Large", data=LARGE)])
-    store.states.save("small", "v1", [b"state"], events_processed=1, last_sortable_id="1")
-    store.states.save("large", "v1", [LARGE], events_processed=1, last_sortable_id="1")
+    store.states.save("small", "v1", [b"state"], events_processed=1, last_sortable_id="0" * 30)
+    store.states.save("large", "v1", [LARGE], events_processed=1, last_sortable_id="0" * 30)
     assert list(Repairer(store.verifier()).repair())
 
 
