@@ -30,7 +30,7 @@ UNIT = ROOT / "tests" / "unit"
 MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
 """What a test that uses a fixture is marked with."""
 
-TOGETHER = {"embedded": ("embedded", "deploy"), "synthesis": ("stacks",)}
+TOGETHER = {"embedded": ("embedded", "deploy", "local"), "synthesis": ("stacks",)}
 """Groups of tests that one process runs, by their marks or their folder: they share what is dear to set up."""
 
 

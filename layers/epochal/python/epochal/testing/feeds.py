@@ -81,8 +81,7 @@ class MemoryFeed:
     def react(self, reaction: Reaction) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
 
-        Warns of categories of which no stream has come: they may be misspelt. Of a group that began at the tail nobody
-        can tell.
+        Warns of categories of which no stream has come: they may be misspelt.
         """
         self.index()
         reactor = self._reactor(reaction)
@@ -92,7 +91,7 @@ class MemoryFeed:
             if source_of(each.partition) in reaction.sources
         ]
         seen = {name for ran in runs for name in ran.seen}
-        for words in told_of(unmet(reactor.member), seen) if reaction.start == "beginning" else ():
+        for words in told_of(unmet(reactor.member), seen):
             warnings.warn(words, stacklevel=2)
         return runs
 
