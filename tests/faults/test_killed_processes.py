@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from epochal.feed.deployed import partitions_of
+from epochal.layout.dcb.items import Keys, read_head
 from epochal.layout.dcb.items import is_head as is_tag_head
-from epochal.layout.dcb.items import read_head
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.dcb import Query, QueryItem
 from epochal.plan.ops import Scan
@@ -226,7 +226,7 @@ def check_heads(site: Site, truth: Truth) -> None:
     assert truth.versions == {name: len(events) for name, events in truth.streams.items()}
     assert truth.locks == {name: len(events) for name, events in truth.aggregates.items()}
     items = scanned(replace(site, url=site.streams_url))
-    heads = {head.tag: head for head in map(read_head, filter(is_tag_head, items))}
+    heads = {Keys().tag_of(item["pk"]["S"]): read_head(item) for item in items if is_tag_head(item)}
     for tag, ids in truth.tags.items():
         assert heads[tag].reached.count == len(ids)
         entries = [item for item in items if item.get("tagString") == {"S": tag}]

@@ -222,7 +222,7 @@ class Aggregates(Simulation):
                 self.aggregate, events, snapshot=snapshot, expected=expected, idempotency_key=key
             )
         except InvalidInput as refused:
-            if refused.field == "Idempotency-Key":
+            if refused.field == "idempotency_key":
                 attempt.outcome = refused
             elif snapshot is not None or refused.field != "snapshot":
                 raise

@@ -203,7 +203,7 @@ class OneStream(Simulation):
                 attempt.stream, events, unfolds=unfolds, expected=expected, idempotency_key=key
             )
         except InvalidInput as refused:
-            if refused.field != "Idempotency-Key":
+            if refused.field != "idempotency_key":
                 raise
             attempt.outcome = refused
 

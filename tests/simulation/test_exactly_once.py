@@ -390,7 +390,7 @@ def test_a_key_used_for_other_events_is_refused_and_nothing_is_written(append: A
             STREAM, [Event(type="Another")], expected=case.expected, idempotency_key=append.key
         )
 
-    assert refused.value.field == "Idempotency-Key"
+    assert refused.value.field == "idempotency_key"
     assert world.images() == written
 
 

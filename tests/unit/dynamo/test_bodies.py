@@ -130,9 +130,7 @@ def test_an_upload_that_cannot_be_copied_is_not_taken_for_kept(
 
 
 @mock_aws
-def test_what_headers_an_upload_was_given_nobody_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+def test_what_headers_an_upload_was_given_nobody_is_shown() -> None:
     client = s3_client(region="us-east-1")
     client.create_bucket(Bucket="bucket")
     client.put_object(
