@@ -364,6 +364,33 @@ def test_a_key_makes_an_append_once_whatever_its_repeats_expect(append: Append) 
     assert replayed > 0
 
 
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("expected", [ANY, STREAM_EXISTS, AtVersion(version=4)], ids=repr)
+def test_a_key_first_used_with_a_token_ahead_of_the_stream_is_appended_once_by_two(
+    expected: ExpectedVersion, at: int
+) -> None:
+    """As after a restore. Another lowers the bound and appends there: what was known of the bound is too high then."""
+    world = Append().prepare()
+    ahead = Token(version=5, etag="of a stream that was longer")
+    early = world.store("early").try_append(STREAM, [EQUAL], expected=ahead, idempotency_key="k")
+    assert isinstance(early, Conflict)
+    others: list[Outcome] = []
+
+    def meanwhile() -> None:
+        others.append(world.store("two").append(STREAM, [EQUAL], idempotency_key="k"))
+        world.store("rival", calving=EVERY_TIME).append(STREAM, [EQUAL])
+
+    one = world.store("one", interrupted(world.tables.execute, {at: meanwhile}))
+    outcome = one.try_append(STREAM, [EQUAL], expected=expected, idempotency_key="k")
+
+    identities = list(world.history().values())
+    assert len(identities) == len(set(identities)), "appended twice"
+    if others and isinstance(outcome, Appended):
+        (two,) = others
+        assert isinstance(two, Appended)
+        assert outcome.first == two.first
+
+
 @pytest.mark.parametrize("append", KEYED.values(), ids=KEYED)
 def test_a_repeated_key_is_answered_like_the_first_time(append: Append) -> None:
     case = Case.of(append)

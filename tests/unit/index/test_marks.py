@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from epochal.index.marks import read_marks, write_marks
+import pytest
+
+from epochal.index.marks import TOGETHER, read_marks, write_marks
 from tests.unit.feed.feeds import Feeds
 
 
@@ -23,9 +25,10 @@ def test_a_mark_is_raised_and_never_lowered() -> None:
         assert feeds.driver.run(read_marks("index", 0, ["A-1"])) == {"A-1": expected}
 
 
-def test_more_marks_than_one_request_holds_are_all_read() -> None:
+@pytest.mark.parametrize("count", [350, TOGETHER, TOGETHER + 1, 2 * TOGETHER + 1])
+def test_more_marks_than_go_out_together_are_all_written_and_read(count: int) -> None:
     feeds = Feeds()
-    streams = [f"S-{k}" for k in range(350)]
+    streams = [f"S-{k}" for k in range(count)]
     feeds.driver.run(write_marks("index", 0, [(stream, k + 1) for k, stream in enumerate(streams)]))
     found = feeds.driver.run(read_marks("index", 0, streams))
     assert found == {stream: k + 1 for k, stream in enumerate(streams)}
