@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+import pytest
+
 from epochal.feed.reactions import Delivery
 from epochal.feed.results import FeedEvent
 from epochal.testing.feeds import MemoryFeed
