@@ -56,11 +56,11 @@ def test_what_is_appended_is_read_and_reaches_the_feed(run: Run) -> None:
     assert sum(table["items"] for table in stats["tables"].values()) > 0
 
 
-def _arrives(run: Run, stream: str) -> bool:
-    """Whether a stream is in the feed within a minute."""
+def _arrives(run: Run, stream: str, index: int = 0) -> bool:
+    """Whether an event is in the feed within a minute."""
+    sought = ("tail", "--from", "0", "--category", stream.partition("-")[0], "--for", "2")
     return any(
-        stream in {each["stream"] for each in run("tail", "--from", "0", "--category", "Cli", "--for", "2")}
-        for _ in range(30)
+        (stream, index) in {(each["stream"], each["index"]) for each in run(*sought)} for _ in range(30)
     )
 
 
@@ -119,6 +119,49 @@ def test_a_store_is_put_on_this_machine_used_without_naming_it_and_taken_down(
         assert local("append", "Cart-1", "Opened")["version"] == 1
         assert local("read", "Cart-1")["type"] == "Opened"
     finally:
-        assert local("local", "down") == {"stopped": True}
-    assert local("local", "down") == {"stopped": False}
+        assert local("local", "down") == {"stopped": True, "kept": False}
+    assert local("local", "down") == {"stopped": False, "kept": False}
     assert "epochal local up" in _epochal("read", "Cart-1").stderr
+
+
+@pytest.mark.timeout(900)
+def test_a_store_that_is_kept_goes_on_as_it_was_and_its_feed_misses_nothing(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def local(*arguments: str) -> list[Any]:
+        ran = _epochal(*arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    def append(stream: str) -> None:
+        ran = _epochal("append", stream, "Opened", f"@{large}")
+        assert ran.returncode == 0, ran.stderr
+
+    monkeypatch.chdir(checkout)
+    large = checkout / "large.json"
+    large.write_text(json.dumps([uuid.uuid4().hex for _ in range(20_000)]))
+    try:
+        (first,) = local("local", "up", "--port", str(free_port()))
+        for number in range(3):
+            append(f"Kept-{number}")
+        assert _arrives(local, "Kept-2")
+        append("Kept-3")  # the indexer may have seen it, or not
+        assert local("local", "down", "--keep") == [{"stopped": True, "kept": True}]
+        assert local("local", "down", "--keep") == [{"stopped": False, "kept": True}]
+        refused = _epochal("local", "up", "--port", str(free_port()))
+        assert (refused.returncode, f"at port {first['endpoint'].rpartition(':')[2]}" in refused.stderr) == (
+            1,
+            True,
+        )
+
+        (again,) = local("local", "up")
+
+        assert {**again, "pid": 0} == {**first, "pid": 0}, "its address is the same"
+        assert _arrives(local, "Kept-3")
+        assert [event["data"] for event in local("read", "Kept-1")] == [json.loads(large.read_text())]
+        append("Kept-1")  # one change after the stop: fewer than the mapping had read before it
+        assert _arrives(local, "Kept-1", 1)
+        assert local("index", "verify", "--settle", "0") == []
+    finally:
+        _epochal("local", "down")
+    assert local("local", "status") == [{"running": False, "deployed": False}]

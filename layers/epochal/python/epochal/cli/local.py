@@ -6,13 +6,19 @@ from typing import Any
 
 import click
 
-from epochal.cli import output
-from epochal.local import deploy, ministack
+from epochal.cli import index_views, output
+from epochal.cli.index import sources_of
+from epochal.cli.target import Choice, open_store
+from epochal.feed.mending import Mender
+from epochal.feed.repairing import Repairer
+from epochal.feed.verifying import Verifier
+from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import Deployment
 from epochal.local.endpoint import KEY, REGION, SECRET
 from epochal.local.errors import NotRunning
-from epochal.local.places import here
-from epochal.local.processes import Server
+from epochal.local.places import Places, here
+from epochal.local.processes import Server, Tell
+from epochal.settings import Settings
 
 
 @click.group()
@@ -24,30 +30,38 @@ def local() -> None:
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    default=ministack.DEFAULT_PORT,
-    show_default=True,
-    help="Where it listens.",
+    help=f"Where it listens.  [default: {ministack.DEFAULT_PORT}, or that of what was kept]",
 )
 @click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
 @output.json_option
-def up(port: int, authorise: bool, as_json: bool) -> None:
+def up(port: int | None, authorise: bool, as_json: bool) -> None:
     """Start the embedded AWS and deploy this checkout to it.
 
-    Run it again to deploy what has changed.
+    Run it again to deploy what has changed. What `down --keep` kept goes on.
     """
     places = here()
+    kept = ministack.status(places) is None and keeping.found(places) is not None
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
         deployment = deploy.deploy(places, server, tell=tell)
+        if kept:
+            _repair(tell)
     _print(server, deployment, as_json=as_json)
 
 
 @local.command()
+@click.option("--keep", is_flag=True, help="Keep what is in it: the next `up` goes on with it.")
 @output.json_option
-def down(as_json: bool) -> None:
-    """Stop the embedded AWS. Everything in it is gone."""
-    ran = ministack.down(here())
-    output.document({"stopped": ran}, ["stopped" if ran else "was not running"], as_json=as_json)
+def down(keep: bool, as_json: bool) -> None:
+    """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
+    places = here()
+    with output.progress("stopping") as tell:
+        if keep and _deployed(places):
+            _repair(tell)
+        ran = ministack.down(places, keep=keep)
+    kept = keeping.found(places) is not None
+    line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
+    output.document({"stopped": ran, "kept": kept}, [line], as_json=as_json)
 
 
 @local.command()
@@ -55,12 +69,26 @@ def down(as_json: bool) -> None:
 def status(as_json: bool) -> None:
     """Print where the embedded AWS is and what is deployed to it."""
     places = here()
-    server = ministack.status(places)
+    _print(ministack.status(places), _deployed(places), as_json=as_json)
+
+
+def _deployed(places: Places) -> Deployment | None:
     try:
-        deployment = None if server is None else deploy.current(places)
+        return deploy.current(places)
     except NotRunning:
-        deployment = None
-    _print(server, deployment, as_json=as_json)
+        return None
+
+
+def _repair(tell: Tell) -> None:
+    """Index what no mapping will: what changes before a stop, and is read by none until then, is in no stream after.
+
+    Before a stop it also leaves the indexer nothing to write while everything is saved.
+    """
+    tell("repairing the index")
+    store = open_store(Choice(settings=Settings()))
+    mender = Mender(driver=store.feed.driver, table=store.feed.table)
+    for each in Repairer(Verifier(mender=mender, sources=sources_of(store, ()), settle=0)).repair():
+        tell(index_views.repaired_line(each))
 
 
 def _print(server: Server | None, deployment: Deployment | None, *, as_json: bool) -> None:

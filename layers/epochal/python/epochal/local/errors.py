@@ -7,10 +7,15 @@ LocalError
 ├── PortTaken (OSError)                  the port asked for is in use
 ├── ServerFailed (RuntimeError)          a server ended or stayed silent while starting; carries its log's end
 ├── NotRunning (ConnectionError)         the embedded AWS is not up
+├── PortKept (ValueError)                what was kept goes on at its own port only
+├── KeptLost (RuntimeError)              the embedded AWS did not save all that was to be kept
+├── KeptUnreadable (RuntimeError)        the embedded AWS started without what was kept
 └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from epochal.errors import EpochalError
 
@@ -66,6 +71,33 @@ class ServerFailed(LocalError, RuntimeError):
 
 class NotRunning(LocalError, ConnectionError):
     """The embedded AWS is not up, or nothing has been deployed to it."""
+
+
+class PortKept(LocalError, ValueError):
+    """Another port is asked for than that of what was kept."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"what was kept goes on at port {port} only: leave out --port")
+        self.port = port
+
+
+class KeptLost(LocalError, RuntimeError):
+    """The embedded AWS ended without saving these `services`."""
+
+    def __init__(self, services: Sequence[str]) -> None:
+        super().__init__(
+            f"the embedded AWS stopped, and did not save {', '.join(services)}: nothing is kept, the next one is empty"
+        )
+
+
+class KeptUnreadable(LocalError, RuntimeError):
+    """The embedded AWS started without the tables that were kept in `directory`."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"the embedded AWS started without the tables that were kept, and was stopped: "
+            f"another version of ministack kept them? Take that one, or begin empty: rm -r {directory}"
+        )
 
 
 class OutputMissing(LocalError, LookupError):

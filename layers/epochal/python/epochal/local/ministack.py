@@ -1,7 +1,7 @@
 """The embedded AWS: ministack on this machine, as the real CDK command line deploys to it.
 
 `up` leaves it running for later commands and remembers it in a state file; `start` ties it to this process, for tests.
-Either is empty when it starts, and keeps nothing when it stops: its own persistence loses pending stream records.
+Either is empty when it starts, and keeps nothing when it stops, unless `down` is told to keep it for the next `up`.
 
 It enforces IAM unless told otherwise: each function may do what its role grants, and no more, so a missing grant shows
 here and not in AWS. Callers use the key `test`, which may do everything.
@@ -18,10 +18,11 @@ import json
 import os
 import sys
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from epochal.local import processes
+from epochal.local import keeping, processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning
 from epochal.local.places import Places
@@ -38,28 +39,51 @@ RESET_SECONDS = 60.0
 
 
 def up(
-    places: Places, *, port: int = DEFAULT_PORT, authorise: bool = True, tell: Tell | None = None
+    places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell | None = None
 ) -> Server:
-    """The embedded AWS of this checkout, started if it does not run, and left running.
+    """The embedded AWS of this checkout, started if it does not run, and left running; with what `down` kept.
 
-    Raises `PortTaken` when another program has the port, `ServerFailed` when it does not start.
+    Raises:
+        PortTaken: another program has the port.
+        PortKept: what was kept had another port.
+        ServerFailed: it does not start.
+        KeptUnreadable: it started without what was kept.
     """
     running = status(places)
     if running is not None:
         return running
-    server = _launch(places, port=port, authorise=authorise)
+    kept = keeping.found(places)
+    if kept is None:
+        keeping.discard(places)
+    else:
+        kept.refuse_port(port)
+        port = kept.port
+    saving = keeping.environment(places)
+    server = _launch(places, port=port or DEFAULT_PORT, authorise=authorise, saving=saving)
     _wait(server, tell)
+    if kept is not None:
+        keeping.take_up(places, kept, server, endpoint(server))
     _remember(places, server)
     return server
 
 
-def down(places: Places) -> bool:
-    """Stop what `up` started, and forget it with everything deployed to it. Returns whether it ran."""
+def down(places: Places, *, keep: bool = False) -> bool:
+    """Stop what `up` started. Returns whether it ran.
+
+    Everything deployed to it is forgotten, unless the next `up` is to go on with it: `keep`. Nobody should write to it
+    then, and its index should be right: changes that are still in streams are not kept. Raises `KeptLost` where it
+    could not be kept.
+    """
     server = status(places)
-    if server is not None:
-        processes.stop(server)
     _state(places).unlink(missing_ok=True)
-    return server is not None
+    if server is None:
+        return False
+    if keep:
+        keeping.stop(places, server, endpoint(server))
+    else:
+        processes.stop(server, seconds=0)
+        keeping.discard(places)
+    return True
 
 
 def status(places: Places) -> Server | None:
@@ -102,14 +126,14 @@ def endpoint(server: Server) -> Endpoint:
     return Endpoint(url=server.url)
 
 
-def _launch(places: Places, *, port: int, authorise: bool) -> Server:
+def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
     directory = places.running / f"ministack-{port}"
     return processes.start(
         NAME,
         [sys.executable, "-m", "ministack"],
         port=port,
         directory=directory,
-        environment=_environment(directory, port=port, authorise=authorise),
+        environment=_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
     )
 
 

@@ -1,7 +1,8 @@
 """Where a checkout keeps what is fetched and what is running.
 
     .cache/     what was fetched and checked: DynamoDB Local; safe to delete, fetched again
-    .epochal/   what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the last deployment
+    .epochal/   what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the last deployment;
+                and what is kept of it while it does not
 
 Both are in the checkout, so two checkouts on one machine do not meet, and both are ignored by git.
 """

@@ -152,9 +152,13 @@ def alive(server: Server) -> bool:
 
 
 def stop(server: Server, *, seconds: float = 5.0) -> None:
-    """End the server and all it started: asked first, and after `seconds` made to. Does nothing if it is gone."""
+    """End the server and all it started: asked first, and after `seconds` made to. Does nothing if it is gone.
+
+    With 0 seconds it is not asked at all, and has no time to leave anything behind.
+    """
     if alive(server):
-        _signal_group(server, signal.SIGTERM)
+        if seconds:
+            _signal_group(server, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while alive(server) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
