@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.report import Report
-from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.names import BASES
 from epochal.index.sources import dcb_source, journal_source, tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import HEAD, KeyResolver

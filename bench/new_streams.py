@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bench.report import Report
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.mending import Mender
-from epochal.feed.rebuilding import SPANS, Rebuilder
-from epochal.feed.spool import Spool
+from epochal.care.catch_up import Mender
+from epochal.care.external_sort import Spool
+from epochal.care.rebuild import SPANS, Rebuilder
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.ingesting import Partition
+from epochal.index.ingestion import Partition
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.items import calf_key
 from epochal.plan.ops import BatchGet, Done, Items, Op, Put, Reply
 from epochal.plan.values import Item

@@ -25,10 +25,10 @@ from bench.reacting_bare import Bare, Event
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.membership import Member
-from epochal.feed.reactions import Delivery, Reaction
-from epochal.feed.reactor import Reactor
 from epochal.local.endpoint import Endpoint
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
 
 OF_BARE = 0.7
 EVENTS, APPENDS = 10_000, 10

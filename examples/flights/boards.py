@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from epochal import Delivery, FeedEvent, reaction
 from epochal.codec import json
-from epochal.feed.reactions import Reaction
-from epochal.feed.read_models import ReadModel
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.read_models import ReadModel
 from examples.flights.happenings import ARRIVED, CANCELLED, DEPARTED, SCHEDULED, Batch
 
 CATEGORIES = ("Aircraft", "Unassigned")

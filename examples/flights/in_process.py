@@ -20,8 +20,8 @@ from botocore.config import Config
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.feed.indexer import Indexer, Record
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.items import tip_key
 from epochal.local.endpoint import Endpoint

@@ -14,15 +14,15 @@ from math import inf
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.feed.membership import Member
-from epochal.feed.parking import ParkedStream, Parking
-from epochal.feed.reactions import Reaction
-from epochal.feed.reactor import Ran, Reactor
-from epochal.feed.read_models import ReadModel, ReadModels
 from epochal.feed.reader import FeedReader
+from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS
 from epochal.local.deploy import Deployment
-from epochal.react.runner import Runner
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import ParkedStream, Parking
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from examples.flights.boards import Expected, delay_table, departures_board, expected

@@ -1,4 +1,4 @@
-"""The auditor's entry point: wiring, and one call. What it does is `epochal.feed.auditing`."""
+"""The auditor's entry point: wiring, and one call. What it does is `epochal.care.auditor`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.auditing import Auditor
-from epochal.feed.mending import Mender
-from epochal.feed.sources import sources_of
+from epochal.indexer.sources import sources_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 

@@ -9,8 +9,8 @@ import os
 
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.lazy import lazily
-from epochal.dynamo.links import S3Links
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.signed_urls import S3Links
 from epochal.feed.deployed import partitions_of, reader_of
 from epochal.http.feeding import operations
 from epochal.http.gateway import serve

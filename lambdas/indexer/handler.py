@@ -1,4 +1,4 @@
-"""The indexer's entry point: wiring, and one call. What it does is `epochal.feed.indexer`."""
+"""The indexer's entry point: wiring, and one call. What it does is `epochal.indexer.indexer`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.loggable import told_of
 from epochal.dynamo.records import read_records
-from epochal.dynamo.telling import told_of
-from epochal.feed.indexer import Indexer, Report
-from epochal.feed.sources import sources_of
+from epochal.indexer.indexer import Indexer, Report
+from epochal.indexer.sources import sources_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 

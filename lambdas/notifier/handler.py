@@ -1,4 +1,4 @@
-"""The notifier's entry point: wiring, and one call. What it does is `epochal.feed.notifying`."""
+"""The notifier's entry point: wiring, and one call. What it does is `epochal.indexer.notifier`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from epochal.dynamo.clients import sns_client
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.records import read_records
-from epochal.feed.notifying import notices
+from epochal.indexer.notifier import notices
 from epochal.settings import Settings, service_name
 
 metrics = Metrics(namespace="Epochal", service=service_name(os.environ, "notifier"))

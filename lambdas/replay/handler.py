@@ -13,11 +13,11 @@ import os
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.lazy import lazily
-from epochal.dynamo.links import S3Links
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.signed_urls import S3Links
 from epochal.http.aggregating import replaying
-from epochal.http.deferred import deferred
 from epochal.http.gateway import serve
+from epochal.http.lazy_operations import deferred
 from epochal.http.reading import operations
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings

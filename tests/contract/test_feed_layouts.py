@@ -9,15 +9,15 @@ from typing import Any
 import boto3
 import pytest
 
+from epochal.care.quarantined import PoisonRecords
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.feed.deployed import partitions_of
-from epochal.feed.indexer import Indexer, Report
-from epochal.feed.poison import PoisonRecords
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
-from epochal.feed.sources import sources_of
 from epochal.index.epochs import EpochLimits
+from epochal.indexer.indexer import Indexer, Report
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent

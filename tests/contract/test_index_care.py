@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
+from epochal.care.external_sort import Spool
+from epochal.care.rebuild import Rebuilder
+from epochal.care.repair import Repairer
+from epochal.care.status import standings
+from epochal.care.verify import Verifier
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.auditing import Auditor
-from epochal.feed.mending import Mender
-from epochal.feed.rebuilding import Rebuilder
-from epochal.feed.repairing import Repairer
-from epochal.feed.sources import sources_of
-from epochal.feed.spool import Spool
-from epochal.feed.standing import standings
-from epochal.feed.verifying import Verifier
 from epochal.index.cursors import read_cursor
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import mark_name
 from epochal.index.series import register
 from epochal.index.sources import Source
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.layout.tips.items import calf_key
 from epochal.model.aggregates import AggregateEvent, AggregateId

@@ -15,15 +15,15 @@ from typing import Any
 import boto3
 import pytest
 
-from epochal.feed.auditing import Auditor
-from epochal.feed.mending import Mender
-from epochal.feed.rebuilding import Rebuilder, Rebuilt
-from epochal.feed.repairing import Repairer
-from epochal.feed.sources import sources_of
-from epochal.feed.verifying import Verifier
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
+from epochal.care.rebuild import Rebuilder, Rebuilt
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.index.epochs import EpochLimits
 from epochal.index.findings import Kind
 from epochal.index.series import register
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item

@@ -25,8 +25,8 @@ from epochal.cli.main import epochal
 from epochal.cli.target import Choice, Store, open_store
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
-from epochal.feed.indexer import Indexer
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import ALL, READ_MODELS
 from epochal.settings import Settings
 from epochal.store.tag_listings import TagListings

@@ -22,6 +22,9 @@ from typing import Any
 import pytest
 
 from epochal import AggregateEvent, Event, TaggedEvent, Unfold, aggregate_id
+from epochal.care.catch_up import Mender
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.dynamo.stores import (
     Place,
     open_aggregates,
@@ -31,11 +34,8 @@ from epochal.dynamo.stores import (
     open_tagged_events,
 )
 from epochal.dynamo.tables import create_table
-from epochal.feed.mending import Mender
-from epochal.feed.repairing import Repairer
 from epochal.feed.results import FeedEvent
-from epochal.feed.sources import sources_of
-from epochal.feed.verifying import Verifier
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import ALL, INDEX
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import Deployment

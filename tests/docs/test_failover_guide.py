@@ -22,10 +22,10 @@ from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import Store
 from epochal.errors import CorruptData
-from epochal.feed.reactions import Reaction
 from epochal.layout.tables import ALL, INDEX, READ_MODELS
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
+from epochal.reactions.reaction import Reaction
 from epochal.store.projections import states_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

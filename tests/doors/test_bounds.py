@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.codec import json
-from epochal.http.room import sent_size
+from epochal.http.answer_size import sent_size
 from epochal.http.routes import ROUTES
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Put

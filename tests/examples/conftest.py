@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from epochal.feed.indexer import Indexer, Record
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import INDEX, TIPS
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from epochal.feed.reactions import Delivery
 from epochal.feed.results import FeedEvent
+from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 from examples.flights import dataset
 from examples.flights.boards import delay_table, departures_board, expected

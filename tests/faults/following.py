@@ -14,10 +14,10 @@ from typing import Any
 
 from epochal.dynamo.records import read_records
 from epochal.errors import Unavailable
-from epochal.feed.indexer import Indexer
-from epochal.feed.sources import sources_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
+from epochal.indexer.indexer import Indexer
+from epochal.indexer.sources import sources_of
 from epochal.local.endpoint import Endpoint
 from tests.faults.site import Site
 from tests.simulation.index_event_source import records_of

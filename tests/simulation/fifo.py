@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.records import read_records
-from epochal.feed.notifying import notices
+from epochal.indexer.notifier import notices
 from tests.simulation.scheduler import Killed
 from tests.simulation.world import Calm
 

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from epochal.feed.reactions import Delivery
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.reactions.reaction import Delivery
 from epochal.testing.memory import MemoryTables
 from tests.simulation.index_checks import Reading, perform
 from tests.simulation.scheduler import Killed

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochal.dynamo.records import read_records, table_of
-from epochal.feed.indexer import Indexer
+from epochal.indexer.indexer import Indexer
 from tests.simulation.scheduler import Killed
 from tests.unit.feed.events import event, stream_record
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from epochal.index.epochs import EpochLimits
 from epochal.index.healing import heal_tips
-from epochal.index.ingesting import Indexing, Ingested, Partition
+from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.series import Ids
 from epochal.model.events import Event
 from epochal.model.spans import Span

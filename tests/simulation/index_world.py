@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from epochal.index.epochs import Change, Gap
 from epochal.index.healing import Heal, Healed
-from epochal.index.ingesting import Indexing, Partition
+from epochal.index.ingestion import Indexing, Partition
 from epochal.index.series import Ids
 from epochal.index.sources import Source
 from epochal.plan.ops import Op, Refusal, Reply, Several, Steps

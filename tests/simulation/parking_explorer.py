@@ -17,18 +17,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Delivery, OnFailure, Reaction
-from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
 from epochal.plan.units import Units
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Delivery, OnFailure, Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

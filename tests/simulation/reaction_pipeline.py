@@ -21,20 +21,20 @@ from aws_lambda_powertools import Logger, Metrics
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
 from epochal.feed.deployed import partitions_of
-from epochal.feed.indexer import Indexer
-from epochal.feed.membership import Member
-from epochal.feed.reactions import Delivery, Reaction
-from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
-from epochal.feed.sources import sources_of
+from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
+from epochal.indexer.indexer import Indexer
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.react.function import ReactionFunction
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.driver import Driver, Meter, Patience

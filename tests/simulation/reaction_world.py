@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Reaction
-from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule

@@ -10,8 +10,8 @@ all of the feed, and that whoever verifies the index finds nothing.
 
 from __future__ import annotations
 
+from epochal.care.verify import Verifier
 from epochal.feed.results import FeedItem
-from epochal.feed.verifying import Verifier
 from epochal.index.names import source_of
 from tests.simulation.index_checks import check_order
 from tests.simulation.system_world import System

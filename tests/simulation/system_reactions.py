@@ -12,13 +12,13 @@ from typing import Any, cast
 
 from epochal.dynamo.wakeups import Queue
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Reaction
-from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
+from epochal.hosting.function import ReactionFunction
 from epochal.plan.ops import Execute
-from epochal.react.function import ReactionFunction
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver
 from tests.simulation.fifo import Context, FifoQueue, Function
 from tests.simulation.group_checks import Group

@@ -17,18 +17,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.errors import Unavailable
-from epochal.feed.auditing import Auditor
-from epochal.feed.indexer import Indexer
-from epochal.feed.mending import Mender
-from epochal.feed.reactions import OnFailure, Reaction
 from epochal.feed.reader import FeedReader
-from epochal.feed.repairing import Repairer
-from epochal.feed.verifying import Verifier
 from epochal.index.names import BASES, source_of
 from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import ALL
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams

@@ -14,16 +14,16 @@ from random import Random
 
 import pytest
 
-from epochal.feed.auditing import Auditor
-from epochal.feed.mending import Mender
-from epochal.feed.rebuilding import Rebuilder
-from epochal.feed.repairing import Repairer
-from epochal.feed.verifying import Verifier
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
+from epochal.care.rebuild import Rebuilder
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.findings import Finding
 from epochal.index.sources import Source
-from epochal.index.walking import Walk, step
+from epochal.index.walk import Walk, step
 from epochal.layout.tables import ALL, INDEX
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.store.driver import Driver, Meter

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.index import ingesting, loading, series
+from epochal.index import epoch_reads, ingestion, series
+from epochal.index.epoch_reads import Loaded
 from epochal.index.epochs import Change, Gap, decide
 from epochal.index.healing import Heal, Healed
-from epochal.index.ingesting import Indexing, Partition
-from epochal.index.loading import Loaded
+from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import write_marks
 from epochal.index.names import epoch_stream, mark_name
 from epochal.index.sources import Source
@@ -55,7 +55,7 @@ def nothing(*_: Any, **__: Any) -> Steps[None]:
 
 @mutant("backwards|double|rest")
 def no_marks_are_written(patch: Patch) -> None:
-    patch.setattr(ingesting, "write_marks", nothing)
+    patch.setattr(ingestion, "write_marks", nothing)
 
 
 @mutant("backwards|rest")
@@ -64,7 +64,7 @@ def no_marks_are_read(patch: Patch) -> None:
         yield from ()
         return {}
 
-    patch.setattr(ingesting, "read_marks", no_marks)
+    patch.setattr(ingestion, "read_marks", no_marks)
 
 
 @mutant("lowered")
@@ -73,7 +73,7 @@ def a_mark_may_be_lowered(patch: Patch) -> None:
         for stream, following in marks:
             yield Put(table=table, item={**calf_key(mark_name(partition, stream), 0), "n": number(following)})
 
-    patch.setattr(ingesting, "write_marks", write)
+    patch.setattr(ingestion, "write_marks", write)
 
 
 @mutant("backwards")
@@ -90,8 +90,8 @@ def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
             yield from write_marks(*due.pop())
         return (yield from start_epoch(*started))
 
-    patch.setattr(ingesting, "write_marks", later)
-    patch.setattr(ingesting, "start_epoch", start)
+    patch.setattr(ingestion, "write_marks", later)
+    patch.setattr(ingestion, "start_epoch", start)
 
 
 @mutant("backwards")
@@ -140,7 +140,7 @@ def a_gap_is_accepted(patch: Patch) -> None:
     def without_gaps(*batch: Any) -> list[Span | Gap]:
         return [step for step in decide(*batch) if isinstance(step, Span)]
 
-    patch.setattr(ingesting, "decide", without_gaps)
+    patch.setattr(ingestion, "decide", without_gaps)
 
 
 @mutant("a gap|lost")
@@ -149,7 +149,7 @@ def an_unknown_stream_is_accepted_where_it_begins(patch: Patch) -> None:
         first = {span.stream: span.index for span in reversed(spans) if isinstance(span, Span)}
         return decide(spans, lambda stream: next_of(stream) or first.get(stream, 0))
 
-    patch.setattr(ingesting, "decide", lenient)
+    patch.setattr(ingestion, "decide", lenient)
 
 
 @mutant("backwards|rest")
@@ -167,11 +167,11 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     def careless(table: str, partition: int, loaded: Loaded, tip: Any = None) -> Steps[Loaded]:
         tip = tip or (yield from read(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
-            return (yield from loading.load_next(table, partition, loaded.active))
+            return (yield from epoch_reads.load_next(table, partition, loaded.active))
         loaded.active.known, loaded.active.version = tip, tip.version
         return loaded
 
-    patch.setattr(ingesting, "refresh", careless)
+    patch.setattr(ingestion, "refresh", careless)
 
 
 @mutant("does not come to rest")
@@ -180,7 +180,7 @@ def a_refused_write_is_tried_again_as_it_was(patch: Patch) -> None:
         yield from ()
         return loaded
 
-    patch.setattr(ingesting, "refresh", unmoved)
+    patch.setattr(ingestion, "refresh", unmoved)
 
 
 @mutant("follows the end|backwards|a gap")
@@ -188,7 +188,7 @@ def an_entry_is_written_whatever_the_epoch_holds_by_then(patch: Patch) -> None:
     def anyhow(table: str, batch: Any, _known: Any, calving: Any) -> Steps[Any]:
         return (yield from append(table, batch, ANY, calving))
 
-    patch.setattr(ingesting, "append_on", anyhow)
+    patch.setattr(ingestion, "append_on", anyhow)
 
 
 @mutant("ahead of the epochs|a fork")
@@ -196,7 +196,7 @@ def the_next_epoch_begins_before_the_last_one_has_closed(patch: Patch) -> None:
     def batch_without_closed(stream: str, events: list[Any], **ids: Any) -> Any:
         return batch_of(stream, [event for event in events if event.type != "Closed"], **ids)
 
-    patch.setattr(ingesting, "batch_of", batch_without_closed)
+    patch.setattr(ingestion, "batch_of", batch_without_closed)
 
 
 @mutant("ahead of the epochs")
@@ -282,7 +282,7 @@ def what_follows_a_head_of_another_library_is_decided_as_if_that_had_told_nothin
     def forgetful(changes: Sequence[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
         return [step for change in changes for step in decide([change], next_of)]
 
-    patch.setattr(ingesting, "decide", forgetful)
+    patch.setattr(ingestion, "decide", forgetful)
 
 
 @pytest.mark.parametrize(("name", "layout"), MUTANTS)

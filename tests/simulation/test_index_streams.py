@@ -11,11 +11,11 @@ import boto3
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import partition_of
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.model.events import Event, Unfold

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from epochal.errors import EpochalError
-from epochal.feed import handling, membership, parking, running, turns
-from epochal.feed.handling import Progress, Work
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking, Replayed
-from epochal.feed.turns import Done, Task, Turn
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 from epochal.model.spans import Span
+from epochal.reactions import group_member, handling, parking, partition_run, progress
+from epochal.reactions.group_member import Member
+from epochal.reactions.handling import Progress, Work
+from epochal.reactions.parking import Parking, Replayed
+from epochal.reactions.progress import Done, Task, Turn
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.reaction_world import run
@@ -35,12 +35,12 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
-    settled = turns.settled
+    settled = progress.settled
 
     def early(state: GroupState, turn: Turn, done: Done) -> GroupState:
         return replace(settled(state, turn, done), checkpoint=turn.next)
 
-    patch.setattr(running, "settled", early)
+    patch.setattr(partition_run, "settled", early)
 
 
 @mutant()
@@ -56,22 +56,22 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 
 @mutant()
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
-    settled = turns.settled
+    settled = progress.settled
 
     def apart(state: GroupState, turn: Turn, done: Done) -> GroupState:
         return replace(settled(state, turn, done), parked=state.parked)
 
-    patch.setattr(running, "settled", apart)
+    patch.setattr(partition_run, "settled", apart)
 
 
 @mutant()
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
-    turn_of = turns.turn_of
+    turn_of = progress.turn_of
 
     def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> Turn:
         return turn_of(spans, following, replace(state, parked={}))
 
-    patch.setattr(running, "turn_of", unaware)
+    patch.setattr(partition_run, "turn_of", unaware)
 
 
 @mutant()
@@ -103,7 +103,7 @@ def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
         if progress.failure is None:
             held = self.reactor.member.load(partition)
             if stream in parking._state(held).parked:
-                state = turns.unparked(parking._state(held), stream, progress.next)
+                state = progress.unparked(parking._state(held), stream, progress.next)
                 self.reactor.member.save(held, state)
         return Replayed(next=progress.next, unparked=progress.failure is None)
 
@@ -118,7 +118,7 @@ def what_is_ahead_is_believed_to_be_further(patch: Patch) -> None:
 @mutant()
 def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
     patch.setattr(
-        turns, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
+        progress, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
     )
 
 
@@ -145,7 +145,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
             return Held(stream=held.stream, state=state, known=saved.held.known)
         return saved
 
-    patch.setattr(membership, "save", deaf)
+    patch.setattr(group_member, "save", deaf)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

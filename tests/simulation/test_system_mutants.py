@@ -12,19 +12,21 @@ from typing import Any
 
 import pytest
 
+from epochal.care.auditor import Auditor
 from epochal.dynamo import notices
-from epochal.feed import events, membership, notifying, running, turns
-from epochal.feed.auditing import Auditor
-from epochal.feed.indexer import Indexer, Record, Report
-from epochal.feed.notifying import Notice
+from epochal.feed import events
 from epochal.feed.results import FeedEvent
-from epochal.feed.waking import Woken
+from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
 from epochal.index.names import source_of
+from epochal.indexer import notifier
+from epochal.indexer.indexer import Indexer, Record, Report
+from epochal.indexer.notifier import Notice
 from epochal.layout.dcb import heads
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item
-from epochal.react import function
+from epochal.reactions import group_member, partition_run, progress
+from epochal.reactions.wakeups import Woken
 from tests.simulation import fifo, simulate
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play
@@ -65,7 +67,7 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 @mutant("was not woken")
 def the_notifier_skips_a_partition(patch: Patch) -> None:
     def some(images: Iterable[Item]) -> list[Notice]:
-        return [notice for notice in notifying.notices(images) if source_of(notice.partition) != "journal"]
+        return [notice for notice in notifier.notices(images) if source_of(notice.partition) != "journal"]
 
     patch.setattr(fifo, "notices", some)
 
@@ -100,17 +102,17 @@ def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
 
 @mutant("passed|was not woken")
 def groups_share_their_checkpoints(patch: Patch) -> None:
-    patch.setattr(membership, "group_stream", lambda partition, _: group_stream(partition, "board"))
+    patch.setattr(group_member, "group_stream", lambda partition, _: group_stream(partition, "board"))
 
 
 @mutant("passed")
 def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
-    settled = turns.settled
+    settled = progress.settled
 
     def early(state: GroupState, *given: Any) -> GroupState:
         return replace(settled(state, *given), parked=state.parked)
 
-    patch.setattr(running, "settled", early)
+    patch.setattr(partition_run, "settled", early)
 
 
 @mutant("is not Written")

@@ -16,11 +16,11 @@ from urllib.parse import quote
 from epochal.codec import json
 from epochal.codec.claims import UPLOADS
 from epochal.feed.deployed import partitions_of, reader_of
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.sources import sources_of
 from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
+from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim

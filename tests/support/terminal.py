@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from epochal.cli.main import epochal
 from epochal.cli.target import Store, TableSize
 from epochal.codec import json
-from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import EVENTS, INDEX, PROJECTION_STATES, TAGS, TIPS
 from epochal.settings import Settings
 from epochal.store.projections import states_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.feed.mending import Mender
-from epochal.feed.verifying import Verifier
+from epochal.care.catch_up import Mender
+from epochal.care.verify import Verifier
 from epochal.index.epochs import EpochLimits
 from epochal.index.findings import Finding
 from epochal.index.names import SERIES, epoch_stream, mark_name

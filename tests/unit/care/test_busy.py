@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.feed import verifying
+from epochal.care import verify
 from epochal.index import chains
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
@@ -80,7 +80,7 @@ def takes_what_is_closing_for_left_open(monkeypatch: pytest.MonkeyPatch) -> None
 
 def believes_a_chain_once_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mark that was raised since the walk seems to be too high."""
-    monkeypatch.setattr(verifying._Pass, "_grown", lambda *_: {})  # noqa: SLF001  # as above
+    monkeypatch.setattr(verify._Pass, "_grown", lambda *_: {})  # noqa: SLF001  # as above
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
+from epochal.care.catch_up import Mender
+from epochal.care.rebuild import Rebuilder
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
-from epochal.feed.mending import Mender
-from epochal.feed.reactions import Reaction, Start
-from epochal.feed.rebuilding import Rebuilder
-from epochal.feed.repairing import Repairer
-from epochal.feed.verifying import Verifier
 from epochal.index.sources import Source, dcb_source, journal_source, tips_source
 from epochal.layout.tables import ALL, INDEX, READ_MODELS
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
+from epochal.reactions.reaction import Reaction, Start
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 

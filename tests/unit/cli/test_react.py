@@ -12,7 +12,7 @@ import pytest
 
 from epochal.cli.errors import GroupMissing
 from epochal.errors import InvalidInput
-from epochal.feed.reactions import Delivery, reaction
+from epochal.reactions.reaction import Delivery, reaction
 from tests.support.terminal import Terminal
 
 HANDLED: list[tuple[str, int]] = []

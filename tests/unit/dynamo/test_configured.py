@@ -19,8 +19,8 @@ from botocore.exceptions import (
 from botocore.session import Session
 
 from epochal.cli import main as command_line
+from epochal.dynamo.aws_configuration import cause_of, meaning_of
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.configured import cause_of, meaning_of
 from epochal.dynamo.errors import failure_of
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place, open_streams

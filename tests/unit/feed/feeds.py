@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.sources import tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span

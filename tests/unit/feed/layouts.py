@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver

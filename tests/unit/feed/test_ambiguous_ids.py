@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.poison import PoisonRecords
 from epochal.feed.reader import FeedReader
-from epochal.feed.sources import sources_of
 from epochal.index.sources import journal_source
+from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer.sources import sources_of
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id

@@ -12,8 +12,8 @@ from epochal.codec.bare import SERIALIZERS
 from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.sources import sources_of
+from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer.sources import sources_of
 from epochal.layout.journal.hashes import HASHES
 from epochal.model.aggregates import aggregate_id
 from epochal.plan.conditions import equals

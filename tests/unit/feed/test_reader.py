@@ -7,13 +7,13 @@ from itertools import islice
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.passage import POLL_SECONDS
 from epochal.feed.results import FeedItem, PartitionTail
+from epochal.feed.span_reader import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import partition_of
-from epochal.index.walking import Placed
+from epochal.index.walk import Placed
 from epochal.plan.ops import Put
 from tests.unit.feed.feeds import Feeds, head, record
 

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import (
-    aggregate_commands,
-    commands,
-    events,
-    projection_commands,
-    tagged_commands,
-    transport,
-)
+from epochal.http import aggregate_commands, commands, events, projection_commands, tagged_commands, transport
 from epochal.http.message import Request
 from epochal.layout.dcb.conditions import write_position
 from epochal.model.aggregates import AggregateTypes

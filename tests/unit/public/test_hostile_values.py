@@ -13,8 +13,6 @@ import pytest
 from epochal.codec import json
 from epochal.codec.sealed import read_sealed
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.reactions import Delivery
-from epochal.feed.read_models import ReadModel, ReadModels
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.dcb.conditions import read_position
@@ -24,6 +22,8 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent, parse_sortable_id
 from epochal.model.events import Event
 from epochal.model.times import parse_time
 from epochal.model.versions import parse_token
+from epochal.reactions.reaction import Delivery
+from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.aggregates import number_in
 from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
-from epochal.feed.reactions import Reaction
+from epochal.reactions.reaction import Reaction
 from epochal.testing.feeds import MemoryFeed
 
 Seen = list[tuple[str, int, str, bytes | object]]

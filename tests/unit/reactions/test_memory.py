@@ -8,14 +8,14 @@ from dataclasses import replace
 from itertools import pairwise
 from random import randbytes
 
-from epochal.feed.membership import Member
-from epochal.feed.reactions import Delivery, Handler, Reaction
-from epochal.feed.reactor import Reactor
 from epochal.feed.reader import FeedReader
-from epochal.feed.running import STRETCH
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.reactions.group_member import Member
+from epochal.reactions.partition_run import STRETCH
+from epochal.reactions.reaction import Delivery, Handler, Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

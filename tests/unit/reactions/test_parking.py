@@ -8,12 +8,12 @@ import string
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.reactions import Delivery
-from epochal.feed.turns import Done, may_park, settled, turn_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, Held
 from epochal.model.spans import Span
 from epochal.plan.ops import Op
+from epochal.reactions.progress import Done, may_park, settled, turn_of
+from epochal.reactions.reaction import Delivery
 from tests.unit.reactions.world import Told, World, is_save
 
 

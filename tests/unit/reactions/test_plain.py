@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.reactions import Delivery, reaction
 from epochal.model.aggregates import aggregate_id
 from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.plain import must_be_done, must_be_plain
+from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.aggregate_deciders import AggregateDeciders
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import Contended, InvalidInput, TooLarge
-from epochal.feed.reactions import Delivery
-from epochal.feed.read_models import Documents, ReadModel, ReadModels
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import ALL, READ_MODELS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Transact
+from epochal.reactions.reaction import Delivery
+from epochal.reactions.read_models import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import World

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from epochal.feed.reactor import Ran
+from epochal.hosting.runner import ALIVE_SECONDS, FORGOTTEN_SECONDS, Runner
 from epochal.index.members import Sign, give_sign, read_signs, share
-from epochal.react.runner import ALIVE_SECONDS, FORGOTTEN_SECONDS, Runner
+from epochal.reactions.reactor import Ran
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World
 

@@ -7,12 +7,12 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Delivery, Reaction
-from epochal.feed.reactor import Reactor
 from epochal.index.groups import GroupState, group_stream
 from epochal.plan.ops import Op, Put, Update
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
 from tests.unit.feed.feeds import Feeds
 
 

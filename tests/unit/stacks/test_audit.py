@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochal.feed.auditing import Auditor
-from epochal.feed.mending import Mender
+from epochal.care.auditor import Auditor
+from epochal.care.catch_up import Mender
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged

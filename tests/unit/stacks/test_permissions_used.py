@@ -15,11 +15,6 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.feed.events import Places, from_aggregates, from_tagged
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Delivery, Reaction
-from epochal.feed.reactor import Reactor
-from epochal.feed.read_models import Documents, ReadModels
 from epochal.feed.results import FeedEvent
 from epochal.http.message import Request
 from epochal.http.writing import operations
@@ -43,6 +38,11 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.plan import ops
 from epochal.plan.failures import Lost
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
+from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import INLINE_BYTES, Settings
 from epochal.store.aggregate_pages import page
 from epochal.store.aggregates import AggregateStore, aggregates_of, site_of

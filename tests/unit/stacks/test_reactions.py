@@ -12,10 +12,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
-from epochal.feed.reactions import Delivery
-from epochal.feed.read_models import ReadModels
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import READ_MODELS
+from epochal.reactions.reaction import Delivery
+from epochal.reactions.read_models import ReadModels
 from epochal.settings import (
     BUCKET,
     INDEX_TABLE,

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
-from epochal.feed.reactions import Delivery, reaction
-from epochal.layout.recognising import kind_of
+from epochal.layout.table_kinds import kind_of
 from epochal.layout.tables import ALL, READ_MODELS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
@@ -20,6 +19,7 @@ from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
+from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import checked, distinct
 from epochal.store.driver import Driver, Meter, Patience

@@ -16,10 +16,10 @@ from epochal import AggregateEvent, Decider, Deciders, Event, TaggedEvent, Unfol
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
-from epochal.feed.reactions import Delivery, reaction
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
+from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.cache import Cache
 from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter

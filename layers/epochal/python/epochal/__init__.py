@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from epochal.errors import EpochalError as EpochalError
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
     from epochal.errors import StreamDeleted as StreamDeleted
-    from epochal.feed.reactions import Delivery as Delivery
-    from epochal.feed.reactions import reaction as reaction
     from epochal.feed.results import FeedEvent as FeedEvent
+    from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.model.aggregates import AggregateEvent as AggregateEvent
     from epochal.model.aggregates import aggregate_id as aggregate_id
     from epochal.model.dcb import Query as Query
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
     from epochal.model.versions import NO_STREAM as NO_STREAM
     from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
     from epochal.model.versions import AtVersion as AtVersion
-    from epochal.react.function import lambda_handler as lambda_handler
+    from epochal.reactions.reaction import Delivery as Delivery
+    from epochal.reactions.reaction import reaction as reaction
     from epochal.store.aggregate_deciders import AggregateDeciders as AggregateDeciders
     from epochal.store.codecs import json_codec as json_codec
     from epochal.store.deciders import Decider as Decider
@@ -57,7 +57,7 @@ _ROOMS = {
     "Decider": "store.deciders",
     "Deciders": "store.deciders",
     "Decisions": "store.decisions",
-    "Delivery": "feed.reactions",
+    "Delivery": "reactions.reaction",
     "EpochalError": "errors",
     "Event": "model.events",
     "FeedEvent": "feed.results",
@@ -73,7 +73,7 @@ _ROOMS = {
     "Unfold": "model.events",
     "aggregate_id": "model.aggregates",
     "json_codec": "store.codecs",
-    "lambda_handler": "react.function",
+    "lambda_handler": "hosting.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
     "open_projection_states": "dynamo.stores",
@@ -81,7 +81,7 @@ _ROOMS = {
     "open_streams": "dynamo.stores",
     "open_tagged_events": "dynamo.stores",
     "projection": "store.decisions",
-    "reaction": "feed.reactions",
+    "reaction": "reactions.reaction",
 }
 
 __all__ = [*_ROOMS]  # noqa: PLE0604  every element is a string: the keys of the table above

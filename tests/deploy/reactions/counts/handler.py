@@ -6,8 +6,8 @@ import os
 
 from epochal import Delivery, lambda_handler, reaction
 from epochal.dynamo.stores import open_read_models
-from epochal.feed.read_models import Documents
 from epochal.feed.results import FeedEvent
+from epochal.reactions.read_models import Documents
 from epochal.settings import READ_MODELS_TABLE
 
 model = open_read_models(os.environ[READ_MODELS_TABLE]).open("counts", 1)

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
+from epochal.care.catch_up import Mender
+from epochal.care.quarantined import PoisonRecords
+from epochal.care.repair import Repaired, Repairer
+from epochal.care.status import groups_of, standings
+from epochal.care.verify import STREAMS, Verifier, has_heads
 from epochal.cli import index_views, output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Indexer
-from epochal.feed.mending import Mender
-from epochal.feed.poison import PoisonRecords
-from epochal.feed.repairing import Repaired, Repairer
-from epochal.feed.standing import groups_of, standings
-from epochal.feed.verifying import STREAMS, Verifier, has_heads
 from epochal.index.findings import Finding
 from epochal.index.names import BASES
 from epochal.index.series import read_series
 from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.indexer.indexer import Indexer
 from epochal.settings import MAX_PARTITIONS
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from epochal.care.catch_up import Mender
+from epochal.care.external_sort import Spool
+from epochal.care.rebuild import Rebuilder
 from epochal.cli import output
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.index import refuse_unrecorded, sources_of
@@ -16,12 +19,9 @@ from epochal.cli.target import Store
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Indexer
-from epochal.feed.mending import Mender
-from epochal.feed.rebuilding import Rebuilder
-from epochal.feed.spool import Spool
 from epochal.index.series import read_series
 from epochal.index.sources import Source
+from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import INDEX
 from epochal.store.checking import checked
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from epochal.feed.poison import PoisonRecord
-from epochal.feed.repairing import Repaired
-from epochal.feed.standing import PartitionStanding
+from epochal.care.quarantined import PoisonRecord
+from epochal.care.repair import Repaired
+from epochal.care.status import PartitionStanding
 from epochal.index.findings import Finding, Kind
 
 SENTENCES: Final = MappingProxyType[Kind, str](

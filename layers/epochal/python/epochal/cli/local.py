@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from epochal.care.catch_up import Mender
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import Choice, open_store
-from epochal.feed.mending import Mender
-from epochal.feed.repairing import Repairer
-from epochal.feed.verifying import Verifier
 from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import Deployment
 from epochal.local.endpoint import KEY, REGION, SECRET

@@ -14,14 +14,14 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.cli import index_rebuild, poison, tagged_import, tagged_listings
+from epochal.cli import index_rebuild, quarantine, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
 from epochal.cli.projections import projections
 from epochal.cli.react import parked, react
-from epochal.cli.removing import delete, prune
+from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
@@ -77,7 +77,7 @@ for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag,
     tagged.add_command(listing)
 tagged.add_command(tagged_import.import_)
 index.add_command(index_rebuild.rebuild)
-index.add_command(poison.poison)
+index.add_command(quarantine.poison)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,14 +19,14 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import GroupMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
-from epochal.feed.meeting import told_of, unmet
-from epochal.feed.membership import Member
-from epochal.feed.parking import ParkedStream, Parking
-from epochal.feed.reactions import Delivery, Reaction
-from epochal.feed.reactor import Ran, Reactor
+from epochal.hosting.commands import parked_view
+from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
-from epochal.react.operating import parked_view
-from epochal.react.runner import Runner
+from epochal.reactions.category_check import told_of, unmet
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import ParkedStream, Parking
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Ran, Reactor
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 from epochal.cli import output
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
-from epochal.feed.filters import category_in
+from epochal.feed.categories import category_in
 from epochal.feed.results import FeedItem
 from epochal.model.aggregates import AggregateTypes
 from epochal.store.results import StreamState

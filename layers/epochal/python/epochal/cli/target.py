@@ -20,7 +20,7 @@ from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.lazy import lazily
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.deployed import reader_of

@@ -51,7 +51,7 @@ def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
     except ClientError as error:
         raise _meaning(action, key, codes, error) from error
     except BotoCoreError as error:
-        from epochal.dynamo.configured import cause_of, meaning_of  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_configuration import cause_of, meaning_of  # noqa: PLC0415  rarely needed
 
         if isinstance(error, ConnectionError | HTTPClientError):
             raise Unavailable(cause_of(error)) from error
@@ -67,7 +67,7 @@ def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> Epochal
     if code in codes.missing:
         return MissingBody(key)
     if code in codes.denied:
-        from epochal.dynamo.configured import advised  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_configuration import advised  # noqa: PLC0415  rarely needed
 
         return Refused(action, advised(code, message))
     if code in codes.busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR:

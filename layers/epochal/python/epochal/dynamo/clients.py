@@ -72,7 +72,7 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
-        from epochal.dynamo.configured import unmade  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_configuration import unmade  # noqa: PLC0415  rarely needed
 
         raise unmade(error) from error
 

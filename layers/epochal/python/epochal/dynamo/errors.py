@@ -100,7 +100,7 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     if code == "ResourceNotFoundException":
         raise MissingTable(_table(op)) from error
     if code in _DENIED:
-        from epochal.dynamo.configured import advised  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_configuration import advised  # noqa: PLC0415  rarely needed
 
         raise Refused(error.operation_name, advised(code, message)) from error
     if code in _THROTTLED:
@@ -118,7 +118,7 @@ def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) ->
         retries: the client retries by itself, so an earlier try may have gone further than the last.
         answered: the address has answered this process before, so it is the right one.
     """
-    from epochal.dynamo.configured import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
+    from epochal.dynamo.aws_configuration import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
 
     unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
     if unmade and not retries:

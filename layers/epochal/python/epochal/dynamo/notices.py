@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import Unavailable
-from epochal.feed.notifying import Notice
+from epochal.indexer.notifier import Notice
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Record
+from epochal.indexer.indexer import Record
 from epochal.plan.values import AttributeValue
 
 

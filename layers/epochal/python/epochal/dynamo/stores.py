@@ -16,10 +16,9 @@ from epochal.codec.payloads import Serializer, serializer_of
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.lazy import lazily
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput
-from epochal.feed.read_models import ReadModels
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
@@ -37,6 +36,7 @@ from epochal.layout.tables import (
 )
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import AggregateTypes
+from epochal.reactions.read_models import ReadModels
 from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec

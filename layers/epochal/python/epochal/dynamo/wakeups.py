@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import Unavailable
-from epochal.feed.waking import WakeUp
 from epochal.index.checkpoints import Checkpoint, parse_checkpoint
+from epochal.reactions.wakeups import WakeUp
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient

@@ -1,1 +1,1 @@
-"""The feed: the indexer that writes it, and readers that walk it."""
+"""The feed: reading the index forward, and the events that it tells of."""

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.feed.hydrating import Hydrate
+from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout.dcb.listing import TagEntry
 from epochal.layout.dcb.reading import certain_events

@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from epochal.errors import InvalidInput
+from epochal.feed.categories import Predicate, wanted
 from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
-from epochal.feed.filling import Room, fill
-from epochal.feed.filters import Predicate, wanted
-from epochal.feed.hydrating import Hydrate, bare_items, hydrated
-from epochal.feed.passage import Passage
+from epochal.feed.hydration import Hydrate, bare_items, hydrated
+from epochal.feed.page_limits import Room, fill
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
+from epochal.feed.span_reader import Passage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import source_of
-from epochal.index.walking import tails
+from epochal.index.walk import tails
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.spans import Span

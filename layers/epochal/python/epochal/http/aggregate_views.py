@@ -10,7 +10,7 @@ from typing import Any
 
 from simplejson import RawJSON
 
-from epochal.http.room import Room, text_of
+from epochal.http.answer_size import Room, text_of
 from epochal.model.aggregates import AggregateId, AggregateSnapshot, Lock, RecordedAggregateEvent
 from epochal.plan.units import Units
 from epochal.store.aggregate_pages import AggregatePage

@@ -8,11 +8,11 @@ from epochal.errors import InvalidInput
 from epochal.http import aggregate_commands as commands
 from epochal.http import aggregate_views as views
 from epochal.http import problems
+from epochal.http.answer_size import text_of
 from epochal.http.commands import MAX_LIMIT
 from epochal.http.locks import etag, unchanged
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.room import text_of
 from epochal.http.service import Operations, consumed, measured
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.plan.units import Units

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.links import S3Links
 from epochal.dynamo.objects import S3Objects
+from epochal.dynamo.signed_urls import S3Links
 from epochal.http import projecting, tagging
 from epochal.http.routes import Function
 from epochal.http.service import Operations

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from epochal.feed.filling import Room
+from epochal.feed.page_limits import Room
 from epochal.feed.reader import FeedReader
 from epochal.http import commands, problems, views
+from epochal.http.answer_size import LARGEST
 from epochal.http.bodies import Link
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.room import LARGEST
 from epochal.http.service import Operations, consumed, driver_for
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.settings import RESPONSE_BYTES

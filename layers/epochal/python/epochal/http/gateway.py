@@ -2,7 +2,7 @@
 
 Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
 under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
-may identify people; and of errors they have no words but our own (`dynamo.telling`).
+may identify people; and of errors they have no words but our own (`dynamo.loggable`).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Gateway:
     def _log(self, error: Exception, problem: Problem) -> None:
         kind = problem.kind
         if kind.status >= _FAULT:
-            from epochal.dynamo.telling import told_of  # noqa: PLC0415  nothing but a failure needs it
+            from epochal.dynamo.loggable import told_of  # noqa: PLC0415  nothing but a failure needs it
 
             self._logger.error("failed", extra={"problem": kind.name, **told_of(error)})
         else:

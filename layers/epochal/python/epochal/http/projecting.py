@@ -9,12 +9,12 @@ from epochal.errors import TooLarge
 from epochal.http import problems
 from epochal.http import projection_commands as commands
 from epochal.http import projection_views as views
+from epochal.http.answer_size import text_of
 from epochal.http.message import Request, Response
 from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem, problem_of
 from epochal.http.projection_commands import Which
 from epochal.http.projection_views import Link
-from epochal.http.room import text_of
 from epochal.http.service import Operations, consumed, measured
 from epochal.store.projections import ProjectionStates
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 from simplejson import RawJSON
 
 from epochal.http import bodies
+from epochal.http.answer_size import Room
 from epochal.http.bodies import LINK_SECONDS
-from epochal.http.room import Room
 from epochal.layout.dcb.states import StoredState
 from epochal.plan.units import Units
 

@@ -11,7 +11,7 @@ from typing import Any
 from simplejson import RawJSON
 
 from epochal.http import bodies
-from epochal.http.room import Room
+from epochal.http.answer_size import Room
 from epochal.layout.dcb.append import Written
 from epochal.layout.dcb.backward import BackwardPage
 from epochal.layout.dcb.conditions import write_position

@@ -8,10 +8,10 @@ from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http import tagged_commands as commands
 from epochal.http import tagged_views as views
+from epochal.http.answer_size import text_of
 from epochal.http.commands import DEFAULT_LIMIT
 from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.room import text_of
 from epochal.http.service import Operations, consumed, measured
 from epochal.http.tagged_commands import QueryTagged
 from epochal.layout.dcb.append import Rejected, Written

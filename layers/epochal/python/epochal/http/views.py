@@ -12,9 +12,9 @@ from simplejson import RawJSON
 
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage
 from epochal.http import bodies
+from epochal.http.answer_size import Room, sent_size, text_of
 from epochal.http.bodies import Link
 from epochal.http.problems import fault_of
-from epochal.http.room import Room, sent_size, text_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.outcomes import Appended

@@ -45,7 +45,7 @@ class Source:
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
         told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
         where: a scan's condition that only heads meet.
-        stored: the events that an item of an exported table holds (`feed.rebuilding`).
+        stored: the events that an item of an exported table holds (`care.rebuild`).
     """
 
     name: str

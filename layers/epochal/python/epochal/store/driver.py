@@ -179,7 +179,7 @@ class Driver:
         if self.at_once == 1 or len(ops) == 1:
             return list(map(answer, ops))
         # Whoever has one request at a time under way does not pay for loading it.
-        from epochal.store.ahead import ahead  # noqa: PLC0415
+        from epochal.store.parallel import ahead  # noqa: PLC0415
 
         return list(ahead(answer, ops, self.at_once))
 

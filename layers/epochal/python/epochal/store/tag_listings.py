@@ -45,7 +45,7 @@ from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items
 from epochal.plan.values import Key
-from epochal.store.ahead import ahead, merged
+from epochal.store.parallel import ahead, merged
 from epochal.store.tagged import TaggedEvents
 
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from epochal.feed.deployed import reader_of
-from epochal.feed.indexer import Indexer, Record
-from epochal.feed.meeting import told_of, unmet
-from epochal.feed.membership import Member
-from epochal.feed.parking import Parking
-from epochal.feed.reactions import Reaction
-from epochal.feed.reactor import Ran, Reactor
-from epochal.feed.read_models import ReadModels
-from epochal.feed.sources import sources_of
 from epochal.index.names import source_of
+from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, READ_MODELS, SNAPSHOT, TAGS, TIPS
+from epochal.reactions.category_check import told_of, unmet
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.read_models import ReadModels
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore, site_of
 from epochal.store.bodies import BodyCodec

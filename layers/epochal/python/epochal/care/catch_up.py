@@ -1,0 +1,160 @@
+"""Bringing an index up to the heads, by the indexer's own rule and through its own path.
+
+    behind    heads whose streams the index has less of, strongly consistent and read after the heads
+    mend      what a late stream record would have told, ingested as that: what others index meanwhile is dropped
+
+It believes the index about how far it is. Safe beside any number of indexers, since all that it writes is what they
+would write.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from epochal.errors import CorruptData
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
+from epochal.index.healing import Heal
+from epochal.index.indexed import reached
+from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.series import Ids
+from epochal.index.sources import Source
+from epochal.indexer.quarantine import key_of
+from epochal.model.ends import End
+from epochal.plan.ops import Get, Steps
+from epochal.plan.values import Item, Key
+from epochal.store.driver import Driver
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A head as it was read, and where its stream ended then."""
+
+    image: Item
+    end: End
+
+    @property
+    def key(self) -> Key:
+        """Its primary key."""
+        return key_of(self.image)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A head that cannot be read."""
+
+    key: Key
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """The index lacks events `index` to `end` - 1 of a stream."""
+
+    head: Head
+    partition: int
+    index: int
+    end: int
+
+
+def read_head(source: Source, image: Item) -> Head | Unreadable | None:
+    """A head of the feed; None for any other item."""
+    try:
+        end = source.end(image)
+    except (CorruptData, KeyError, TypeError, ValueError) as cause:
+        return Unreadable(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
+    return None if end is None or end.stream.startswith("$") else Head(image=image, end=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mender:
+    """Compares heads with an index, and mends it.
+
+    Attributes:
+        driver: runs requests on the index and on the sources' tables.
+        table: the index.
+        limits: when an epoch closes; the same as the indexer's.
+    """
+
+    driver: Driver
+    table: str
+    limits: EpochLimits = STANDARD
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    _held: dict[int, Partition] = field(default_factory=dict)
+
+    def behind(self, source: Source, partition: int, heads: Iterable[Head]) -> list[Behind]:
+        """Heads of a partition that the index has not come up to, with what it lacks. What is pruned, it need not have.
+
+        Raises:
+            CorruptData: the newest epochs cannot be read.
+        """
+        mine = list(heads)
+        streams = [head.end.stream for head in mine]
+        known = self._with(partition, lambda held, names: reached(self.table, held, names), streams)
+        found: list[Behind] = []
+        for head in mine:
+            index = max(known[head.end.stream], head.end.pruned)
+            end = self.end_of(source, head.end, index)
+            if end > index:
+                found.append(Behind(head=head, partition=partition, index=index, end=end))
+        return found
+
+    def end_of(self, source: Source, end: End, index: int) -> int:
+        """Where a stream ends, looked for from the event before `index` on where its head does not tell."""
+        if end.next is not None:
+            return end.next
+        at = max(index - 1, 0)
+        while True:
+            try:
+                piece = self.driver.run(source.heal(Gap(stream=end.stream, index=at, end=None)))
+            except CorruptData:
+                return at
+            at += piece.events
+            if piece.whole:
+                return at
+
+    def again(self, source: Source, key: Key) -> Head | None:
+        """A head as it is now."""
+        image = self.driver.ask(Get(table=source.table, key=key)).item
+        found = None if image is None else read_head(source, image)
+        return found if isinstance(found, Head) else None
+
+    def mend(self, source: Source, partition: int, heads: Iterable[Head]) -> Ingested:
+        """Index what heads of a partition tell and the index lacks.
+
+        Raises:
+            CorruptData: the newest epochs cannot be read.
+        """
+        told = (source.told(head.image) for head in heads)
+        return self.ingest(source.heal, partition, [change for change in told if change is not None])
+
+    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
+        """Index changes; raises as `mend` does."""
+        indexing = Indexing(table=self.table, heal=heal, ids=self.ids, limits=self.limits)
+        return self._with(partition, indexing.ingest, changes)
+
+    def ids(self) -> Ids:
+        """Identity of a write to the index."""
+        return Ids.drawn(self.now(), self.fresh)
+
+    def _with(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+        """Run steps on what is held of a partition. After an error it is read anew."""
+        held = self._held.pop(number, None) or Partition(number=number)
+        outcome = self.driver.run(steps(held, given))
+        self._held[number] = held
+        return outcome
+
+
+def by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:
+    """Heads by the partition of their streams."""
+    found: dict[int, list[Head]] = {}
+    for head in heads:
+        found.setdefault(source.partition_of(head.end.stream), []).append(head)
+    return found

@@ -1,0 +1,180 @@
+"""What has been set aside: listed with its cause, retried once that is mended, or given up by someone's decision.
+
+    waiting      set aside by the indexer, and nothing done about it
+    retried      indexed since, by request
+    discarded    given up: its events come with the next append to its stream, if that can be healed, or never
+
+Nothing is deleted: what became of a record is an event of the same stream, so that it can be told afterwards.
+This outlives the code: FORMATS §4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+from epochal.codec.bodies import encode
+from epochal.errors import CorruptData, InvalidInput
+from epochal.index.ingestion import Ingested
+from epochal.index.names import poison_stream
+from epochal.index.sources import Source
+from epochal.indexer.indexer import Indexer
+from epochal.indexer.quarantine import SET_ASIDE, key_of
+from epochal.layout.tips.append import append
+from epochal.layout.tips.batch import batch_of
+from epochal.layout.tips.calving import ByCost
+from epochal.layout.tips.items import StoredEvent
+from epochal.model.events import Recorded
+from epochal.model.versions import ANY
+from epochal.plan.ops import Get
+from epochal.plan.values import AttributeValue, Item, Key
+from epochal.store.streams import Streams
+
+RESOLVED: Final = "Resolved"
+
+Outcome = Literal["retried", "discarded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonRecord:
+    """A record that was set aside.
+
+    Attributes:
+        source: of the feed.
+        index: which of the source's, from 0.
+        since: when it was set aside, ISO 8601.
+        image: of the head; of one too large to be kept only its keys.
+        omitted: bytes of the image, where only its keys were kept.
+        outcome: what became of it; None while it waits.
+    """
+
+    source: str
+    index: int
+    since: str
+    cause: str
+    image: Item
+    omitted: int | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def key(self) -> Key:
+        """Primary key of the head."""
+        return key_of(self.image)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonRecords:
+    """What the sources of an indexer have had set aside."""
+
+    indexer: Indexer
+
+    def waiting(self) -> Iterator[PoisonRecord]:
+        """Records that nothing has been done about, source by source, oldest first."""
+        return (record for record in self.all() if record.outcome is None)
+
+    def all(self) -> Iterator[PoisonRecord]:
+        """Every record ever set aside, source by source, oldest first."""
+        for source in self.indexer.sources:
+            yield from self._of(source).values()
+
+    def retry(self, source: str, index: int) -> Ingested:
+        """Index what the head tells now, or where that is nothing, what it told then. What comes of it is on record.
+
+        Raises:
+            InvalidInput: there is no such record, or it is no longer waiting.
+            CorruptData: it is as wrong as before, and still waits.
+        """
+        of, record = self._waiting(source, index)
+        ingested = self._as_it_is_now(of, record)
+        if ingested is None and record.omitted is None:
+            ingested = self.indexer.index_now(of.table, record.image)
+        if ingested is None:
+            raise CorruptData(f"neither the head of {record.key} nor what was kept of it tells of any event")
+        self._resolve(of, index, "retried")
+        return ingested
+
+    def discard(self, source: str, index: int) -> None:
+        """Give a record up.
+
+        Raises:
+            InvalidInput: there is no such record, or it is no longer waiting.
+        """
+        of, _ = self._waiting(source, index)
+        self._resolve(of, index, "discarded")
+
+    def _as_it_is_now(self, source: Source, record: PoisonRecord) -> Ingested | None:
+        found = self.indexer.driver.ask(Get(table=source.table, key=record.key)).item
+        return None if found is None else self.indexer.index_now(source.table, found)
+
+    def _waiting(self, name: str, index: int) -> tuple[Source, PoisonRecord]:
+        for source in self.indexer.sources:
+            if source.name == name:
+                record = self._of(source).get(index)
+                if record is None or record.outcome is not None:
+                    raise InvalidInput("index", f"no record {index} of {name} is waiting")
+                return source, record
+        raise InvalidInput("source", f"{name!r} is none of this index")
+
+    def _of(self, source: Source) -> dict[int, PoisonRecord]:
+        """A source's records, by index."""
+        store = Streams(driver=self.indexer.driver, table=self.indexer.index_table)
+        found: dict[int, PoisonRecord] = {}
+        for event in store.reader().events(poison_stream(source.base), None, None, "forward"):
+            if event.type == SET_ASIDE:
+                found[event.index] = _read(source.name, event)
+            elif event.type == RESOLVED:
+                fields = _fields(event)
+                found[fields["index"]] = replace(found[fields["index"]], outcome=_outcome(fields["outcome"]))
+        return found
+
+    def _resolve(self, source: Source, index: int, outcome: Outcome) -> None:
+        ids = self.indexer.ids()
+        body = json.dumps({"index": index, "outcome": outcome}, separators=(",", ":")).encode()
+        event = StoredEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
+        batch = batch_of(poison_stream(source.base), (event,), etag=ids.etag, append_id=ids.append_id)
+        self.indexer.driver.run(append(self.indexer.index_table, batch, ANY, ByCost()))
+
+
+def _read(source: str, event: Recorded) -> PoisonRecord:
+    fields = _fields(event)
+    return PoisonRecord(
+        source=source,
+        index=event.index,
+        since=event.timestamp,
+        cause=fields["cause"],
+        image={name: _value(value) for name, value in fields["image"].items()},
+        omitted=fields.get("omitted"),
+    )
+
+
+def _fields(event: Recorded) -> dict[str, Any]:
+    if not isinstance(event.data, bytes):
+        raise CorruptData(f"{event.stream}: event {event.index} has its body elsewhere")
+    fields: dict[str, Any] = json.loads(event.data)
+    return fields
+
+
+def _outcome(text: str) -> Outcome:
+    for outcome in get_args(Outcome):
+        if outcome == text:
+            found: Outcome = outcome
+            return found
+    raise CorruptData(f"a record of poison was {text!r}, of which this version knows nothing")
+
+
+def _value(value: AttributeValue) -> AttributeValue:
+    """A value as it was, from the JSON that has binaries in hex."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            return {"B": bytes.fromhex(content)}
+        case "BS":
+            return {"BS": [bytes.fromhex(each) for each in content]}
+        case "L":
+            return {"L": [_value(each) for each in content]}
+        case "M":
+            return {"M": {name: _value(each) for name, each in content.items()}}
+        case _:
+            return {kind: content}

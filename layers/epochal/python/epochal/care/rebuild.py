@@ -1,0 +1,177 @@
+"""Building an index anew in another table, from the stores' tables or from exports of them.
+
+    tables     every head of a source; what its Tip does not carry is read from the store, several streams at a time
+    exports    every item of a table, sorted by stream outside of memory; the store is not asked for anything
+
+Both end in the indexer's own path: the same epochs, limits, marks, and the same conditions. So a rebuild that was
+interrupted is begun again and passes over what is there, and an indexer may write to the same table meanwhile.
+
+A stream's events come in their order; those of different streams do not come as they were appended, but one stream
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+from typing import Final
+
+from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_head
+from epochal.care.external_sort import Spool
+from epochal.care.head_scan import heads
+from epochal.errors import CorruptData
+from epochal.index.epochs import Change, Gap
+from epochal.index.healing import Heal, Healed
+from epochal.index.sources import Source
+from epochal.indexer.quarantine import key_of
+from epochal.model.spans import Span
+from epochal.plan.effects import holds
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item
+from epochal.store.parallel import ahead
+
+AT_ONCE: Final = 64
+"""Streams that are indexed together: of each at most a piece of its events is held, types alone."""
+
+SPANS: Final = 1_000
+"""Items of an export that are indexed together."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild came to.
+
+    Attributes:
+        streams: that were looked at.
+        events: indexed by it, not counting what had been there.
+        troubles: streams that could not be indexed to their end, and heads and items that could not be read.
+    """
+
+    streams: int = 0
+    events: int = 0
+    troubles: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilder:
+    """Builds an index.
+
+    Attributes:
+        mender: of the new index.
+        readers: requests to the store that are under way at once.
+        segments: of a scan, which are read at the same time.
+        tell: called with how far it is, in words.
+    """
+
+    mender: Mender
+    readers: int = 1
+    segments: int = 1
+    tell: Callable[[str], object] = str
+
+    def from_tables(self, source: Source) -> Rebuilt:
+        """Index all that the heads of a source tell, but for what is there."""
+        done = Rebuilt()
+        for page in heads(self.mender.driver, source, self.segments):
+            found = list(_readable(source, page, done))
+            done.streams += len(found)
+            for number, mine in by_partition(source, found).items():
+                behind = [each.head for each in self.mender.behind(source, number, mine)]
+                read = ahead(partial(self._changes, source), behind, self.readers)
+                while some := list(islice(read, AT_ONCE)):
+                    self._ingest(source, number, chain.from_iterable(some), done)
+            self._say(source, done)
+        return done
+
+    def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
+        """Index what the items of an exported table hold: of `tips` itself, of the journal, or of `tags`.
+
+        What follows a hole in a stream is left for a repair from the live tables.
+        """
+        done = Rebuilt()
+        for count, item in enumerate(items, 1):
+            self._spool(source, item, spool, done)
+            if count % SPANS == 0:
+                self.tell(f"{source.name}: {count:,} items read")
+        waiting: dict[int, list[Span]] = {}
+        for stream, below, spans in spool.streams():
+            mine = waiting.setdefault(source.partition_of(stream), [])
+            done.streams += 1
+            for span in _joined(stream, below, spans, done):
+                mine.append(span)
+                if len(mine) >= SPANS:
+                    self._ingest(source, source.partition_of(stream), mine, done, _pruned)
+                    mine.clear()
+            self._say(source, done)
+        for number, mine in waiting.items():
+            self._ingest(source, number, mine, done, _pruned)
+        return done
+
+    def _changes(self, source: Source, head: Head) -> list[Change]:
+        """What a head tells, and before that the first piece of what it does not."""
+        told = source.told(head.image)
+        if told is None:
+            return []
+        if isinstance(told, Span) and told.index <= head.end.pruned:
+            return [told]
+        end = told.index if isinstance(told, Span) else None
+        try:
+            piece = self.mender.driver.run(
+                source.heal(Gap(stream=told.stream, index=head.end.pruned, end=end))
+            )
+        except CorruptData:
+            # Ingesting finds it again, and tells of it.
+            return [told]
+        return [*piece.spans] if end is None and piece.whole else [*piece.spans, told]
+
+    def _ingest(
+        self, source: Source, number: int, changes: Iterable[Change], done: Rebuilt, heal: Heal | None = None
+    ) -> None:
+        ingested = self.mender.ingest(heal or source.heal, number, list(changes))
+        done.events += ingested.events
+        done.troubles += [
+            f"{source.name} {stream}: {each.cause}" for stream, each in ingested.unhealed.items()
+        ]
+
+    def _spool(self, source: Source, item: Item, spool: Spool, done: Rebuilt) -> None:
+        try:
+            span = source.stored(item)
+            end = source.end(item) if holds(source.where, item) else None
+        except (CorruptData, KeyError, TypeError, ValueError) as cause:
+            done.troubles.append(f"{source.name}: the item {key_of(item)} cannot be read: {cause}")
+            return
+        if span is not None and not span.stream.startswith("$"):
+            spool.add(span)
+        if end is not None and end.pruned:
+            spool.prune(end.stream, end.pruned)
+
+    def _say(self, source: Source, done: Rebuilt) -> None:
+        self.tell(f"{source.name}: {done.streams:,} streams, {done.events:,} events indexed")
+
+
+def _readable(source: Source, page: Iterable[Item], done: Rebuilt) -> Iterator[Head]:
+    for image in page:
+        head = read_head(source, image)
+        if isinstance(head, Unreadable):
+            done.troubles.append(f"{source.name}: the head {head.key} cannot be read: {head.cause}")
+        elif head is not None:
+            yield head
+
+
+def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> Iterator[Span]:
+    """A stream's spans without what is pruned or comes twice, up to the first hole."""
+    at = below
+    for span in spans:
+        if span.index > at:
+            done.troubles.append(f"{stream}: event {at} is not in the export, and what follows is left")
+            return
+        if span.next > at:
+            yield span.since(at)
+            at = span.next
+
+
+def _pruned(_: Gap) -> Steps[Healed]:
+    """What an export lacks before a stream's first event was pruned: nothing need be asked."""
+    yield from ()
+    return Healed()

@@ -1,0 +1,173 @@
+"""How an index stands: where each partition's chain ends, and how far behind that the consumer groups are.
+
+Groups that are named are read by key. To find all that there are, the whole index table is scanned, which reads
+its marks too: one for nearly every stream there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.entries import CLOSED
+from epochal.index.findings import Finding
+from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.names import epoch_stream, source_of
+from epochal.index.series import read_series
+from epochal.index.walk import tail
+from epochal.layout.tips.append import read
+from epochal.layout.tips.items import TIP, event_bytes
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
+from epochal.plan.effects import holds
+from epochal.plan.ops import Scan, Steps
+from epochal.plan.values import Item, number, read_number, text
+from epochal.store.driver import Driver
+
+_STATES: Final = All((equals("i", number(TIP)), Absent("c")))
+"""Streams of unfolds alone: the groups' states."""
+
+_OF_USERS: Final = Compare("p", ">=", text("%"))
+"""Names that do not begin with $. Users' names have no character before it, and the next one is %."""
+
+_ODD: Final = All((equals("i", number(TIP)), AnyOf((Absent("c"), _OF_USERS))))
+"""The groups' states, and streams that do not belong into an index."""
+
+_NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStanding:
+    """A consumer group in a partition.
+
+    Attributes:
+        behind: entries of the index that it has not handled; None for a checkpoint beyond the end of the chain, which
+            is of another index.
+        parked: streams that are.
+    """
+
+    group: str
+    checkpoint: Checkpoint
+    behind: int | None
+    parked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStanding:
+    """A partition's chain.
+
+    Attributes:
+        tail: the checkpoint after its last entry.
+        entries: in its newest epoch.
+        bytes: of those, as stored.
+    """
+
+    source: str
+    partition: int
+    tail: Checkpoint
+    entries: int
+    bytes: int
+    groups: tuple[GroupStanding, ...] = ()
+
+
+def standings(driver: Driver, table: str, groups: Collection[str] = ()) -> Iterator[PartitionStanding]:
+    """Every partition on record, with those of these groups that have been there."""
+    for partition, epoch in driver.run(read_series(table)).reached():
+        yield driver.run(_standing(table, partition, epoch, groups))
+
+
+def groups_of(driver: Driver, table: str) -> list[str]:
+    """The names of all groups that have a state, found by a scan of the index table."""
+    found: set[str] = set()
+    for page in driver.pages(Scan(table=table, where=_STATES)):
+        found.update(_groups_in(page.items))
+    return sorted(found)
+
+
+def strayed(driver: Driver, table: str) -> Iterator[Finding]:
+    """What is in an index and not of it: users' streams, and checkpoints of groups that lie beyond the end of their
+    chain, where that can be read.
+    """
+    named: set[str] = set()
+    for page in driver.pages(Scan(table=table, where=_ODD)):
+        named.update(_groups_in(page.items))
+        strays = (_stray(item) for item in page.items if holds(_OF_USERS, item))
+        yield from (stray for stray in strays if stray.index != stray.end)
+    groups = sorted(named)
+    for partition, epoch in driver.run(read_series(table)).reached() if groups else ():
+        try:
+            found = driver.run(_standing(table, partition, epoch, groups))
+        except CorruptData:
+            continue  # whoever walks the chain tells of it
+        for group in found.groups:
+            if group.behind is None:
+                yield Finding(
+                    kind="checkpoint beyond",
+                    source=found.source,
+                    partition=partition,
+                    stream=group.group,
+                    at=group.checkpoint,
+                )
+
+
+def _groups_in(items: Iterable[Item]) -> set[str]:
+    named = (_NAME.fullmatch(item["p"]["S"]) for item in items)
+    return {match["group"] for match in named if match}
+
+
+def _stray(item: Item) -> Finding:
+    """A stream that somebody appended to the index, as if it were a table of streams."""
+    return Finding(
+        kind="stray stream",
+        source="index",
+        stream=item["p"]["S"],
+        index=read_number(item, "l") or 0,
+        end=read_number(item, "n"),
+    )
+
+
+def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:
+    # The groups first: a chain only grows, so what is read of it afterwards reaches as far as any of them.
+    states: dict[str, GroupState] = {}
+    for group in groups:
+        state = (yield from load(table, group_stream(partition, group))).state
+        if state is not None:
+            states[group] = state
+    end = yield from tail(table, partition, epoch)
+    tip = yield from read(table, epoch_stream(partition, end.epoch))
+    standing: list[GroupStanding] = []
+    for group, state in states.items():
+        standing.append((yield from _group(table, partition, end, group, state)))
+    return PartitionStanding(
+        source=source_of(partition),
+        partition=partition,
+        tail=end,
+        entries=end.offset,
+        bytes=0 if tip is None else tip.calved + event_bytes(tip.span),
+        groups=tuple(standing),
+    )
+
+
+def _group(
+    table: str, partition: int, end: Checkpoint, group: str, state: GroupState
+) -> Steps[GroupStanding]:
+    behind = yield from _between(table, partition, state.checkpoint, end)
+    return GroupStanding(group=group, checkpoint=state.checkpoint, behind=behind, parked=len(state.parked))
+
+
+def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> Steps[int | None]:
+    """Entries between two checkpoints; None where the first is beyond the second, or past its epoch's last entry."""
+    if start > end:
+        return None
+    count = end.offset if end.epoch > start.epoch else end.offset - start.offset
+    for epoch in range(start.epoch, end.epoch):
+        tip = yield from read(table, epoch_stream(partition, epoch))
+        held = 0 if tip is None else tip.version - (tip.span.types[-1:] == (CLOSED,))
+        passed = start.offset if epoch == start.epoch else 0
+        if passed > held:
+            return None
+        count += held - passed
+    return count

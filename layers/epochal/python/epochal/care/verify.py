@@ -1,0 +1,292 @@
+"""Whether an index is right: its chains against themselves, its marks against its chains, its heads against both.
+
+    chains     each stream goes on where it ended, from its first event, but for what was pruned before it was indexed
+    marks      of a stream that the two newest epochs have forgotten: where the chain leaves it, nowhere else
+    heads      a head's stream ends where the chain's does; a stream of the chain has a head
+    groups     no checkpoint lies beyond the end of its chain
+
+Memory: `streams` are followed at once; an index of more is walked again for the others, and the heads are scanned again
+(`index.continuity`).
+
+Safe beside running indexers: each part is read after what it is compared with, or what seems wrong is looked at again.
+What is missing was maybe only late: it counts when it is still missing after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_head
+from epochal.care.head_scan import heads
+from epochal.care.status import strayed
+from epochal.errors import CorruptData
+from epochal.index.chains import Place, step
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.continuity import Break, Following, Range
+from epochal.index.entries import Entry
+from epochal.index.epochs import Gap
+from epochal.index.findings import Finding, Kind
+from epochal.index.marks import read_marks
+from epochal.index.series import Series, read_series
+from epochal.index.sources import Source
+from epochal.model.ends import End
+from epochal.plan.values import Key
+from epochal.store.driver import Driver
+
+STREAMS: Final = 500_000
+"""Streams followed at once: some 150 MB."""
+
+AT_ONCE: Final = 1_000
+"""Marks read, and heads looked at again, together."""
+
+SUSPECTS: Final = 10_000
+"""Streams that are waited for together."""
+
+T = TypeVar("T")
+
+Tell = Callable[[str], object]
+"""Called with what is being done, in words."""
+
+
+def has_heads(driver: Driver, source: Source) -> bool:
+    """Whether a source has any head: one that was never used need not be on record."""
+    pages = heads(driver, source)
+    return any(isinstance(read_head(source, image), Head) for page in pages for image in page)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """Compares an index with itself and with the heads of its sources.
+
+    Attributes:
+        mender: knows the index, and reads what is looked at again.
+        sources: each with its number of partitions.
+        streams: followed at once, which is what bounds memory.
+        segments: of a scan, which are read at the same time.
+        settle: seconds that an event may be late.
+    """
+
+    mender: Mender
+    sources: tuple[Source, ...]
+    streams: int = STREAMS
+    segments: int = 1
+    settle: float = 5.0
+    tell: Tell = str
+
+    def findings(self) -> Iterator[Finding]:
+        """Whatever is wrong, source by source; nothing where all is well."""
+        series = self.mender.driver.run(read_series(self.mender.table))
+        for source in self.sources:
+            if source.name not in series.partitions and has_heads(self.mender.driver, source):
+                yield Finding(kind="unregistered", source=source.name)
+            ranges, first = [Range()], True
+            while ranges:
+                following = Following(most=self.streams, range=ranges.pop())
+                yield from _Pass(self, source, series, following, first).findings()
+                ranges += following.left
+                first = False
+        yield from strayed(self.mender.driver, self.mender.table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One walk over the chains of a source, for as many of its streams as fit.
+
+    Attributes:
+        first: it also tells what is wrong with the epochs themselves.
+    """
+
+    of: Verifier
+    source: Source
+    series: Series
+    following: Following
+    first: bool
+
+    def findings(self) -> Iterator[Finding]:
+        base = self.source.base
+        for number in range(base, base + self.source.partitions):
+            last = yield from self._chain(number)
+            yield from self._breaks(number)
+            yield from self._marks(number, last)
+        yield from self._heads()
+        for stream, followed in self.following.streams.items():
+            if not followed.seen:
+                yield self._finding("orphan", followed.partition, stream, (0, followed.next))
+
+    # ------------------------------------------------------------------------------------------------------ the chain
+
+    def _chain(self, number: int) -> Generator[Finding, None, int]:
+        """Walk a partition's epochs; the number of the last."""
+        place: Place | None = Place(partition=number, reached=self.series.active.get(number, 0))
+        last = 0
+        while place is not None:
+            last = place.epoch
+            page = self.of.mender.driver.run(step(self.of.mender.table, place))
+            for fault in page.faults if self.first else ():
+                yield Finding(
+                    kind=fault.kind, source=self.source.name, partition=number, at=fault.at, cause=fault.cause
+                )
+            for entry, at in page.entries:
+                yield from self._entry(number, entry, at)
+            self.of.tell(f"{self.source.name}: partition {number}, epoch {last:,}")
+            place = page.place
+        return last
+
+    def _entry(self, number: int, entry: Entry, at: Checkpoint) -> Iterator[Finding]:
+        for span in entry.spans:
+            if self.source.partition_of(span.stream) != number:
+                if self.first:
+                    yield self._finding("misplaced", number, span.stream, (span.index, span.next), at=at)
+                continue
+            broken = self.following.add(number, span, at)
+            if broken is not None and (span.index < broken.expected or self._is_there(broken)):
+                self.following.keep(broken)
+
+    def _breaks(self, number: int) -> Iterator[Finding]:
+        for stream, followed in self.following.of(number):
+            broken = followed.broken
+            if broken is None:
+                continue
+            index, expected = broken.span.index, broken.expected
+            kind: Kind = "gap" if index > expected else "backwards"
+            yield self._finding(
+                kind, number, stream, (min(index, expected), max(index, expected)), at=broken.at
+            )
+
+    def _is_there(self, broken: Break) -> bool:
+        """Whether any event of a gap can still be read, or should: if not, it was pruned before it was indexed."""
+        gap = Gap(stream=broken.span.stream, index=broken.expected, end=broken.span.index)
+        try:
+            return self.of.mender.driver.run(self.source.heal(gap)).events > 0
+        except CorruptData:
+            return True
+
+    # ------------------------------------------------------------------------------------------------------ the marks
+
+    def _marks(self, number: int, last: int) -> Iterator[Finding]:
+        """Marks of a partition whose chain ended in epoch `last`."""
+        high: dict[str, int] = {}
+        for some in _in_parts(self.following.of(number), AT_ONCE):
+            marks = self._read_marks(number, [stream for stream, _ in some])
+            for stream, followed in some:
+                mark = marks.get(stream, 0)
+                if mark < followed.next and followed.epoch < last - 1:
+                    yield self._finding("mark low", number, stream, (mark, followed.next))
+                elif mark > followed.next:
+                    high[stream] = mark
+        if high:
+            grown = self._grown(number, last, high.keys())
+            for stream, mark in high.items():
+                following = max(self.following.streams[stream].next, grown.get(stream, 0))
+                if mark > following:
+                    yield self._finding("mark high", number, stream, (following, mark))
+
+    def _read_marks(self, number: int, streams: list[str]) -> dict[str, int]:
+        return self.of.mender.driver.run(read_marks(self.of.mender.table, number, streams))
+
+    def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
+        """How far streams have come since, beginning with an epoch that has been walked before."""
+        found: dict[str, int] = {}
+        place: Place | None = Place(partition=number, epoch=epoch)
+        while place is not None:
+            page = self.of.mender.driver.run(step(self.of.mender.table, place))
+            for span in (span for entry, _ in page.entries for span in entry.spans):
+                if span.stream in streams:
+                    found[span.stream] = max(span.next, found.get(span.stream, 0))
+            place = page.place
+        return found
+
+    # ------------------------------------------------------------------------------------------------------ the heads
+
+    def _heads(self) -> Iterator[Finding]:
+        late: list[Head] = []
+        count = 0
+        for page in heads(self.of.mender.driver, self.source, self.of.segments):
+            for image in page:
+                head = read_head(self.source, image)
+                if isinstance(head, Unreadable):
+                    if self.first:
+                        yield self._finding("head unreadable", None, str(head.key), cause=head.cause)
+                elif head is not None and self.following.range.holds(head.end.stream):
+                    yield from self._head(head, late)
+            count += len(page)
+            self.of.tell(f"{self.source.name}: {count:,} heads")
+            if len(late) >= SUSPECTS:
+                yield from self._late(late)
+                late = []
+        yield from self._late(late)
+
+    def _head(self, head: Head, late: list[Head]) -> Iterator[Finding]:
+        """Compare a head with the chain; what the index lacks goes to `late`."""
+        stream, mender = head.end.stream, self.of.mender
+        followed = self.following.streams.get(stream)
+        reached = 0 if followed is None else followed.next
+        if followed is not None:
+            followed.seen = True
+        end = mender.end_of(self.source, head.end, reached)
+        if end < reached:
+            yield self._finding("too far", self.source.partition_of(stream), stream, (end, reached))
+        elif end > max(reached, head.end.pruned):
+            # Its key is enough to find it again.
+            late.append(Head(image=head.key, end=End(stream, end, head.end.pruned)))
+
+    def _late(self, heads: list[Head]) -> Iterator[Finding]:
+        """What is still missing of what these heads told when they were read."""
+        if heads:
+            self.of.mender.driver.sleep(self.of.settle)
+        for some in _in_parts(heads, AT_ONCE):
+            for number, mine in by_partition(self.source, some).items():
+                yield from self._missing(number, mine)
+
+    def _missing(self, number: int, heads: list[Head]) -> Iterator[Finding]:
+        mender, cause = self.of.mender, ""
+        try:
+            late = {behind.head.end.stream: behind for behind in mender.behind(self.source, number, heads)}
+        except CorruptData as error:
+            # Then the chain alone tells how far it has got.
+            late, cause = {}, str(error)
+        for head in heads:
+            stream, end = head.end.stream, head.end.next or 0
+            if not cause and stream not in late:
+                continue
+            fresh, followed = mender.again(self.source, head.key), self.following.streams.get(stream)
+            index = max(
+                late[stream].index if stream in late else 0,
+                0 if fresh is None else fresh.end.pruned,
+                0 if followed is None else followed.next,
+            )
+            if fresh is not None and index < end:
+                events = (index, end)
+                yield self._finding("missing", number, stream, events, cause=cause, key=head.key)
+
+    def _finding(
+        self,
+        kind: Kind,
+        partition: int | None,
+        stream: str,
+        events: tuple[int | None, int | None] = (None, None),
+        *,
+        at: Checkpoint | None = None,
+        cause: str = "",
+        key: Key | None = None,
+    ) -> Finding:
+        return Finding(
+            kind=kind,
+            source=self.source.name,
+            partition=partition,
+            stream=stream,
+            index=events[0],
+            end=events[1],
+            at=at,
+            cause=cause,
+            key=key,
+        )
+
+
+def _in_parts(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(things)
+    while part := list(islice(iterator, size)):
+        yield part

@@ -1,0 +1,165 @@
+"""The entry point of a reaction's function: what wakes it, and what it answers.
+
+    messages of its queue           partitions have moved: run them; answers which messages must come again
+    a deployment of its stack       wake every partition, so that a new reaction begins without waiting for an event
+    its schedule                    likewise, in case a wake-up was lost
+    an operator's command           about parked streams (`hosting.commands`)
+
+Time ends before the function's own does, so that a handler's last call can return and be saved.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.dynamo.clients import sqs_client
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
+from epochal.errors import InvalidInput
+from epochal.hosting.commands import operate
+from epochal.hosting.custom_resource import respond
+from epochal.hosting.opening import open_reactor
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.names import source_of
+from epochal.model.kinds import must_be
+from epochal.reactions.category_check import unmet
+from epochal.reactions.handling import Failure
+from epochal.reactions.parking import Parking
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.wakeups import Woken, wake
+from epochal.settings import REACTION, Settings, service_name
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
+
+NAMESPACE: Final = "Epochal"
+
+SPARED: Final = 0.2
+"""Share of the function's time that is left for the call under way when time is over, and for saving."""
+
+TICK_SECONDS: Final = 60
+"""Wake-ups by schedule or deployment within the same minute count as one."""
+
+
+def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of a function that runs `reaction`; call it once, where the module is loaded.
+
+    Raises:
+        InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
+        ModuleNotFoundError: the extra `lambda` is not installed.
+    """
+    must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
+    settings = Settings.from_environment(environment)
+    if settings.reaction != reaction.name:
+        rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
+        raise InvalidInput(REACTION, rule)
+    queue = Queue(lazily(sqs_client), settings.queue)
+    service = service_name(environment, reaction.name)
+    logger, metrics = _tools(service)
+    reactor = open_reactor(reaction, settings)
+    return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
+
+
+def _tools(service: str) -> tuple[Logger, Metrics]:
+    """Imported here: the name `lambda_handler` is at the top of the library, which does without them."""
+    try:
+        from aws_lambda_powertools import Logger, Metrics  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "aws_lambda_powertools":
+            raise
+        how = "a function needs aws-lambda-powertools, which the extra brings: pip install 'epochal[lambda]'"
+        raise ModuleNotFoundError(how, name=error.name) from error
+    return Logger(service=service), Metrics(namespace=NAMESPACE, service=service)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionFunction:
+    """A reaction's function.
+
+    Attributes:
+        logger, metrics: made once, not for each batch.
+    """
+
+    reactor: Reactor
+    queue: Queue
+    logger: Logger
+    metrics: Metrics
+    now: Callable[[], float] = time.time
+
+    def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """Answer one event."""
+
+        def remaining() -> float:
+            return context.get_remaining_time_in_millis() / 1000 * (1 - SPARED)
+
+        if "Records" in event:
+            return self._wake(event, remaining)
+        if "RequestType" in event:
+            respond(event, self._wake_all)
+            return {}
+        if "command" in event:
+            return operate(Parking(reactor=self.reactor), event, remaining())
+        self._tell_of_unmet()
+        return {"woken": self._wake_all()}
+
+    def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
+        def run(partition: int, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
+            return self.reactor.run(partition, seconds=seconds, careful=careful)
+
+        wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
+        woken = wake(wake_ups, remaining, run, self._again)
+        self._emit(woken)
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
+
+    def _again(self, partition: int, position: Checkpoint, at: Checkpoint) -> None:
+        """A long catch-up goes on by a wake-up of its own: to fail the message would count towards its end."""
+        self.queue.send(
+            [Call(partition=partition, position=position, occasion=f"at-{int(at)}-{self.now():.3f}")]
+        )
+
+    def _wake_all(self) -> int:
+        minute = int(self.now() // TICK_SECONDS)
+        return self.queue.send(
+            Call(partition=each.partition, position=each.tail, occasion=f"tick-{minute}")
+            for each in self.reactor.member.reader.partitions()
+            if self._concerned(each.partition)
+        )
+
+    def _concerned(self, partition: int) -> bool:
+        return source_of(partition) in self.reactor.member.reaction.sources
+
+    def _emit(self, woken: Woken) -> None:
+        for partition, ran in woken.runs.items():
+            for failure in ran.parked:
+                self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
+            if ran.blocked is not None:
+                self.logger.error("blocked", **_place(partition, ran.blocked))
+        runs = woken.runs.values()
+        self._count("handled", sum(ran.events for ran in runs))
+        self._count("parked", sum(len(ran.parked) for ran in runs))
+        self._count("blocked", sum(ran.blocked is not None for ran in runs))
+        self.metrics.flush_metrics()
+
+    def _tell_of_unmet(self) -> None:
+        """Categories of which no stream has come since the group began: misspelt, or early."""
+        found = unmet(self.reactor.member)
+        if found:
+            self.logger.warning("no stream of these categories has come", categories=list(found))
+        self._count("unmet", len(found))
+        self.metrics.flush_metrics()
+
+    def _count(self, what: str, value: int) -> None:
+        self.metrics.add_metric(name=f"Reaction.{what}", unit="Count", value=value)
+
+
+def _place(partition: int, failure: Failure) -> dict[str, Any]:
+    """Where a failure was, and of what kind. Names of streams and texts of errors may identify people."""
+    return {"partition": partition, "index": failure.index, "kind": failure.cause.partition(":")[0]}

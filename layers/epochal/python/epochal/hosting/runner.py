@@ -1,0 +1,120 @@
+"""Running a reaction in a process of one's own: a container, or a laptop. Same states, same semantics as in Lambda.
+
+Several processes of one group share the partitions (`index.members`). Each takes turns over its share; where there is
+nothing to do it looks again after a pause, and where it is blocked after a longer one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from epochal.index.members import Sign, give_sign, leave, read_signs, share
+from epochal.index.names import source_of
+from epochal.reactions.reactor import Ran, Reactor
+
+SIGN_SECONDS: Final = 10.0
+"""Between signs of life."""
+
+ALIVE_SECONDS: Final = 35.0
+"""A sign is valid so long: three may be lost. Then the others take over."""
+
+FORGOTTEN_SECONDS: Final = 3_600.0
+"""After so long nobody wonders any more what a process died of."""
+
+TURN_SECONDS: Final = 5.0
+"""At most so long at one partition before the others, and a sign, get their turn."""
+
+IDLE_SECONDS: Final = 0.5
+"""Between looks at partitions that have nothing new: two read requests each."""
+
+BLOCKED_SECONDS: Final = 15.0
+"""Before a partition that is blocked is tried again."""
+
+OnTurn = Callable[[int, Ran], None]
+"""Called with a partition and what a turn over it came to."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """One of the processes of a group.
+
+    Attributes:
+        owner: its name, different from all others'.
+        on_turn: called after every turn that handled, parked or was blocked.
+        on_rest: called once, when there is nothing to do for the first time.
+        stop: ends the run when set.
+        now: seconds since 1970.
+    """
+
+    reactor: Reactor
+    owner: str
+    on_turn: OnTurn = lambda _partition, _ran: None
+    on_rest: Callable[[], object] = lambda: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    now: Callable[[], float] = time.time
+    _signed: float = -inf
+    _rested: bool = False
+    _mine: list[int] = field(default_factory=list)
+    _careful: set[int] = field(default_factory=set)
+    _blocked: dict[int, float] = field(default_factory=dict)
+
+    def run(self, *, until_done: bool = False) -> None:
+        """Run until told to stop, or until everything that is the process's to do is done."""
+        try:
+            while not self.stop.is_set():
+                self._sign()
+                moved = [self._turn(partition) for partition in self._mine if not self.stop.is_set()]
+                if not any(moved):
+                    if not self._rested:
+                        self._rested = True
+                        self.on_rest()
+                    if until_done:
+                        return
+                    self.stop.wait(IDLE_SECONDS)
+        finally:
+            self._leave()
+
+    def _turn(self, partition: int) -> bool:
+        """One turn over a partition; whether anything came of it."""
+        if self._blocked.get(partition, 0.0) > self.now():
+            return False
+        ran = self.reactor.run(partition, seconds=TURN_SECONDS, careful=partition in self._careful)
+        self._careful.discard(partition)
+        if ran.blocked is not None:
+            self._blocked[partition] = self.now() + BLOCKED_SECONDS
+        if ran.moved or ran.blocked is not None:
+            self.on_turn(partition, ran)
+        return ran.moved or not (ran.at_tail or ran.blocked)
+
+    def _sign(self) -> None:
+        """Give a sign when it is time, and see from the others' which partitions are one's own."""
+        now, member = self.now(), self.reactor.member
+        if now < self._signed + SIGN_SECONDS:
+            return
+        group = member.reaction.name
+        until = int((now + ALIVE_SECONDS) * 1000)
+        member.driver.run(give_sign(member.table, group, Sign(owner=self.owner, until=until)))
+        signs = member.driver.run(read_signs(member.table, group))
+        owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
+        mine = share(self.owner, owners, self._partitions())
+        if any(sign.until <= now * 1000 for sign in signs):
+            # Somebody went without leaving: what he died of may be waiting in what is new here.
+            self._careful |= set(mine).difference(self._mine)
+        self._mine, self._signed = mine, now
+        for sign in signs:
+            if sign.until < (now - FORGOTTEN_SECONDS) * 1000:
+                member.driver.run(leave(member.table, group, sign.owner))
+
+    def _partitions(self) -> list[int]:
+        member = self.reactor.member
+        found = (each.partition for each in member.reader.partitions())
+        return [each for each in found if source_of(each) in member.reaction.sources]
+
+    def _leave(self) -> None:
+        member = self.reactor.member
+        member.driver.run(leave(member.table, member.reaction.name, self.owner))

@@ -1,0 +1,29 @@
+"""How far the index has each of some streams, by the indexer's own rule: active, else previous, else mark, else 0.
+
+It takes the memory of two epochs, however many streams there are and however old the index is. It believes the marks:
+whether they are right, only the whole chain tells (`index.chains`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epochal.index.epoch_reads import load_newest, refresh
+from epochal.index.epochs import Touched, unknown_streams
+from epochal.index.ingestion import Partition, next_of
+from epochal.index.marks import read_marks
+from epochal.plan.ops import Steps
+
+
+def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[dict[str, int]]:
+    """The next index to be indexed of each stream, not older than this call. `partition` keeps what was read."""
+    if partition.loaded is None:
+        partition.hold((yield from load_newest(table, partition.number)))
+    else:
+        partition.hold((yield from refresh(table, partition.number, partition.loaded)))
+    loaded = partition.state
+    changes = [Touched(stream=stream) for stream in streams]
+    marks = yield from read_marks(
+        table, partition.number, unknown_streams(changes, loaded.active, loaded.previous)
+    )
+    return {stream: next_of(stream, loaded, marks) for stream in streams}

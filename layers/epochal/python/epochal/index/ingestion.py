@@ -1,0 +1,243 @@
+"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has changed.
+
+    load          the active epoch and its predecessor, kept between batches
+    decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
+    write         one append to the active epoch, on its etag
+    refused       another invocation was here: take in what it wrote, decide again
+    unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
+    large gaps    are healed and written piece by piece, each decided upon what the one before it left
+    marks         before each entry, for as large a part of what will be forgotten as the epoch is full; the entry
+                  says how far they have come, so that no other invocation writes them again
+    full          `Closed` in the same append as the last entry
+
+Several invocations may work on one partition, and batches may come twice; deciding is pure, so nothing is
+indexed twice, and nothing is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
+from epochal.index.epoch_reads import Loaded, load_newest, load_next, refresh
+from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap, decide, unknown_streams
+from epochal.index.healing import PIECE, Heal, Healed
+from epochal.index.marks import read_marks, write_marks
+from epochal.index.names import epoch_stream
+from epochal.index.series import Ids, start_epoch
+from epochal.layout.tips.append import append_on
+from epochal.layout.tips.batch import Rejected, Written, batch_of
+from epochal.layout.tips.calving import ByCost
+from epochal.layout.tips.items import event_bytes
+from epochal.model.spans import Span
+from epochal.plan.ops import Steps
+
+MARKS_AT_ONCE: Final = 34_000
+"""Streams considered for one entry at most; closing waits for the rest. An entry fills less than a third of an epoch,
+so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Partition:
+    """One partition as an indexer holds it between batches.
+
+    Attributes:
+        number: which.
+        loaded: the two newest epochs, once they have been read.
+        forgotten: streams of the predecessor, in the order in which it met them.
+    """
+
+    number: int
+    loaded: Loaded | None = None
+    forgotten: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> Loaded:
+        """What has been loaded; an error before that."""
+        if self.loaded is None:
+            raise RuntimeError("the partition has not been loaded")
+        return self.loaded
+
+    def hold(self, loaded: Loaded) -> None:
+        """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
+        if self.loaded is None or self.loaded.active.number != loaded.active.number:
+            self.forgotten = tuple(loaded.previous.next) if loaded.previous is not None else ()
+        self.loaded = loaded
+
+    def due(self, fullness: float) -> int:
+        """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
+        marked = self.state.active.marked
+        wanted = ceil(len(self.forgotten) * min(1.0, fullness))
+        return max(marked, min(wanted, marked + MARKS_AT_ONCE))
+
+    def marks(self, due: int) -> list[tuple[str, int]]:
+        """Marks that are lacking for that, each a stream and its next index."""
+        active, previous = self.state.active, self.state.previous
+        if previous is None:
+            return []
+        streams = self.forgotten[active.marked : due]
+        return [(stream, previous.next[stream]) for stream in streams if stream not in active.next]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unhealed:
+    """A stream that could not be indexed from `index` on, because its store is corrupt."""
+
+    index: int
+    cause: CorruptData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """What a batch came to.
+
+    Attributes:
+        events: indexed by this call.
+        healed: read from the store, because the batch lacked them (part of `events` unless others indexed them).
+        pruned: gone from the store before they could be indexed.
+        unhealed: by stream. Nothing of these was indexed from there on.
+    """
+
+    events: int = 0
+    healed: int = 0
+    pruned: int = 0
+    unhealed: Mapping[str, Unhealed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _New:
+    """What of a batch the index lacks.
+
+    Attributes:
+        whole: it is all that the batch tells, not only as much as may be healed at once.
+    """
+
+    spans: list[Span]
+    healed: int
+    pruned: int
+    unhealed: dict[str, Unhealed]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexing:
+    """How to index: the table, where gaps are healed from, and what pure code must be given."""
+
+    table: str
+    heal: Heal
+    ids: Callable[[], Ids]
+    limits: EpochLimits = STANDARD
+
+    def ingest(self, partition: Partition, changes: Sequence[Change]) -> Steps[Ingested]:
+        """Index a batch of changes, in the order of their appends. When this returns, all of it is indexed but
+        for streams that are `unhealed`.
+        """
+        yield from self._open(partition)
+        events, healed, pruned = 0, 0, 0
+        least_healed = least_pruned = 0
+        while True:
+            new = yield from self._resolve(partition.number, partition.state, changes)
+            written = yield from self._write_all(partition, new.spans)
+            events += written
+            complete = written == sum(len(span.types) for span in new.spans)
+            if written or complete:
+                # Deciding again finds what is left of the gaps of before: they are not counted twice. Those of a
+                # round that wrote nothing were none: what was held was out of date.
+                least_healed, least_pruned = max(least_healed, new.healed), max(least_pruned, new.pruned)
+            if not complete:
+                continue
+            healed, pruned = healed + least_healed, pruned + least_pruned
+            least_healed = least_pruned = 0
+            if new.whole:
+                return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
+
+    def _open(self, partition: Partition) -> Steps[None]:
+        """Read the state, if it is not at hand."""
+        if partition.loaded is None:
+            partition.hold((yield from load_newest(self.table, partition.number)))
+
+    def _resolve(self, partition: int, loaded: Loaded, changes: Sequence[Change]) -> Steps[_New]:
+        """What the index lacks of a batch, gaps healed. Marks are read after the epochs, and never kept."""
+        unknown = unknown_streams(changes, loaded.active, loaded.previous)
+        marks = yield from read_marks(self.table, partition, unknown)
+        found: list[Span] = []
+        healed = pruned = size = 0
+        unhealed: dict[str, Unhealed] = {}
+        for step in decide(changes, lambda stream: next_of(stream, loaded, marks)):
+            if step.stream in unhealed:
+                continue
+            if isinstance(step, Span):
+                found.append(step)
+                continue
+            try:
+                piece = yield from self.heal(step)
+            except CorruptData as cause:
+                unhealed[step.stream] = Unhealed(index=step.index, cause=cause)
+                continue
+            healed, pruned = healed + piece.events, pruned + _pruned(step, piece)
+            found += piece.spans
+            size += piece.size
+            if not piece.whole or size >= PIECE:
+                return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed, whole=False)
+        return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed)
+
+    def _write_all(self, partition: Partition, spans: list[Span]) -> Steps[int]:
+        """Append entries for as long as the state stands on which `spans` were decided; events written."""
+        decided_on, events = partition.state, 0
+        while spans:
+            first, spans = split(spans)
+            if not (yield from self._write(partition, decided_on, first)):
+                break
+            events += sum(len(span.types) for span in first)
+            if partition.state is not decided_on:
+                break
+        return events
+
+    def _write(self, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
+        """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
+        and has been refreshed.
+        """
+        active, ids = loaded.active, self.ids()
+        entry = write_entry(spans, active.next.keys(), ids.timestamp)
+        fullness = active.fullness(self.limits, len(entry.data.data), spans)
+        due = partition.due(fullness)
+        yield from write_marks(self.table, partition.number, partition.marks(due))
+        if due > active.marked:
+            entry = with_marked(entry, due)
+        closes = fullness >= 1 and due >= len(partition.forgotten)
+        events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
+        batch = batch_of(
+            epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
+        )
+        result = yield from append_on(self.table, batch, active.known, ByCost())
+        if not isinstance(result, Written):
+            tip = result.tip if isinstance(result, Rejected) else None
+            partition.hold((yield from refresh(self.table, partition.number, loaded, tip)))
+            return False
+        active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)
+        if closes:
+            active.fold(None)
+            yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
+            partition.hold((yield from load_next(self.table, partition.number, active)))
+        return True
+
+
+def _pruned(gap: Gap, piece: Healed) -> int:
+    """Events of a piece that the store no longer has: they count to where it ends."""
+    reached = piece.spans[-1].next if piece.spans else gap.index
+    if piece.whole and gap.end is not None:
+        reached = gap.end
+    return reached - gap.index - piece.events
+
+
+def next_of(stream: str, loaded: Loaded, marks: dict[str, int]) -> int:
+    """The next index of a stream to be indexed; `marks` were read after the epochs."""
+    if stream in loaded.active.next:
+        return loaded.active.next[stream]
+    if loaded.previous is not None and stream in loaded.previous.next:
+        return loaded.previous.next[stream]
+    return marks.get(stream, 0)

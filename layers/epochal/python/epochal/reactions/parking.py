@@ -1,0 +1,154 @@
+"""Parked streams: list them, replay them, or give up what they wait for.
+
+Replay loads the group's state, then reads the stream from the store to its end, handles, and unparks on the state
+that was loaded. Whatever the feed passed meanwhile, as parked, has changed that state: then the stream is read on
+from where it was got to, until nobody was faster (DESIGN §5.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from epochal.errors import InvalidInput
+from epochal.feed.stream_ends import end_of
+from epochal.index.groups import GroupState, Held
+from epochal.index.parked import Cause
+from epochal.reactions.handling import Failure, Progress, Work
+from epochal.reactions.progress import Task, still_parked, unparked
+from epochal.reactions.reactor import Reactor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedStream:
+    """A stream that waits.
+
+    Attributes:
+        index: of the first event that is not handled.
+        cause: why, where that is on record.
+    """
+
+    partition: int
+    stream: str
+    index: int
+    cause: Cause | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay came to.
+
+    Attributes:
+        next: first index that is not handled.
+        unparked: the stream goes on with the feed.
+        failure: what it failed at again.
+    """
+
+    next: int
+    unparked: bool
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parking:
+    """What a group has parked."""
+
+    reactor: Reactor
+
+    def streams(self, partition: int) -> list[ParkedStream]:
+        """The streams that a group has parked in a partition."""
+        member = self.reactor.member
+        state = member.load(partition).state or GroupState()
+        causes = member.causes(partition, state)
+        return [
+            ParkedStream(partition=partition, stream=stream, index=index, cause=causes.get(stream))
+            for stream, index in state.parked.items()
+        ]
+
+    def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
+        """Handle what a parked stream has been waiting for, and let it go on; as far as that goes in `seconds`.
+
+        Raises:
+            InvalidInput: the stream is not parked.
+        """
+        work = self._work(partition, seconds)
+
+        def handle(first: int) -> Progress:
+            end = self._end(partition, stream, first)
+            return work.handle(Task(stream=stream, first=first, end=end))
+
+        return self._catch_up(partition, stream, handle, work.ends)
+
+    def discard(self, partition: int, stream: str) -> Replayed:
+        """Give up everything that a parked stream has been waiting for, and let it go on.
+
+        Raises:
+            InvalidInput: the stream is not parked.
+        """
+        return self._catch_up(
+            partition, stream, lambda index: Progress(next=self._end(partition, stream, index)), inf
+        )
+
+    def skip(self, partition: int, stream: str) -> int:
+        """Give up the one event that a parked stream waits for. It stays parked; the next index is returned.
+
+        Raises:
+            InvalidInput: the stream is not parked.
+        """
+        _, index = self._find(partition, stream)
+        self._stay(partition, stream, index + 1)
+        return index + 1
+
+    def _catch_up(
+        self, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
+    ) -> Replayed:
+        """Go on to the end of the stream, and unpark it on a state that is older than that end."""
+        held, index = self._find(partition, stream)
+        while True:
+            progress = go_on(index)
+            index = progress.next
+            if progress.failure is not None or self.reactor.member.driver.clock() >= ends:
+                if progress.failure is not None:
+                    self.reactor.member.keep(partition, progress.failure)
+                self._stay(partition, stream, index)
+                return Replayed(next=index, unparked=False, failure=progress.failure)
+            saved = self.reactor.member.save(held, unparked(_state(held), stream, index))
+            if isinstance(saved, Held):
+                self.reactor.member.forget(partition, stream)
+                return Replayed(next=index, unparked=True)
+            held = saved.held
+            if stream not in _state(held).parked:
+                return Replayed(next=index, unparked=True)
+
+    def _stay(self, partition: int, stream: str, index: int) -> None:
+        """Note how far a stream that stays parked has got, on whatever the state is by now."""
+        held = self.reactor.member.load(partition)
+        while stream in _state(held).parked:
+            saved = self.reactor.member.save(held, still_parked(_state(held), stream, index))
+            if isinstance(saved, Held):
+                return
+            held = saved.held
+
+    def _end(self, partition: int, stream: str, index: int) -> int:
+        return end_of(self.reactor.member.reader, partition, stream, index)
+
+    def _find(self, partition: int, stream: str) -> tuple[Held, int]:
+        held = self.reactor.member.load(partition)
+        index = _state(held).parked.get(stream)
+        if index is None:
+            raise InvalidInput("stream", f"{stream!r} is not parked in partition {partition}")
+        return held, index
+
+    def _work(self, partition: int, seconds: float) -> Work:
+        member = self.reactor.member
+        return Work(
+            reaction=member.reaction,
+            reader=member.reader,
+            partition=partition,
+            ends=member.driver.clock() + seconds,
+        )
+
+
+def _state(held: Held) -> GroupState:
+    return held.state or GroupState()

@@ -1,0 +1,221 @@
+"""One run of a reaction over a partition.
+
+    read       a stretch of the feed from the group's checkpoint on, without bodies
+    handle     its streams side by side, each in order, their events read as they are wanted
+    settle     the checkpoint moves past the stretch; or what is done of it is remembered (`reactions.progress`)
+    save       on the state that was read: where another process was here, its state counts, and ours is dropped
+    careful    after processes have died: one stream after the other, each announced before it is handled, so that
+               the one they die of is known, and given up like one that fails
+
+The state never says more than what is handled or parked, so a process may die anywhere: its events come again.
+
+Held at once are the spans of a stretch, a request's items of the index beyond it, and for each stream under way a page
+and a delivery: nothing that grows with the index, or with a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from epochal.feed.categories import wanted
+from epochal.feed.results import SpanPage
+from epochal.feed.span_reader import Passage
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import GroupState, Held, Overtaken
+from epochal.reactions.category_check import Meeting, at_first
+from epochal.reactions.group_member import Member
+from epochal.reactions.handling import Failure, Progress, Streak, Work
+from epochal.reactions.progress import Done, Task, Turn, may_park, settled, turn_of
+
+STRETCH: Final = 1_000
+"""Events of a stretch, at least, where there are as many: a save for each, against what a crash repeats."""
+
+STRETCH_SECONDS: Final = 10.0
+"""Where next to nothing is wanted, a stretch ends after so long, so that the checkpoint moves."""
+
+SAVE_SECONDS: Final = 5.0
+"""A stretch that takes longer is saved in parts, so that a process that dies repeats no more than this."""
+
+OVERTAKEN_SECONDS: Final = 1.0
+"""At most so long before going on from another's state, at random: two in step would do everything twice."""
+
+DIED: Final = "the process died, or ran out of time, while the event was being handled"
+
+_Result = tuple[Task, Progress]
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """A run under way.
+
+    Attributes:
+        ends: clock reading after which nothing further is begun.
+        careful: whether processes have died; over once a stretch has been survived.
+        parked: streams that this run has given up.
+        blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
+        at_tail: everything that the index held is handled or parked.
+        moved: whether it has got the group any further.
+        meeting: which categories have come.
+    """
+
+    member: Member
+    partition: int
+    ends: float
+    careful: bool = False
+    executor: Callable[[int], Executor] = ThreadPoolExecutor
+    parked: list[Failure] = field(default_factory=list)
+    blocked: Failure | None = None
+    at_tail: bool = False
+    events: int = 0
+    moved: bool = False
+    meeting: Meeting = field(init=False)
+    _held: Held = field(init=False)
+    _streak: Streak = field(default_factory=Streak)
+    _passage: Passage | None = None
+    _next: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        self.meeting = Meeting(partition=self.partition)
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state, as this run knows it."""
+        assert self._held.state is not None  # noqa: S101  # `begin` has put one on record
+        return self._held.state
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The group's checkpoint, as this run knows it."""
+        return self.state.checkpoint
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left, or no way on."""
+        return self.blocked is not None or self.member.driver.clock() >= self.ends
+
+    def begin(self) -> None:
+        """Read the group's state. A new group first puts on record where it begins."""
+        self._held = self.member.load(self.partition)
+        if self._held.state is None:
+            start = self.member.start(self.partition)
+            self._save(GroupState(checkpoint=start, unmet=at_first(self.member.reaction.categories)))
+
+    def turn(self) -> None:
+        """Handle a stretch of the feed, as far as there is time, and save what is done."""
+        self.at_tail = False
+        begun = self.state
+        stretch = self._stretch(begun.checkpoint)
+        turn = turn_of(stretch.spans, stretch.next, begun)
+        for done in self._work(turn, begun):
+            after = replace(settled(begun, turn, done), unmet=self.meeting.unmet)
+            if after != self.state:
+                if not self._save(after):
+                    return
+                self.moved = True
+        self.at_tail = stretch.at_tail and self.checkpoint == stretch.next
+        self.careful = False
+
+    def _stretch(self, start: Checkpoint) -> SpanPage:
+        """The next stretch; from where the last one ended, nothing is read twice."""
+        reader, reaction = self.member.reader, self.member.reaction
+        self.meeting = Meeting(
+            partition=self.partition, types=reader.types, unmet=self.state.unmet, seen=self.meeting.seen
+        )
+        if self._passage is None or self._next != start:
+            self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)
+        page = self._passage.spans(
+            limit=STRETCH,
+            wanted=self.meeting.watched(
+                wanted(self.partition, reaction.categories, reaction.wants, reader.types)
+            ),
+            seconds=STRETCH_SECONDS,
+            wait=0.0,
+        )
+        self._next = page.next
+        return page
+
+    def _work(self, turn: Turn, begun: GroupState) -> Iterator[Done]:
+        """What is done so far, every few seconds and at the end."""
+        reached: dict[str, int] = {}
+        parked: dict[str, int] = {}
+        work = self._workplace()
+        for results in self._carefully(work, turn) if self.careful else self._side_by_side(work, turn):
+            for task, progress in results:
+                reached[task.stream] = progress.next
+                self.events += progress.next - task.first
+                if progress.failure is not None and self._parks(progress.failure, begun, parked):
+                    parked[task.stream] = progress.failure.index
+            yield Done(reached=reached, parked=parked)
+        if not turn.tasks:
+            yield Done()
+
+    def _side_by_side(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
+        pool = self.executor(self.member.reaction.parallel)
+        try:
+            futures = {pool.submit(work.handle, task): task for task in turn.tasks}
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, timeout=SAVE_SECONDS)
+                # In the order of tasks, not of a set: the same run leaves the same bytes.
+                yield [(task, each.result()) for each, task in futures.items() if each in finished]
+        finally:
+            # Whoever stops asking has been overtaken, or failed: what has not begun never will.
+            pool.shutdown(cancel_futures=True)
+
+    def _carefully(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
+        for task in turn.tasks:
+            for index in range(task.first, task.end):
+                if self.over:
+                    return
+                one = Task(stream=task.stream, first=index, end=index + 1)
+                progress = self._announced(work, one)
+                if progress is None:
+                    return
+                yield [(one, progress)]
+                if progress.next == index:
+                    break
+
+    def _announced(self, work: Work, task: Task) -> Progress | None:
+        """Say which stream comes next, then handle it. None: another process was here."""
+        tried = self.state.trying.get(task.stream, 0)
+        if tried >= self.member.reaction.attempts:
+            failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
+            return Progress(next=task.first, failure=failure)
+        if not self._save(replace(self.state, trying={**self.state.trying, task.stream: tried + 1})):
+            return None
+        return work.handle(task)
+
+    def _parks(self, failure: Failure, begun: GroupState, parked: Collection[str]) -> bool:
+        """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
+        parks = self.member.reaction.on_failure == "park" and may_park(begun, {*parked, failure.stream})
+        if parks:
+            self.member.keep(self.partition, failure)
+            self.parked.append(failure)
+        if not parks or self._streak.over:
+            self.blocked = failure
+        return parks
+
+    def _save(self, state: GroupState) -> bool:
+        """Save a state. False: another process of the group was here, and its state is held now."""
+        match self.member.save(self._held, state):
+            case Held() as held:
+                self._held = held
+                return True
+            case Overtaken(held=held):
+                self._held = held
+                if held.state is None:
+                    self.begin()
+                self.member.driver.sleep(self.member.driver.luck() * OVERTAKEN_SECONDS)
+                return False
+
+    def _workplace(self) -> Work:
+        return Work(
+            reaction=self.member.reaction,
+            reader=self.member.reader,
+            partition=self.partition,
+            ends=self.ends,
+            streak=self._streak,
+        )

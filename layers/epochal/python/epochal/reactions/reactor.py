@@ -1,0 +1,77 @@
+"""Running a reaction: over a partition for as long as there is time, and over what it has parked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from epochal.index.checkpoints import Checkpoint
+from epochal.reactions.group_member import Member
+from epochal.reactions.handling import Failure
+from epochal.reactions.partition_run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run came to.
+
+    Attributes:
+        checkpoint: the group's, afterwards.
+        at_tail: everything that the index held then is handled or parked.
+        moved: this run has got the group further.
+        events: handled by this run.
+        parked: streams that this run gave up.
+        blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
+            that failed one after the other.
+        seen: categories of streams that this run came across, while one that is asked for had not come yet.
+    """
+
+    checkpoint: Checkpoint
+    at_tail: bool
+    moved: bool = False
+    events: int = 0
+    parked: tuple[Failure, ...] = ()
+    blocked: Failure | None = None
+    seen: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reactor:
+    """Runs one reaction.
+
+    Attributes:
+        executor: makes the threads in which so many streams are handled side by side.
+    """
+
+    member: Member
+    executor: Callable[[int], Executor] = ThreadPoolExecutor
+
+    def run(self, partition: int, *, seconds: float, careful: bool = False) -> Ran:
+        """Handle what there is, to the tail, or for about `seconds`.
+
+        Args:
+            careful: processes have died; find out over what.
+
+        Raises:
+            Unavailable: the store kept failing; what is handled and not saved comes again.
+        """
+        run = Run(
+            member=self.member,
+            partition=partition,
+            ends=self.member.driver.clock() + seconds,
+            careful=careful,
+            executor=self.executor,
+        )
+        run.begin()
+        while not (run.over or run.at_tail):
+            run.turn()
+        return Ran(
+            checkpoint=run.checkpoint,
+            at_tail=run.at_tail,
+            moved=run.moved,
+            events=run.events,
+            parked=tuple(run.parked),
+            blocked=run.blocked,
+            seen=frozenset(run.meeting.seen),
+        )

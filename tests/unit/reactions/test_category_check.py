@@ -1,0 +1,122 @@
+"""A category that is misspelt handles nothing, for ever: who runs the reaction is told."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from epochal.index.groups import group_stream, load
+from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
+from epochal.reactions.category_check import told_of, unmet
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import Delivery, Reaction, reaction
+from epochal.testing.feeds import MemoryFeed
+
+
+def filled() -> MemoryFeed:
+    feed = MemoryFeed()
+    for stream in ("Flight-UA1", "Flight-B61", "Passenger-7"):
+        feed.streams.append(stream, [Event(type="Scheduled")])
+    feed.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=("course:1",))])
+    return feed
+
+
+def board(*categories: str, name: str = "board", start: str = "beginning") -> Reaction:
+    def handle(_: Delivery) -> None:
+        """Handle nothing."""
+
+    return reaction(name=name, categories=categories, start=start)(handle)  # type: ignore[arg-type]
+
+
+def left(feed: MemoryFeed, asked: Reaction) -> tuple[str, ...]:
+    return unmet(Member(reaction=asked, reader=feed.reader))
+
+
+def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
+    words = (
+        r"category 'Fligth' has come since the group began; did you mean 'Flight'\? What has come: Flight, P"
+    )
+    with pytest.warns(UserWarning, match=words):
+        filled().react(board("Fligth"))
+
+
+def test_categories_of_every_source_are_met_in_whichever_partition_they_come() -> None:
+    feed = filled()
+    feed.react(board("Flight", "course"))
+    assert left(feed, board("Flight", "course")) == ()
+    with pytest.warns(UserWarning, match="did you mean 'course'"):
+        feed.react(board("Passenger", "curse", name="other"))
+
+
+def test_a_category_whose_first_stream_comes_later_is_warned_of_no_more() -> None:
+    feed, asked = filled(), board("Flight", "Crew")
+    with pytest.warns(UserWarning, match="'Crew'"):
+        feed.react(asked)
+    feed.streams.append("Crew-1", [Event(type="Hired")])
+    feed.react(asked)
+    feed.react(asked)
+    assert left(feed, asked) == ()
+
+
+def test_whoever_asks_for_everything_and_whoever_gets_what_he_asks_for_stores_nothing_of_it() -> None:
+    feed = filled()
+    for asked in (board("Flight"), reaction(name="all")(lambda _: None)):
+        feed.react(asked)
+        held = feed.reader.driver.run(load(feed.reader.table, group_stream(0, asked.name)))
+        assert held.state is not None
+        assert held.state.unmet == ()
+
+
+def test_a_group_that_has_not_come_to_the_end_of_every_partition_is_not_judged() -> None:
+    feed = filled()
+    feed.index()
+    assert left(feed, board("Fligth")) == ()
+
+
+def test_a_group_that_is_behind_is_not_judged_by_what_it_has_still_to_read() -> None:
+    feed, asked = filled(), board("Crew")
+    with pytest.warns(UserWarning, match="'Crew'"):
+        feed.react(asked)
+    assert left(feed, asked) == ("Crew",)
+    feed.streams.append("Crew-1", [Event(type="Hired")])
+    feed.index()
+    assert left(feed, asked) == ()
+
+
+def test_a_group_is_judged_by_the_sources_that_it_reads_alone() -> None:
+    feed = filled()
+    asked = reaction(name="streams", categories=["Fligth"], sources=["tips"])(lambda _: None)
+    with pytest.warns(UserWarning, match="did you mean 'Flight'"):
+        feed.react(asked)
+    assert left(feed, asked) == ("Fligth",)
+
+
+def test_a_group_from_before_is_not_judged_by_what_it_has_passed() -> None:
+    feed = filled()
+    feed.react(board("Flight"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        feed.react(board("Passenger"))
+
+
+def test_a_group_that_began_at_the_tail_is_told_what_has_not_come_since() -> None:
+    feed = filled()
+    feed.index()
+    with pytest.warns(UserWarning, match="since the group began"):
+        feed.react(board("Flight", start="tail"))
+
+
+def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_them() -> None:
+    unlike, like = told_of(["Zzz", "Flght"], {"Flight", "Cart"})
+    assert (
+        unlike
+        == "no stream of the category 'Zzz' has come since the group began. What has come: Cart, Flight."
+    )
+    assert like.endswith(
+        "'Flght' has come since the group began; did you mean 'Flight'? What has come: Cart, Flight."
+    )
+    assert list(told_of(["Flght"], ())) == [
+        "no stream of the category 'Flght' has come since the group began."
+    ]

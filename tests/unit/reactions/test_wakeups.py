@@ -1,0 +1,360 @@
+"""Wake-ups: what a function answers its queue, and when it wakes itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from typing import Any
+from urllib.request import Request
+
+import boto3
+import pytest
+from aws_lambda_powertools import Logger, Metrics
+from moto import mock_aws
+
+from epochal.dynamo.notices import Topic
+from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
+from epochal.errors import InvalidInput, Unavailable
+from epochal.hosting import custom_resource
+from epochal.hosting.function import ReactionFunction, lambda_handler
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.names import epoch_stream
+from epochal.indexer.notifier import Notice, notices
+from epochal.plan.values import Item
+from epochal.reactions.handling import Failure
+from epochal.reactions.reactor import Ran
+from epochal.reactions.wakeups import CAREFUL_FROM, WakeUp, wake
+from tests.unit.reactions.world import Told, World
+
+FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
+
+
+def message(partition: int, position: int, *, id_: str = "m", receives: int = 1) -> dict[str, Any]:
+    """A message of a FIFO queue, as Lambda hands it on."""
+    return {
+        "messageId": id_,
+        "body": str(position),
+        "attributes": {"MessageGroupId": str(partition), "ApproximateReceiveCount": str(receives)},
+    }
+
+
+class Context:
+    """As much time as a test gives."""
+
+    def __init__(self, seconds: float = 300.0) -> None:
+        self.seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+class Sent:
+    """A queue's client that takes everything."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        assert QueueUrl == "queue"
+        self.entries += Entries
+        return {}
+
+
+def function(world: World, sent: Sent | None = None, **reaction: Any) -> ReactionFunction:
+    return woken_by(sent or Sent(), world, **reaction)
+
+
+def woken_by(client: Any, world: World, **reaction: Any) -> ReactionFunction:
+    return ReactionFunction(
+        reactor=world.reactor(**reaction),
+        queue=Queue(client, "queue"),
+        logger=Logger(service="board"),
+        metrics=Metrics(namespace="Epochal", service="board"),
+        now=world.feeds.clock,
+    )
+
+
+def test_a_message_wakes_its_partition_and_is_done_when_its_position_is_reached() -> None:
+    world = World()
+    world.append("A-1")
+    answer = function(world).handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    assert answer == {"batchItemFailures": []}
+    assert world.told.of("A-1") == [0]
+
+
+def test_a_partition_of_a_source_that_is_not_wanted_is_left_alone() -> None:
+    world = World()
+    world.append("A-1")
+    only_tags = function(world, sources=frozenset({"dcb"}))
+    assert only_tags.handle({"Records": [message(0, 1)]}, Context()) == {  # type: ignore[arg-type]
+        "batchItemFailures": []
+    }
+    assert world.told.handled == []
+
+
+def test_a_blocked_partition_fails_its_messages_so_that_they_come_again() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+    answer = function(world, on_failure="block").handle(
+        {"Records": [message(0, 1, id_="a"), message(0, 1, id_="b")]},
+        Context(),  # type: ignore[arg-type]
+    )
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "a"}, {"itemIdentifier": "b"}]}
+
+
+def test_a_long_catch_up_goes_on_by_a_wake_up_of_its_own() -> None:
+    world = World()
+    world.append("A-1")
+    world.append("B-1")
+    clock = world.feeds.clock
+    world.told.during = lambda _: clock.sleep(200)
+    sent = Sent()
+    answer = function(world, sent).handle({"Records": [message(0, 2)]}, Context(100))  # type: ignore[arg-type]
+    assert answer == {"batchItemFailures": []}
+    ((again),) = sent.entries
+    assert (again["MessageBody"], again["MessageGroupId"]) == ("2", "0")
+
+
+def test_two_wake_ups_of_a_catch_up_are_never_taken_for_one() -> None:
+    """The queue drops what looks like a message of the last five minutes."""
+    world = World()
+    for number in range(3):
+        world.append(f"A-{number}")
+    clock = world.feeds.clock
+    world.told.during = lambda _: clock.sleep(200)
+    sent = Sent()
+    for _ in range(2):
+        function(world, sent).handle({"Records": [message(0, 3)]}, Context(100))  # type: ignore[arg-type]
+    assert len({entry["MessageDeduplicationId"] for entry in sent.entries}) == 2
+
+
+def test_a_schedule_wakes_every_partition_of_the_sources_that_are_wanted() -> None:
+    world = World()
+    world.append("A-1")
+    sent = Sent()
+    assert function(world, sent).handle({"source": "aws.events"}, Context()) == {"woken": 1}  # type: ignore[arg-type]
+    assert [(each["MessageGroupId"], each["MessageBody"]) for each in sent.entries] == [("0", "1")]
+    none = function(world, Sent(), sources=frozenset({"journal"}))
+    assert none.handle({"source": "aws.events"}, Context()) == {"woken": 0}  # type: ignore[arg-type]
+
+
+def test_a_schedule_counts_categories_of_which_no_stream_has_come(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.append("Flight-1")
+    asked = function(world, categories=frozenset({"Fligth", "Flight"}))
+    asked.reactor.run(0, seconds=60)
+    assert asked.handle({"source": "aws.events"}, Context()) == {"woken": 1}  # type: ignore[arg-type]
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "Reaction.unmet" in line]
+    assert [line["Reaction.unmet"] for line in told] == [[1.0]]
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert vars(warning)["categories"] == ["Fligth"]
+
+
+def runs(**partitions: Ran) -> Any:
+    def run(partition: int, _seconds: float, _careful: bool) -> Ran:
+        return partitions[f"p{partition}"]
+
+    return run
+
+
+def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not() -> None:
+    again: list[int] = []
+    woken = wake(
+        [
+            WakeUp(id="stuck", partition=0, position=Checkpoint(9)),
+            WakeUp(id="moving", partition=1, position=Checkpoint(9)),
+            WakeUp(id="done", partition=2, position=Checkpoint(9)),
+            WakeUp(id="blocked", partition=3, position=Checkpoint(9)),
+        ],
+        lambda: 100.0,
+        runs(
+            p0=Ran(checkpoint=Checkpoint(1), at_tail=False),
+            p1=Ran(checkpoint=Checkpoint(1), at_tail=False, moved=True),
+            p2=Ran(checkpoint=Checkpoint(9), at_tail=False, moved=True),
+            p3=Ran(checkpoint=Checkpoint(1), at_tail=False, moved=True, blocked=FAILED),
+        ),
+        lambda partition, *_: again.append(partition),
+    )
+    assert woken.failed == ("stuck", "blocked")
+    assert again == [1]
+
+
+def test_time_is_divided_among_the_partitions_that_are_left() -> None:
+    given: list[float] = []
+
+    def run(_partition: int, seconds: float, _careful: bool) -> Ran:
+        given.append(seconds)
+        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+
+    ups = [WakeUp(id=str(number), partition=number, position=Checkpoint(9)) for number in range(3)]
+    wake(ups, lambda: 90.0, run, lambda *_: None)
+    assert given == [30.0, 45.0, 90.0]
+
+
+def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail() -> None:
+    left, again = [30.0, 0.1], []
+
+    def run(partition: int, _seconds: float, _careful: bool) -> Ran:
+        assert partition == 0
+        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+
+    ups = [WakeUp(id=str(number), partition=number, position=Checkpoint(9)) for number in range(2)]
+    woken = wake(ups, lambda: left.pop(0), run, lambda partition, *_: again.append(partition))
+    assert (woken.failed, again) == ((), [1])
+
+
+@pytest.mark.parametrize(("receives", "careful"), [(CAREFUL_FROM - 1, False), (CAREFUL_FROM, True)])
+def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, careful: bool) -> None:
+    told: list[bool] = []
+
+    def run(_partition: int, _seconds: float, carefully: bool) -> Ran:
+        told.append(carefully)
+        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+
+    wake(read_wake_ups([message(0, 9, receives=receives)]), lambda: 90.0, run, lambda *_: None)
+    assert told == [careful]
+
+
+def test_a_function_that_was_deployed_for_another_reaction_does_not_start() -> None:
+    reaction = World().reactor().member.reaction
+    with pytest.raises(InvalidInput, match="name them alike"):
+        lambda_handler(reaction, {"EPOCHAL_REACTION": "other"})
+
+
+def epoch_image(partition: int, epoch: int, following: int, *types: str) -> Item:
+    return {
+        "p": {"S": epoch_stream(partition, epoch)},
+        "i": {"N": "2147483647"},
+        "n": {"N": str(following)},
+        "c": {"L": [{"S": kind} for kind in types]},
+    }
+
+
+def test_a_notice_tells_the_highest_position_of_each_partition_that_moved() -> None:
+    images = [
+        epoch_image(12, 0, 5, "Ingested"),
+        epoch_image(1, 2, 8, "Ingested", "Closed"),
+        epoch_image(12, 0, 4, "Ingested"),
+        {"p": {"S": "$Indexed-0_A-1"}, "i": {"N": "0"}},
+        {"p": {"S": "$AppendsIndex-0"}, "i": {"N": "2147483647"}},
+        {**epoch_image(3, 0, 7, "Ingested"), "i": {"N": "0"}},
+    ]
+    assert notices(images) == [
+        Notice(partition=1, position=Checkpoint.of(3, 0)),
+        Notice(partition=12, position=Checkpoint.of(0, 5)),
+    ]
+
+
+def test_deduplication_ids_of_different_notices_differ() -> None:
+    assert (
+        Notice(partition=1, position=Checkpoint(23)).deduplication_id
+        != Notice(partition=12, position=Checkpoint(3)).deduplication_id
+    )
+
+
+@mock_aws
+def test_notices_reach_a_subscribed_queue_raw_and_in_tens() -> None:
+    sns, sqs = boto3.client("sns", region_name="us-east-1"), boto3.client("sqs", region_name="us-east-1")
+    fifo = {"FifoTopic": "true"}
+    topic = sns.create_topic(Name="moved.fifo", Attributes=fifo)["TopicArn"]
+    url = sqs.create_queue(QueueName="q.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    raw = {"RawMessageDelivery": "true"}
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=raw)
+    found = [Notice(partition=number, position=Checkpoint(number + 7)) for number in range(13)]
+    assert Topic(sns, topic).publish(found) == 13
+    received: dict[int, str] = {}
+    while batch := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], AttributeNames=["All"]
+    ).get("Messages"):
+        for each in batch:
+            attributes = each["MessageAttributes"]
+            assert attributes["Position"]["StringValue"] == each["Body"]
+            assert attributes["Partition"]["StringValue"] == each["Attributes"]["MessageGroupId"]
+            received[int(each["Attributes"]["MessageGroupId"])] = each["Body"]
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+    assert received == {number: str(number + 7) for number in range(13)}
+
+
+class Refusing:
+    """A topic's and a queue's client that takes all but one."""
+
+    def publish_batch(self, **_: Any) -> dict[str, Any]:
+        return {"Failed": [{"Id": "1", "Code": "Throttled"}]}
+
+    def send_message_batch(self, **_: Any) -> dict[str, Any]:
+        return {"Failed": [{"Id": "1", "Code": "Throttled"}]}
+
+
+def test_an_entry_that_is_not_taken_fails_the_batch() -> None:
+    with pytest.raises(Unavailable, match="refused 1 of 1"):
+        Topic(Refusing(), "topic").publish([Notice(partition=1, position=Checkpoint(1))])  # type: ignore[arg-type]
+    with pytest.raises(Unavailable, match="refused 1 of 1"):
+        Queue(Refusing(), "queue").send([Call(partition=1, position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
+
+
+def test_an_operator_lists_and_replays_what_is_parked() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+    one = function(world)
+    one.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    listed = one.handle({"command": "parked", "partition": 0}, Context())  # type: ignore[arg-type]
+    assert [(each["stream"], each["index"]) for each in listed["parked"]] == [("A-1", 0)]
+    world.told.fails = lambda _: False
+    answer = one.handle({"command": "replay", "partition": 0, "stream": "A-1"}, Context())  # type: ignore[arg-type]
+    assert answer == {"next": 1, "unparked": True, "failure": None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"command": "explode", "partition": 0}, "command"),
+        ({"command": "replay", "partition": "0"}, "partition"),
+        ({"command": "replay", "partition": True}, "partition"),
+        ({"command": "replay", "partition": -1}, "partition"),
+        ({"command": "replay", "partition": 0, "stream": 3}, "stream"),
+        ({"command": "replay", "partition": 0, "stream": "B-1"}, "stream"),
+    ],
+)
+def test_an_operator_who_asks_for_nonsense_is_told_so(fields: dict[str, Any], field: str) -> None:
+    answer = function(World()).handle(fields, Context())  # type: ignore[arg-type]
+    assert answer["error"] == "InvalidInput"
+    assert field in answer["detail"]
+
+
+def test_a_deployment_is_answered_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[dict[str, Any]] = []
+
+    def receive(request: Request, **_: Any) -> nullcontext[None]:
+        assert (request.full_url, request.method) == ("https://answers/", "PUT")
+        assert isinstance(request.data, bytes)
+        answers.append(json.loads(request.data))
+        return nullcontext()
+
+    monkeypatch.setattr(custom_resource, "urlopen", receive)
+    event = {
+        "RequestType": "Create",
+        "ResponseURL": "https://answers/",
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Wake",
+    }
+    world, sent = World(), Sent()
+    world.append("A-1")
+    function(world, sent).handle(event, Context())  # type: ignore[arg-type]
+    assert len(sent.entries) == 1
+    function(world, sent).handle({**event, "RequestType": "Delete"}, Context())  # type: ignore[arg-type]
+    assert len(sent.entries) == 1
+    refusing = woken_by(Refusing(), world)
+    with pytest.raises(Unavailable):
+        refusing.handle(event, Context())  # type: ignore[arg-type]
+    assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]
+
+
+def test_an_answer_goes_to_the_web_and_nowhere_else() -> None:
+    event = {"RequestType": "Create", "ResponseURL": "file:///etc/passwd", "LogicalResourceId": "Wake"}
+    event |= {"StackId": "stack", "RequestId": "request"}
+    with pytest.raises(InvalidInput, match="ResponseURL"):
+        function(World()).handle(event, Context())  # type: ignore[arg-type]
