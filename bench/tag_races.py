@@ -20,10 +20,10 @@ from bench.report import Report
 from bench.tagging import SPECS, event, opened
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.dcb.append import Written
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
+from epochal.model.tagged_results import TaggedAppended
 from epochal.plan.ops import Op, Put, Reply, Transact
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
@@ -63,7 +63,7 @@ def contend(endpoint: Endpoint, *, type_heads: bool, rounds: int = 3) -> float:
         def write(writer: int) -> None:
             for number in range(rounds):
                 tagged = replace(event(0), tags=(f"writer:{writer}-{number}",))
-                assert isinstance(store.append([tagged]), Written)
+                assert isinstance(store.append([tagged]), TaggedAppended)
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(write, range(WRITERS)))

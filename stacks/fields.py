@@ -13,11 +13,11 @@ from typing import Final
 from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
 from epochal.http.routes import ROUTES
-from epochal.layout.journal.hashes import HASHES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import (
     INLINE_BYTES,
     LARGEST_UPLOAD,
+    LIBRARIES,
     MAX_COPIES,
     MAX_PARTITIONS,
     MAX_RETRIES,
@@ -94,7 +94,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "alarm_topic": _TOPIC,
         "aggregate_types": _aggregate_types,
         "journal_shards": a_number(1, MAX_SHARDS),
-        "journal_keys": one_of(*HASHES),
+        "journal_keys": one_of(*LIBRARIES),
         "journal_serializer": one_of(*NAMES),
         "equinox": a_flag,
         "type_heads": a_flag,

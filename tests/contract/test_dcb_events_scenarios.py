@@ -22,8 +22,8 @@ from threading import Barrier, Event
 
 import pytest
 
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import Opens
@@ -87,7 +87,7 @@ def type_heads(request: pytest.FixtureRequest) -> bool:
 
 def write(
     store: TaggedEvents, variety: Variety, seed: int, times: int, meeting: Barrier | None = None
-) -> list[Written | Rejected]:
+) -> list[TaggedAppended | TaggedConflict]:
     """Read by a query, then append under it, again and again; what is read first is what all at the meeting read."""
     dice = random.Random(seed)
     answers = []
@@ -106,16 +106,16 @@ def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool) 
     variety = Variety(types=10, tags=10, events=(1, 2), tagged=not type_heads)
     meeting = Barrier(WRITERS)
 
-    def writer(seed: int) -> list[Written | Rejected]:
+    def writer(seed: int) -> list[TaggedAppended | TaggedConflict]:
         return write(store, variety, seed, ROUNDS, meeting)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         answers = [answer for some in pool.map(writer, range(WRITERS)) for answer in some]
 
-    committed = sum(len(answer.events) for answer in answers if isinstance(answer, Written))
+    committed = sum(len(answer.events) for answer in answers if isinstance(answer, TaggedAppended))
     events = list(TagListings(store=store).all_events())
     assert len(events) == committed
-    assert any(isinstance(answer, Rejected) for answer in answers), "nobody met anybody"
+    assert any(isinstance(answer, TaggedConflict) for answer in answers), "nobody met anybody"
     assert_serializable(events)
     if type_heads:
         assert_met_in_order(events)
@@ -148,17 +148,17 @@ def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool)
 def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: bool) -> None:
     store = opened(type_heads=type_heads)
 
-    def writer(number: int) -> list[Written | Rejected]:
+    def writer(number: int) -> list[TaggedAppended | TaggedConflict]:
         return [append_alone(store, f"writer{number}-{time}") for time in range(ROUNDS)]
 
     with ThreadPoolExecutor(WRITERS) as pool:
         answers = [answer for some in pool.map(writer, range(WRITERS)) for answer in some]
 
     assert len(answers) == WRITERS * ROUNDS
-    assert all(isinstance(answer, Written) for answer in answers)
+    assert all(isinstance(answer, TaggedAppended) for answer in answers)
 
 
-def append_alone(store: TaggedEvents, tag: str) -> Written | Rejected:
+def append_alone(store: TaggedEvents, tag: str) -> TaggedAppended | TaggedConflict:
     """An event under a tag of its own, if it is the first there."""
     alone = Query(items=(QueryItem(types=frozenset({"Happened"}), tags=frozenset({tag})),))
     return store.try_append([TaggedEvent(type="Happened", data="{}", tags=(tag,))], fail_if=alone)

@@ -18,8 +18,8 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.objects import S3Objects
 from epochal.errors import CorruptData, MissingBody
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.states import StoredState
 from epochal.layout.tables import PROJECTION_STATES
+from epochal.model.projections import StoredState
 from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text
 from epochal.settings import INLINE_BYTES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.dynamo.stores import Place, open_tagged_events
-from epochal.layout.dcb.listing import TagCount
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import TaggedEvent
+from epochal.model.tagged_results import TagCount
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from tests.support.tables import Tables

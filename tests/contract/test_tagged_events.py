@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.conditions import read_position, write_position
 from epochal.model.dcb import Query, TaggedEvent
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event
@@ -16,11 +16,11 @@ from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event
 def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
     everywhere = opened(type_heads=True)
     by_type = Query(items=(asks("Opened", ""),))
-    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), Written)
-    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), Rejected)
-    assert isinstance(everywhere.try_append([event("Closed")], fail_if=by_type), Rejected)
+    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), TaggedAppended)
+    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), TaggedConflict)
+    assert isinstance(everywhere.try_append([event("Closed")], fail_if=by_type), TaggedConflict)
     assert isinstance(
-        everywhere.try_append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), Written
+        everywhere.try_append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), TaggedAppended
     )
 
 
@@ -34,8 +34,8 @@ def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(st
 
     assert [found.data for found in new.events] == ["3"]
     assert first.position <= new.position
-    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=position), Rejected)
-    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=new.position), Written)
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=position), TaggedConflict)
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=new.position), TaggedAppended)
 
 
 @pytest.mark.parametrize("count", [99, 100, 101, 205])
@@ -62,7 +62,7 @@ def test_an_id_that_exists_is_success_with_the_same_contents_and_an_error_with_o
     own = "00000000-0000-4000-8000-000000000001"
     first = store.try_append([event("A", "t:1", id_=own)])
     again = store.try_append([event("A", "t:1", id_=own)])
-    assert isinstance(again, Written)
+    assert isinstance(again, TaggedAppended)
     assert again.replayed
     assert again.events == first.events
     with pytest.raises(InvalidInput, match="exists with other contents"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import TooLarge
-from epochal.layout.dcb.append import Written
 from epochal.model.dcb import Query, TaggedEvent
+from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import Opens, asks, event
@@ -24,7 +24,7 @@ def test_an_append_of_a_hundred_items_is_written_and_one_of_more_is_refused_with
     def batch(count: int) -> list[TaggedEvent]:
         return [event(f"T{n}", *(f"t{k}:{n}" for k in range(tags))) for n in range(count)]
 
-    assert isinstance(store.append(batch(most)), Written)
+    assert isinstance(store.append(batch(most)), TaggedAppended)
     with pytest.raises(TooLarge, match="items, at most 100 allowed") as refused:
         store.append(batch(most + 1))
 
@@ -50,7 +50,7 @@ def test_an_event_may_have_as_many_tags_as_a_transaction_holds(
     store = opened(type_heads=type_heads)
     tags = [f"t:{number:03}" for number in range(100)]
 
-    assert isinstance(store.append([event("A", *tags[:most])]), Written)
+    assert isinstance(store.append([event("A", *tags[:most])]), TaggedAppended)
     for count in (most + 1, 100):
         with pytest.raises(TooLarge, match="items, at most 100 allowed") as refused:
             store.append([event("A", *tags[:count])])
@@ -64,7 +64,7 @@ def test_fences_count_among_the_hundred_items(store: TaggedEvents) -> None:
     with pytest.raises(TooLarge, match="101 items"):
         store.append([event("A", "t:1")], fail_if=query)
     fewer = Query(items=query.items[:97])
-    assert isinstance(store.append([event("A", "t:1")], fail_if=fewer), Written)
+    assert isinstance(store.append([event("A", "t:1")], fail_if=fewer), TaggedAppended)
 
 
 def test_an_append_of_more_than_four_megabytes_is_refused_with_its_size_and_just_below_is_written(
@@ -77,7 +77,7 @@ def test_an_append_of_more_than_four_megabytes_is_refused_with_its_size_and_just
         store.append(batch(12))
     assert 12 * 380_000 < refused.value.size < 12 * 380_000 + 20_000
     assert TagListings(store=store).count() == 0
-    assert isinstance(store.append(batch(11)), Written)
+    assert isinstance(store.append(batch(11)), TaggedAppended)
     assert TagListings(store=store).count() == 11
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.dcb.append import Written
 from epochal.model.dcb import Query
+from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import Opens, asks, event
@@ -42,7 +42,9 @@ def test_tenants_share_tables_and_see_only_their_own(opened: Opens) -> None:
     assert [each.type for each in TagListings(store=two).all_events()] == ["B"]
     assert [count.tag for count in TagListings(store=one).tags("t")] == ["t:1", "t:2"]
     assert [count.events for count in TagListings(store=two).tags("t")] == [1]
-    assert isinstance(two.append([event("B", "t:2")], fail_if=Query(items=(asks("", "t:2"),))), Written)
+    assert isinstance(
+        two.append([event("B", "t:2")], fail_if=Query(items=(asks("", "t:2"),))), TaggedAppended
+    )
 
 
 def test_the_latest_entry_of_a_tag_and_whether_it_exists(store: TaggedEvents) -> None:

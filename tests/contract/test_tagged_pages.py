@@ -8,9 +8,8 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb import paging
-from epochal.layout.dcb.append import Rejected
-from epochal.layout.dcb.paging import Rest, Takes, parse_rest
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
+from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import asks, event
 
@@ -54,7 +53,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
 ) -> None:
     whole = filled.read(EITHER).events
     answer = filled.try_append([event("Opened", "a:1")], fail_if=EITHER, takes=only(2))
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, TaggedConflict)
     assert (answer.events, answer.more) == (whole[:2], True)
     assert filled.read(EITHER, after=answer.position).events == whole[2:]
 

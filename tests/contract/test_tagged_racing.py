@@ -8,19 +8,21 @@ from threading import Barrier
 
 import pytest
 
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.model.dcb import Query
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event
 
 
-def race(racers: int, run: Callable[[int], Written | Rejected]) -> list[Written | Rejected]:
+def race(
+    racers: int, run: Callable[[int], TaggedAppended | TaggedConflict]
+) -> list[TaggedAppended | TaggedConflict]:
     """All start together."""
     barrier = Barrier(racers)
 
-    def start(number: int) -> Written | Rejected:
+    def start(number: int) -> TaggedAppended | TaggedConflict:
         barrier.wait()
         return run(number)
 
@@ -28,8 +30,8 @@ def race(racers: int, run: Callable[[int], Written | Rejected]) -> list[Written 
         return list(pool.map(start, range(racers)))
 
 
-def winners(answers: list[Written | Rejected]) -> int:
-    return sum(isinstance(answer, Written) for answer in answers)
+def winners(answers: list[TaggedAppended | TaggedConflict]) -> int:
+    return sum(isinstance(answer, TaggedAppended) for answer in answers)
 
 
 @pytest.mark.parametrize("racers", [2, 4, 8, 16, 32, 64])
@@ -48,7 +50,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEv
 
     assert winners(answers) == 1
     (winner,) = store.read(COURSE).events
-    lost = [answer for answer in answers if isinstance(answer, Rejected)]
+    lost = [answer for answer in answers if isinstance(answer, TaggedConflict)]
     assert len(lost) == racers - 1
     assert all([found.id for found in answer.events][-1:] == [winner.id] for answer in lost)
 
@@ -99,7 +101,7 @@ def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvent
 def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(store: TaggedEvents) -> None:
     def append(number: int) -> None:
         answer = store.try_append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
-        assert isinstance(answer, Written)
+        assert isinstance(answer, TaggedAppended)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(append, range(40)))

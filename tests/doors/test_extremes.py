@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.dcb.conditions import MAX_COUNT, write_position
 from epochal.layout.tables import ALL
 from epochal.model.dcb import Position, Reached
+from epochal.model.positions import MAX_COUNT, write_position
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.doors.test_forgery import place

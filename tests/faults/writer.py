@@ -18,11 +18,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from epochal.errors import Unavailable
-from epochal.layout.dcb.append import Written
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
+from epochal.model.tagged_results import TaggedAppended
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.aggregates import AggregateAppended
 from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
@@ -111,7 +111,7 @@ class Writer:
             else:
                 position = position or self.tagged.read(query).position
                 outcome = self.tagged.try_append(events, fail_if=query, after=position)
-            if isinstance(outcome, Written):
+            if isinstance(outcome, TaggedAppended):
                 self.log.add("tagged", number, [event.id for event in outcome.events])
                 return
             position = outcome.position

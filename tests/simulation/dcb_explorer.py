@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from epochal.layout.dcb.append import Rejected, Written
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Op, Refusal, Reply, Transact
 from tests.simulation.dcb_history import check_tables
 from tests.simulation.dcb_states import (
@@ -119,10 +119,10 @@ class Explorer:
         writer, committed = self.writers[who], self._committed(state.tables)
         own = writer.event.id or ""
         gone = state._replace(writers=put(state.writers, who, None))
-        if isinstance(at.answer, Written):
+        if isinstance(at.answer, TaggedAppended):
             assert own in committed, f"{who} was told of an append that never was"
             return f"{who}: written", gone
-        assert isinstance(at.answer, Rejected)
+        assert isinstance(at.answer, TaggedConflict)
         self.conflicts += 1
         assert own not in committed, f"{who} was told of a conflict, yet its event is there"
         ids = {event.id for event in at.answer.events}

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.conditions import fence_after
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.writes import tags_of
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from tests.simulation.dcb_world import World, tag_of
 
 Ids = frozenset[str]
@@ -41,7 +41,7 @@ class Attempt:
     events: tuple[TaggedEvent, ...]
     query: Query | None = None
     known: Known | None = None
-    outcome: Written | Rejected | None = None
+    outcome: TaggedAppended | TaggedConflict | None = None
 
     @property
     def ids(self) -> Ids:
@@ -56,7 +56,7 @@ class Attempt:
         assert self.outcome is not None
         assert self.query is not None
         new = {event.id for event in self.outcome.events}
-        if isinstance(self.outcome, Written) and self.outcome.replayed:
+        if isinstance(self.outcome, TaggedAppended) and self.outcome.replayed:
             new = set()
         broader = self.known is not None and self.known.broader
         return Known(query=self.query, position=self.outcome.position, seen=self.seen | new, broader=broader)
@@ -108,7 +108,7 @@ class History:
 
     def acknowledged(self) -> Ids:
         """Events whose appends have been answered."""
-        written = (a for a in self.attempts if isinstance(a.outcome, Written))
+        written = (a for a in self.attempts if isinstance(a.outcome, TaggedAppended))
         return frozenset(event_id for attempt in written for event_id in attempt.ids)
 
     def check(self) -> None:
@@ -143,10 +143,10 @@ class History:
     def _check_outcome(self, attempt: Attempt, stored: Mapping[str, RecordedTaggedEvent]) -> None:
         applied = attempt.ids & stored.keys()
         match attempt.outcome:
-            case Written(events=events):
+            case TaggedAppended(events=events):
                 assert {event.id for event in events} == applied == attempt.ids, "written, yet not stored"
                 assert all(stored[event.id] == event for event in events), "written as something else"
-            case Rejected(events=events):
+            case TaggedConflict(events=events):
                 assert not applied, "rejected, yet committed"
                 assert events, "rejected without a reason"
                 for event in events:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.dcb.backward import Down, parse_down
-from epochal.layout.dcb.paging import Rest
 from epochal.layout.dcb.reading import Seen
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
+from epochal.model.tagged_results import Down, Rest, parse_down
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tag_listings import TagListings

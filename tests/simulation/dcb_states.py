@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from epochal.layout.dcb import append, conditions, reading
-from epochal.layout.dcb.append import Condition, Rejected, Written
+from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import fence
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site
 from epochal.layout.dcb.writes import Batch, Stamp
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import BatchGet, Items, Op, Reply, Steps
 from epochal.plan.ops import Query as Pages
@@ -92,10 +93,10 @@ class Standing:
 
     op: int | None
     seen: Ids
-    answer: Written | Rejected | None
+    answer: TaggedAppended | TaggedConflict | None
 
 
-def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[Written | Rejected]:
+def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[TaggedAppended | TaggedConflict]:
     """A writer's steps; `seen` gets the ids of what it has seen before it writes."""
     site = Site(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)

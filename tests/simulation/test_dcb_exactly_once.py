@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.model.dcb import Position
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience
@@ -65,7 +65,7 @@ def test_a_call_whose_answer_was_lost_may_be_made_again_with_the_same_id(between
     BETWEEN[between](world, world.store("rival"))
     answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
-    assert isinstance(answer, Written)
+    assert isinstance(answer, TaggedAppended)
     assert answer.replayed
     assert [stored.id for stored in answer.events] == [OWN]
     assert sum(each.id == OWN for each in world.events()) == 1
@@ -83,7 +83,7 @@ def test_a_call_that_never_arrived_meets_what_came_between(known: bool) -> None:
 
     answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, TaggedConflict)
     assert all(each.id != OWN for each in world.events())
 
 
@@ -101,7 +101,7 @@ def test_a_request_that_lands_after_its_repetition_changes_nothing(conditional: 
     fail_if = TAKEN if conditional else None
     with pytest.raises(Unavailable):
         giving_up(world.store("one", hold)).append([TAKE], fail_if=fail_if)
-    assert isinstance(world.store("one, again").try_append([TAKE], fail_if=fail_if), Written)
+    assert isinstance(world.store("one, again").try_append([TAKE], fail_if=fail_if), TaggedAppended)
     before = world.everything()
 
     world.tables.forget_tokens()
@@ -127,7 +127,7 @@ def test_a_refusal_that_tells_only_a_part_of_what_stood_in_the_way_is_looked_int
     world.tables.forget_tokens()
     answer = world.store("again", partly).try_append(both)
 
-    assert isinstance(answer, Written)
+    assert isinstance(answer, TaggedAppended)
     assert [stored.id for stored in answer.events] == [each.id for each in both]
 
 

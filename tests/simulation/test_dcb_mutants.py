@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb import append, backward, paging, reading, writes
-from epochal.layout.dcb.append import Condition, Rejected, Written
+from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.reading import Site
 from epochal.layout.dcb.writes import Batch, Planned, plan
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
 from epochal.store import tag_listings, tagged
@@ -207,9 +208,9 @@ def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
 def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
     def nothing(
         _site: Site, _batch: Batch, _: Condition, position: Position, until: Heads
-    ) -> Steps[Rejected]:
+    ) -> Steps[TaggedConflict]:
         yield from ()
-        return Rejected(events=(), position=replace(position, seen=until))
+        return TaggedConflict(events=(), position=replace(position, seen=until))
 
     patch.setattr(append, "_in_the_way", nothing)
 
@@ -218,7 +219,7 @@ def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
 def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
     def now(site: Site, batch: Batch, condition: Condition | None = None) -> Steps[Any]:
         answer = yield from append.append(site, batch, condition)
-        if isinstance(answer, Written) and answer.replayed and condition is not None:
+        if isinstance(answer, TaggedAppended) and answer.replayed and condition is not None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))
         return answer
 

@@ -5,7 +5,7 @@ A failing seed is named, and replays exactly: `replay(seed)`.
 
 from __future__ import annotations
 
-from epochal.layout.dcb.append import Written
+from epochal.model.tagged_results import TaggedAppended
 from tests.simulation.dcb_simulation import replay
 
 SEEDS = 600
@@ -14,8 +14,12 @@ SEEDS = 600
 def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is_whole() -> None:
     attempts = [attempt for seed in range(SEEDS) for attempt in replay(seed).history.attempts]
 
-    replays = sum(isinstance(each.outcome, Written) and each.outcome.replayed for each in attempts)
-    assert {type(each.outcome).__name__ for each in attempts} == {"Written", "Rejected", "NoneType"}
+    replays = sum(isinstance(each.outcome, TaggedAppended) and each.outcome.replayed for each in attempts)
+    assert {type(each.outcome).__name__ for each in attempts} == {
+        "TaggedAppended",
+        "TaggedConflict",
+        "NoneType",
+    }
     assert replays > SEEDS / 20, "hardly any append was made twice"
     assert sum(each.known is not None for each in attempts) > SEEDS, "hardly any position was used"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.reading import LOOKS
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
 from epochal.store.tagged import TaggedEvents
 from tests.simulation.gradual import Gradual
@@ -78,7 +78,7 @@ def test_nobody_appends_on_what_a_read_has_not_shown_him(world: World, late: Lat
     world.store().append([event("Renamed", "course:1")])
     seen = world.store().read(COURSE)
     outcome = world.store().try_append([event("Closed", "course:1")], fail_if=COURSE, after=seen.position)
-    assert isinstance(outcome, Written) is (kinds(seen.events) == ["Opened", "Renamed"])
+    assert isinstance(outcome, TaggedAppended) is (kinds(seen.events) == ["Opened", "Renamed"])
 
 
 @pytest.mark.parametrize("takes", [None, lambda _: True])
@@ -91,7 +91,7 @@ def test_a_match_that_shows_late_is_a_conflict(
     outcome = world.store().try_append(
         [event("Closed", "course:1")], fail_if=COURSE, after=position, takes=takes
     )
-    assert isinstance(outcome, Rejected)
+    assert isinstance(outcome, TaggedConflict)
     assert kinds(outcome.events) == ["Renamed"]
 
 
@@ -100,7 +100,7 @@ def test_an_append_of_which_half_is_there_was_made(world: World) -> None:
     showing(world, lambda write: events(write) and write.item["eventId"]["S"] == OTHER)  # type: ignore[union-attr]
     world.store().append(mine)
     again = world.store().try_append(mine)
-    assert isinstance(again, Written)
+    assert isinstance(again, TaggedAppended)
     assert again.replayed
     assert kinds(again.events) == ["Renamed", "Closed"]
 
@@ -111,7 +111,7 @@ def test_who_is_told_that_his_append_was_made_finds_it(world: World, late: Late)
     showing(world, late)
     world.store().append(mine)
     again = world.store().try_append(mine)
-    assert isinstance(again, Written)
+    assert isinstance(again, TaggedAppended)
     assert again.replayed
     assert at_once(world.store()) == ["Opened", "Renamed"]
 

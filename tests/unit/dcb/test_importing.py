@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.model.dcb import SortableId, TaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
 from epochal.store.importing import Imported, ImportedEvent, Importer, imported
@@ -127,8 +127,8 @@ def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> Non
     Importer(store=world.store()).run(history(92)[91:])
     moved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
 
-    assert isinstance(unmoved, Written)
-    assert isinstance(moved, Rejected)
+    assert isinstance(unmoved, TaggedAppended)
+    assert isinstance(moved, TaggedConflict)
     assert [found.id for found in moved.events] == [history(92)[91].event.id]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.listing import TagCount
 from epochal.layout.dcb.reading import Site
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
+from epochal.model.tagged_results import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings

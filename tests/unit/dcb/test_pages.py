@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.append import Rejected, Written
 from epochal.layout.dcb.items import Keys
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
 from epochal.store import tag_listings, tag_pages, tag_scans
@@ -272,8 +272,10 @@ def test_a_tenant_may_have_the_name_of_a_mark_in_keys(service: str) -> None:
     seen = world.store().read(asked)
 
     assert [each.id for each in seen.events] == ids
-    assert isinstance(world.store().try_append([event("A", "t:1")], fail_if=asked), Rejected)
-    assert isinstance(world.store().append([event("A", "t:1")], fail_if=asked, after=seen.position), Written)
+    assert isinstance(world.store().try_append([event("A", "t:1")], fail_if=asked), TaggedConflict)
+    assert isinstance(
+        world.store().append([event("A", "t:1")], fail_if=asked, after=seen.position), TaggedAppended
+    )
     listings = TagListings(store=world.store())
     assert [(count.tag, count.events) for count in listings.all_tags()] == [
         ("t:1", 3),

@@ -11,10 +11,9 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb import paging
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.conditions import read_position, write_position
-from epochal.layout.dcb.paging import Page, Rest, Takes, parse_rest
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import Rest, TaggedAppended, TaggedConflict, TaggedPage, Takes, parse_rest
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from tests.unit.dcb.world import NOW, World, event, query
 
@@ -96,7 +95,7 @@ def test_what_is_appended_between_pages_is_in_none_of_them_and_beyond_their_posi
     found, position = pages(world, EITHER, 3, then=lambda: fill(world, 1, first=next(numbers)))
     assert found == list(whole.events)
     answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=position)
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, TaggedConflict)
     assert [int(each.data) for each in answer.events] == [
         number for number in range(20, next(numbers)) if number % 5 != 4
     ]
@@ -123,12 +122,12 @@ def test_an_event_appended_while_heads_are_read_is_missed_by_no_decision(world: 
         seen = read()
         assert seen.position is not None
         answer = world.store().try_append([event("X", "c")], fail_if=EITHER, after=seen.position)
-        in_the_way = answer.events if isinstance(answer, Rejected) else ()
+        in_the_way = answer.events if isinstance(answer, TaggedConflict) else ()
         there = {each.id for each in world.store().read(EITHER).events}
         assert {each.id for each in (*seen.events, *in_the_way)} == there
 
 
-def page(world: World, asked: Query) -> Page:
+def page(world: World, asked: Query) -> TaggedPage:
     return world.store().page(asked, takes=lambda _: True)
 
 
@@ -162,7 +161,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
     whole = world.store().read(EITHER).events
     for after in (None, Position(seen={"a": Reached(), "b": Reached()})):
         answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=after, takes=only(3))
-        assert isinstance(answer, Rejected)
+        assert isinstance(answer, TaggedConflict)
         assert (answer.events, answer.more) == (whole[:3], True)
         assert world.store().read(EITHER, after=answer.position).events == whole[3:]
 
@@ -171,9 +170,9 @@ def test_a_bounded_append_looks_past_what_does_not_match(world: World, short: in
     for _ in range(3 * short):
         world.store().append([event("X", "a")])
     answer = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
-    assert isinstance(answer, Written)
+    assert isinstance(answer, TaggedAppended)
     again = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
-    assert isinstance(again, Rejected)
+    assert isinstance(again, TaggedConflict)
     assert (again.events, again.more) == (answer.events, False)
 
 
@@ -183,7 +182,7 @@ def test_a_repeated_bounded_append_finds_its_own_events(world: World, *, moved: 
     seen = world.store().read(EITHER).position
     for after in (None, seen):
         answer = world.store().try_append(own, fail_if=EITHER, after=after, takes=only(1))
-        assert isinstance(answer, Written)
+        assert isinstance(answer, TaggedAppended)
         assert answer.replayed == (after is not None)
         if moved:
             world.store().append([event("X", "a")])

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.conditions import read_position, write_position
 from epochal.model.dcb import Query, RecordedTaggedEvent, SortableId
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.importing import ImportedEvent, Importer
 from epochal.store.tagged import TaggedEvents
@@ -30,7 +30,7 @@ def fill(world: World) -> list[RecordedTaggedEvent]:
 def refused(store: TaggedEvents, asked: Query, after: object) -> list[str]:
     """Ids of what stands in the way of an append."""
     answer = store.try_append([event("X", "z:1")], fail_if=asked, after=after)  # type: ignore[arg-type]
-    return [each.id for each in answer.events] if isinstance(answer, Rejected) else []
+    return [each.id for each in answer.events] if isinstance(answer, TaggedConflict) else []
 
 
 def test_each_event_of_a_read_tells_a_position_that_has_seen_it_and_what_came_before_it() -> None:
@@ -165,8 +165,8 @@ def test_a_position_that_covers_no_head_of_an_item_is_refused(asked: Query) -> N
 def test_a_condition_without_a_position_is_that_there_is_no_such_event_at_all() -> None:
     world = World()
     fill(world)
-    assert isinstance(world.store().try_append([event("X")], fail_if=query(("Z", "a:1"))), Written)
-    assert isinstance(world.store().try_append([event("X")], fail_if=query(("T", "a:1"))), Rejected)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("Z", "a:1"))), TaggedAppended)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("T", "a:1"))), TaggedConflict)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 7, 100])

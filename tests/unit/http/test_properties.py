@@ -16,10 +16,10 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.http import aggregate_commands, commands, events, projection_commands, tagged_commands, transport
 from epochal.http.message import Request
-from epochal.layout.dcb.conditions import write_position
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
+from epochal.model.positions import write_position
 from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api, gateway_event
 

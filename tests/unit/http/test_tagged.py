@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb import paging
-from epochal.layout.dcb.conditions import read_position
+from epochal.model.positions import read_position
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import RESPONSE_BYTES

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from epochal.http.tagged_commands import MAX_EVENTS, MAX_NAMED
-from epochal.layout.dcb.conditions import read_position, write_position
-from epochal.layout.dcb.paging import Rest
 from epochal.model.dcb import Position, Reached
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import Rest
 from tests.support.api import Answer, Api
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"

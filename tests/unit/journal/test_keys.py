@@ -8,9 +8,8 @@ from itertools import product
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.journal.append import ExpectedLock
 from epochal.layout.journal.heads import appended, end, touched
-from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.aggregates import AggregateEvent, AggregateId, ExpectedLock
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
 from epochal.plan.ops import Op, Put, Reply, Transact
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore

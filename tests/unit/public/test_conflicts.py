@@ -10,12 +10,12 @@ import pytest
 
 from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
 from epochal.errors import WrongExpectedVersion as Wrong
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.states import StoredState
 from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
+from epochal.model.projections import StoredState
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
@@ -143,7 +143,7 @@ def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() 
     named = r"the condition forbids (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
     with pytest.raises(ConflictError, match=named) as raised:
         store.append([TAKE], fail_if=TAKEN)
-    assert isinstance(raised.value.outcome, Rejected)
+    assert isinstance(raised.value.outcome, TaggedConflict)
     assert len(raised.value.outcome.events) == 5
     assert store.try_append([TAKE], fail_if=TAKEN) == raised.value.outcome
     store.append([TAKE], fail_if=TAKEN, after=raised.value.outcome.position)
@@ -172,7 +172,7 @@ def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None
         (AggregateStore.append, AggregateAppended),
         (AggregateStore.persist_event, AggregateAppended),
         (AggregateStore.persist_event_and_snapshot, AggregateAppended),
-        (TaggedEvents.append, Written),
+        (TaggedEvents.append, TaggedAppended),
         (ProjectionStates.save, type(None)),
     ],
 )

@@ -15,11 +15,11 @@ from epochal.codec.sealed import read_sealed
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.dcb.conditions import read_position
 from epochal.layout.tables import READ_MODELS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent, parse_sortable_id
 from epochal.model.events import Event
+from epochal.model.positions import read_position
 from epochal.model.times import parse_time
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery

@@ -56,6 +56,9 @@ MAX_PARTITIONS = 10_000
 LIBRARY = "javascript"
 """The library of event-store-adapter whose keys and payloads aggregates have where nobody says otherwise."""
 
+LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
+"""The libraries of event-store-adapter that aggregates may be shared with."""
+
 SHARDS = 64
 """Shards of aggregates where nobody says otherwise: the default of event-store-adapter's libraries, which may
 share the tables."""
@@ -92,6 +95,9 @@ MAX_RETRIES = 100
 
 PROJECTIONS = "projections"
 """Prefix of projection states in the bucket."""
+
+KEY_WINDOW_SECONDS = 24 * 3600
+"""How long an idempotency key is remembered."""
 
 REQUEST_SECONDS = 25.0
 """Every HTTP request, its retries included, ends within this (DESIGN §5.16): API Gateway gives up at 30."""

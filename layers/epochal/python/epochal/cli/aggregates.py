@@ -19,10 +19,10 @@ from epochal.cli.views import body_text
 from epochal.http import aggregate_commands as parse
 from epochal.http import aggregate_views as views
 from epochal.http.locks import lock_text, parse_lock
-from epochal.layout.journal.append import ExpectedLock
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
+    ExpectedLock,
     RecordedAggregateEvent,
     aggregate_id,
 )

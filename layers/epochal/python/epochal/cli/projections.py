@@ -20,8 +20,8 @@ from epochal.cli.target import Store, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http import projection_views as views
-from epochal.layout.dcb.states import StoredState
 from epochal.model.dcb import parse_sortable_id
+from epochal.model.projections import StoredState
 from epochal.settings import PROJECTION_STATES_TABLE
 from epochal.store.projections import ProjectionStates
 

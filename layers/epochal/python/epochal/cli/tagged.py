@@ -19,10 +19,9 @@ from epochal.cli.views import body_text
 from epochal.http import tagged_commands as parse
 from epochal.http import tagged_views as views
 from epochal.http.fields import Node
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.conditions import read_position, write_position
-from epochal.layout.dcb.paging import Takes
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
 from epochal.settings import EVENTS_TABLE, TAGS_TABLE
 from epochal.store.driver import Meter
 from epochal.store.tagged import TaggedEvents
@@ -224,12 +223,12 @@ def _text_of(source: str, name: str) -> str:
 
 def _made(
     store: TaggedEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
-) -> Written:
+) -> TaggedAppended:
     """The append that was made, or, raised, what kept it from being made."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
-        case Written() as made:
+        case TaggedAppended() as made:
             return made
-        case Rejected(events=found, more=more):
+        case TaggedConflict(events=found, more=more):
             raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
 
 

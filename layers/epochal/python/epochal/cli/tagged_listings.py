@@ -12,8 +12,8 @@ from epochal.cli import output
 from epochal.cli.errors import TagMissing
 from epochal.cli.tagged import line, pass_tagged
 from epochal.http import tagged_views as views
-from epochal.layout.dcb.listing import TagCount
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
+from epochal.model.tagged_results import TagCount
 from epochal.store.tag_listings import TagListings, until_whole
 from epochal.store.tagged import TaggedEvents
 

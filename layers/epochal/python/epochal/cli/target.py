@@ -25,7 +25,6 @@ from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
-from epochal.layout.journal.hashes import HASHES
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
@@ -40,6 +39,7 @@ from epochal.settings import (
     JOURNAL_SERIALIZER,
     JOURNAL_SHARDS,
     JOURNAL_TABLE,
+    LIBRARIES,
     LIBRARY,
     MAX_SHARDS,
     MAX_WRITE_SHARDS,
@@ -257,7 +257,7 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--journal-keys",
             default=LIBRARY,
-            type=click.Choice(tuple(HASHES)),
+            type=click.Choice(LIBRARIES),
             envvar=JOURNAL_KEYS,
             help="Library by whose hash aggregates' keys are made, where the tables are named.",
         ),

@@ -10,8 +10,9 @@ from typing import Final
 
 from epochal.codec.wrapped import unwrap, wrap
 from epochal.errors import CorruptData, InvalidInput
+from epochal.settings import LIBRARIES
 
-NAMES: Final = ("javascript", "rust", "go", "java", "php", "plain")
+NAMES: Final = (*LIBRARIES, "plain")
 """Of ready serializers."""
 
 _UNREADABLE: Final = (CorruptData, ValueError, TypeError, KeyError)

@@ -17,7 +17,6 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
-from epochal.layout.dcb.listing import TagEntry
 from epochal.layout.dcb.reading import certain_events
 from epochal.layout.dcb.seeking import entries
 from epochal.layout.journal.items import StoredEvent
@@ -25,6 +24,7 @@ from epochal.layout.journal.reading import Stretch, events
 from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
 from epochal.model.dcb import RecordedTaggedEvent, bytes_of
 from epochal.model.events import Recorded
+from epochal.model.tagged_results import TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.store.aggregates import AggregateStore
 from epochal.store.results import Unreadable

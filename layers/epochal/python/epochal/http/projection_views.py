@@ -18,7 +18,7 @@ from simplejson import RawJSON
 from epochal.http import bodies
 from epochal.http.answer_size import Room
 from epochal.http.bodies import LINK_SECONDS
-from epochal.layout.dcb.states import StoredState
+from epochal.model.projections import StoredState
 from epochal.plan.units import Units
 
 Content = Callable[[], Iterator[bytes]]

@@ -21,9 +21,6 @@ from epochal.http.document import document, no_document
 from epochal.http.fields import Node
 from epochal.http.message import Request
 from epochal.http.query import Query as Parameters
-from epochal.layout.dcb.backward import Down, parse_down
-from epochal.layout.dcb.conditions import fence, read_position
-from epochal.layout.dcb.paging import Rest, parse_rest
 from epochal.model.dcb import (
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
@@ -38,9 +35,12 @@ from epochal.model.dcb import (
     parse_event_id,
     parse_sortable_id,
 )
+from epochal.model.positions import read_position
+from epochal.model.tagged_results import Down, Rest, parse_down, parse_rest
 from epochal.model.times import MAX_EXPIRES
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
+from epochal.store.tagged import heads_watched
 
 MAX_EVENTS: Final = (TRANSACTION_ITEMS - 1) // 2
 """Events of an append: each has an entry at least, and they share a head at best. More tags leave room for fewer."""
@@ -227,7 +227,7 @@ def query(node: Node, *, type_heads: bool) -> Query:
         raise InvalidInput(items.name, "must have at least one item")
     asked = Query(items=found)
     try:
-        heads = len(fence(asked, type_heads=type_heads).all_tags)
+        heads = heads_watched(asked, type_heads=type_heads)
     except InvalidInput as error:
         raise InvalidInput(items.name, error.rule) from error
     if heads > MAX_NAMED:

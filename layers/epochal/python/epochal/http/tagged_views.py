@@ -12,12 +12,9 @@ from simplejson import RawJSON
 
 from epochal.http import bodies
 from epochal.http.answer_size import Room
-from epochal.layout.dcb.append import Written
-from epochal.layout.dcb.backward import BackwardPage
-from epochal.layout.dcb.conditions import write_position
-from epochal.layout.dcb.listing import TagCount, TagEntry
-from epochal.layout.dcb.paging import Page
 from epochal.model.dcb import RecordedTaggedEvent, group_of
+from epochal.model.positions import write_position
+from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
 from epochal.plan.units import Units
 from epochal.store.tag_pages import DatedPage, TagPage
 
@@ -44,7 +41,7 @@ class Listed:
         return view is not None
 
 
-def appended(made: Written, units: Units, *, conditional: bool) -> dict[str, Any]:
+def appended(made: TaggedAppended, units: Units, *, conditional: bool) -> dict[str, Any]:
     """The answer to an append. Without a condition nothing was read, so there is no position to go on from."""
     return {
         "events": [
@@ -57,7 +54,7 @@ def appended(made: Written, units: Units, *, conditional: bool) -> dict[str, Any
     }
 
 
-def page(found: Page | BackwardPage, listed: Listed) -> dict[str, Any]:
+def page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
     """A page of a read; the position to append after stands on its last page only, or on each that is read backward."""
     return {
         "events": listed.views,

@@ -14,10 +14,8 @@ from epochal.http.message import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.service import Operations, consumed, measured
 from epochal.http.tagged_commands import QueryTagged
-from epochal.layout.dcb.append import Rejected, Written
-from epochal.layout.dcb.backward import BackwardPage, Down
-from epochal.layout.dcb.conditions import write_position
-from epochal.layout.dcb.paging import Page
+from epochal.model.positions import write_position
+from epochal.model.tagged_results import BackwardPage, Down, TaggedAppended, TaggedConflict, TaggedPage
 from epochal.plan.units import Units
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPage, TagPages
@@ -48,11 +46,11 @@ def append_tagged(store: TaggedEvents, request: Request) -> Response:
     listed = views.Listed(DEFAULT_LIMIT)
     outcome = store.try_append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
     match outcome:
-        case Written():
+        case TaggedAppended():
             body = views.appended(outcome, meter.units, conditional=command.fail_if is not None)
             written = {} if outcome.replayed else {"Appends": 1.0, "Events": float(len(command.events))}
             return Response(status=201, body=text_of(body), figures={**written, **consumed(meter.units)})
-        case Rejected():
+        case TaggedConflict():
             raise _refused(outcome, listed, meter.units)
 
 
@@ -65,7 +63,7 @@ def query_tagged(store: TaggedEvents, request: Request) -> Response:
     return Response(status=200, body=text_of(views.page(found, listed)), figures=consumed(meter.units))
 
 
-def _page(store: TaggedEvents, command: QueryTagged, listed: views.Listed) -> Page | BackwardPage:
+def _page(store: TaggedEvents, command: QueryTagged, listed: views.Listed) -> TaggedPage | BackwardPage:
     if isinstance(command.rest, Down) or (command.backward and command.rest is None):
         return store.page_back(command.query, after=command.after, rest=command.rest, takes=listed)
     return store.page(command.query, after=command.after, rest=command.rest, takes=listed)
@@ -133,7 +131,7 @@ def _tags_from(listings: TagListings, command: commands.ListTags) -> TagPage:
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-def _refused(rejected: Rejected, listed: views.Listed, units: Units) -> Problem:
+def _refused(rejected: TaggedConflict, listed: views.Listed, units: Units) -> Problem:
     """What stood in the way, which a writer decides on anew without reading it again."""
     return Problem(
         problems.CONDITION_FAILED,

@@ -15,6 +15,7 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be
 from epochal.model.names import MAX_NAME_BYTES, category_of
+from epochal.model.versions import AtVersion, Expected
 
 _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)
 
@@ -146,6 +147,10 @@ class Lock:
 
     version: int
     seq_nr: int
+
+
+ExpectedLock = Expected | AtVersion | Lock
+"""What a writer expects of an aggregate. A lock in full makes the append one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,7 +231,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """What a read has seen, tag by tag. Opaque to callers; `layout.dcb.conditions` gives it its text form.
+    """What a read has seen, tag by tag. Opaque to callers; `model.positions` gives it its text form.
 
     Comparable where both are of the same tags: a read that came later is nowhere behind.
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.codec.payloads import Form, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.journal.append import ExpectedLock, Rejected, append, base_of, check_form, read
+from epochal.layout.journal.append import Rejected, append, base_of, check_form, read
 from epochal.layout.journal.items import Head, StoredEvent
 from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.layout.journal.reading import Stretch, Via, events
@@ -27,6 +27,7 @@ from epochal.model.aggregates import (
     AggregateId,
     AggregateSnapshot,
     AggregateTypes,
+    ExpectedLock,
     Lock,
     RecordedAggregateEvent,
 )

@@ -7,8 +7,7 @@ outcomes, and never need this.
 from __future__ import annotations
 
 from epochal.errors import EpochalError, OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
-from epochal.layout.journal.append import ExpectedLock
-from epochal.model.aggregates import Lock
+from epochal.model.aggregates import ExpectedLock, Lock
 from epochal.model.outcomes import Conflict, Undetermined
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from epochal.errors import Contended, InvalidInput
-from epochal.layout.dcb.append import Written
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tagged import TaggedEvents
 
 S = TypeVar("S")
@@ -117,7 +117,7 @@ class Decisions:
             if not events:
                 return Decided(events=(), model=model)
             answer = self.store.try_append(events, fail_if=model.query, after=model.position)
-            if isinstance(answer, Written):
+            if isinstance(answer, TaggedAppended):
                 return Decided(events=answer.events, model=model)
             states = _folded(model.states, projections, answer.events)
             model = Model(states=states, query=model.query, position=answer.position)

@@ -17,9 +17,9 @@ from epochal.codec.states import CHUNK, from_text, pack, to_text, unpack
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.states import StoredState
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
+from epochal.model.projections import StoredState
 from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
 from epochal.store.driver import Driver
 

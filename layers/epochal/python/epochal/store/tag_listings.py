@@ -22,8 +22,6 @@ from typing import Final, TypeVar
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import (
-    TagCount,
-    TagEntry,
     counting_page,
     entries_page,
     events_page,
@@ -42,6 +40,7 @@ from epochal.model.dcb import (
     parse_sortable_id,
 )
 from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
+from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items
 from epochal.plan.values import Key

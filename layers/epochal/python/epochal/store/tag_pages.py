@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.listing import TagCount, TagEntry
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
+from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_scans import read_place, scan

@@ -15,12 +15,12 @@ from typing import Final, Literal
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
-from epochal.layout.dcb.append import Condition, Rejected, Written, append
-from epochal.layout.dcb.backward import BackwardPage, Down, last_events, read_back
+from epochal.layout.dcb.append import Condition, append
+from epochal.layout.dcb.backward import last_events, read_back
 from epochal.layout.dcb.conditions import Fence, fence, fence_after
 from epochal.layout.dcb.items import Keys, read_event
 from epochal.layout.dcb.listing import events_by_id
-from epochal.layout.dcb.paging import Page, Rest, Takes, first_events, read_page
+from epochal.layout.dcb.paging import first_events, read_page
 from epochal.layout.dcb.reading import Seen, Site, read
 from epochal.layout.dcb.writes import Batch, Stamp
 from epochal.model.dcb import (
@@ -34,6 +34,15 @@ from epochal.model.dcb import (
     sortable_id,
 )
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.tagged_results import (
+    BackwardPage,
+    Down,
+    Rest,
+    TaggedAppended,
+    TaggedConflict,
+    TaggedPage,
+    Takes,
+)
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -57,6 +66,13 @@ def tag_site_of(settings: Settings) -> Site:
     return Site(
         events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
     )
+
+
+def heads_watched(query: Query, *, type_heads: bool) -> int:
+    """How many heads an append on the condition of this query looks at; raises `InvalidInput` where it names no tags
+    and type heads are off.
+    """
+    return len(fence(query, type_heads=type_heads).all_tags)
 
 
 def tagged_of(settings: Settings, driver: Driver) -> TaggedEvents:
@@ -103,7 +119,7 @@ class TaggedEvents:
         *,
         fail_if: Query | None = None,
         after: Position | None = None,
-    ) -> Written:
+    ) -> TaggedAppended:
         """Append events, unless an event that matches `fail_if` lies beyond `after`.
 
         Args:
@@ -116,10 +132,10 @@ class TaggedEvents:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
                 alone while type heads are off, a position of another query.
             TooLarge: an event, or the transaction.
-            ConflictError: such events are there; carries a `Rejected` with them.
+            ConflictError: such events are there; carries a `TaggedConflict` with them.
         """
         outcome = self.try_append(events, fail_if=fail_if, after=after)
-        if isinstance(outcome, Rejected):
+        if isinstance(outcome, TaggedConflict):
             raise ConflictError(_in_the_way(outcome), outcome)
         return outcome
 
@@ -130,7 +146,7 @@ class TaggedEvents:
         fail_if: Query | None = None,
         after: Position | None = None,
         takes: Takes | None = None,
-    ) -> Written | Rejected:
+    ) -> TaggedAppended | TaggedConflict:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
         Args:
@@ -178,7 +194,7 @@ class TaggedEvents:
 
     def page(
         self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
-    ) -> Page:
+    ) -> TaggedPage:
         """A bounded part of what `read` returns; all pages together are one read.
 
         Args:
@@ -251,7 +267,7 @@ class TaggedEvents:
         return Batch(events=checked, stamps=tuple(stamps))
 
 
-def _in_the_way(rejected: Rejected) -> str:
+def _in_the_way(rejected: TaggedConflict) -> str:
     named = ", ".join(f"{event.type} {event.id}" for event in rejected.events[:NAMED])
     rest = " and others" if len(rejected.events) > NAMED else ""
     return f"not appended: the condition forbids {named}{rest}, appended since the position given"

@@ -10,8 +10,7 @@ from epochal.http import problems
 from epochal.http.commands import DEFAULT_LIMIT, MAX_LIMIT
 from epochal.http.openapi.shapes import Schema, text, whole
 from epochal.http.problems import Kind
-from epochal.layout.tips.key_records import WINDOW_SECONDS
-from epochal.settings import RESPONSE_BYTES
+from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
 
 Parameter = dict[str, Any]
 
@@ -77,7 +76,7 @@ KNOWN_STATES: Final = header(
 IDEMPOTENCY_KEY: Final = header(
     "Idempotency-Key",
     "Repeats of the request with the same key and content are answered like the first for "
-    f"{WINDOW_SECONDS // 3600} hours, whatever they expect.",
+    f"{KEY_WINDOW_SECONDS // 3600} hours, whatever they expect.",
     most=255,
     pattern=r"[\x21-\x7e]{1,255}",
 )

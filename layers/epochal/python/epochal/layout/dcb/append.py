@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
-from epochal.layout.dcb.paging import Takes, first_matches
+from epochal.layout.dcb.paging import first_matches
 from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key
@@ -38,27 +39,9 @@ class Condition:
     takes: Takes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """Committed. `position` is the condition's, moved past this append; where an earlier call had made it (`replayed`),
-    it may still lie before it.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others."""
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    more: bool = False
-
-
-def append(site: Site, batch: Batch, condition: Condition | None = None) -> Steps[Written | Rejected]:
+def append(
+    site: Site, batch: Batch, condition: Condition | None = None
+) -> Steps[TaggedAppended | TaggedConflict]:
     """Append `batch`.
 
     Raises:
@@ -67,21 +50,21 @@ def append(site: Site, batch: Batch, condition: Condition | None = None) -> Step
             query.
     """
     answer = yield from _append(site, batch, condition)
-    if isinstance(answer, Written):
+    if isinstance(answer, TaggedAppended):
         return answer
     # What is in the way may be ours, of a call whose answer was lost.
     bounded = condition is not None and condition.takes is not None
     if not bounded and _ids(batch).isdisjoint(event.id for event in answer.events):
         return answer
     stored = yield from _stored(site, batch)
-    return Written(events=stored, position=_beginning(condition), replayed=True) if stored else answer
+    return TaggedAppended(events=stored, position=_beginning(condition), replayed=True) if stored else answer
 
 
-def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Written | Rejected]:
+def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[TaggedAppended | TaggedConflict]:
     position = Position()
     if condition is not None:
         begun = yield from _position(site, batch, condition)
-        if isinstance(begun, Rejected):
+        if isinstance(begun, TaggedConflict):
             return begun
         position = begun
     heads = yield from _heads(site, batch, position)
@@ -89,11 +72,11 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Writ
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
         if isinstance(reply, Done):
-            return Written(events=planned.events, position=_advanced(position, heads, planned))
+            return TaggedAppended(events=planned.events, position=_advanced(position, heads, planned))
         if reply.reused or any(reply.failed[: len(planned.events)]):
             stored = yield from _stored(site, batch)
             if stored:
-                return Written(events=stored, position=position, replayed=True)
+                return TaggedAppended(events=stored, position=position, replayed=True)
         moved = _came_back(reply, planned)
         _check_moved(heads, moved)
         heads = heads | moved
@@ -123,7 +106,7 @@ def _beginning(condition: Condition | None) -> Position:
     return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
-def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | Rejected]:
+def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | TaggedConflict]:
     """Where the condition counts from; without a position, everything that matches is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
@@ -139,13 +122,15 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
 
 def _in_the_way(
     site: Site, batch: Batch, condition: Condition, position: Position, until: Mapping[str, Reached]
-) -> Steps[Rejected]:
+) -> Steps[TaggedConflict]:
     """What matches between a position and how far heads have got, as much of it as is wanted."""
     if condition.takes is None:
         new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
-        return Rejected(events=new, position=replace(position, seen=until))
+        return TaggedConflict(events=new, position=replace(position, seen=until))
     part = yield from first_matches(site, condition.fence, position.seen, until, condition.takes)
-    return Rejected(events=part.events, position=replace(position, seen=part.reached), more=not part.done)
+    return TaggedConflict(
+        events=part.events, position=replace(position, seen=part.reached), more=not part.done
+    )
 
 
 def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reached]]:

@@ -7,15 +7,13 @@ order. Above it every tag has an entry at or below each event, or has none left:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from epochal.errors import InvalidInput
-from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
-from epochal.layout.dcb.paging import ENTRIES, PART_BYTES, REST, Reach, Takes
+from epochal.layout.dcb.conditions import Fence, check_covered
+from epochal.layout.dcb.paging import ENTRIES, PART_BYTES
 from epochal.layout.dcb.reading import (
     Seen,
     Site,
@@ -30,38 +28,13 @@ from epochal.layout.dcb.reading import (
     whole,
 )
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, text
 
 FIRST: Final = 20
 """Entries of each tag that a read of the last few begins with; each further part reads four times as many."""
-
-_KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Down:
-    """Where the next part goes on: at the key `upto` and below, in the read of this position."""
-
-    upto: str
-    position: Position
-
-    def text(self) -> str:
-        """An opaque text, safe in URLs. Nothing that matters is believed of it: what it shows, the query asks for."""
-        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackwardPage:
-    """Some events of a read, newest first. `position` is that of the newest event there is: to append after.
-
-    `rest` is where the next page goes on; None at the end.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    rest: Down | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +43,6 @@ class _Slice:
 
     entries: tuple[Item, ...]
     whole: bool
-
-
-def parse_down(written: str, field: str = REST) -> Down:
-    """Read `Down.text` back; raises `InvalidInput` naming `field`."""
-    position, _, upto = written.partition(".")
-    upto = upto.replace(".", "#", 1)
-    if not _KEY.fullmatch(upto):
-        raise InvalidInput(field, "must be what `next` of the page before says")
-    return Down(upto=upto, position=read_position(position, field))
 
 
 def last_events(site: Site, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:

@@ -7,21 +7,17 @@ everything; both exist only where type heads are on, at the price of heads that 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, Reached, parse_sortable_id, type_tag
+from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, type_tag
 
 MARK: Final = 12
 """Hex digits of an item's mark."""
-
-MAX_COUNT: Final = 2**53 - 1
-"""Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,29 +108,6 @@ def _mark(item: QueryItem) -> str:
     return hashlib.sha256(asked.encode()).hexdigest()[:MARK]
 
 
-def write_position(position: Position) -> str:
-    """A position as text: opaque, safe in URLs."""
-    body: dict[str, object] = {"s": _plain(position.seen), "h": _plain(position.heads)}
-    if position.items:
-        body["q"] = sorted(position.items)
-    raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def read_position(written: str, field: str = "after") -> Position:
-    """Read `write_position` back, and nothing else; raises `InvalidInput` naming `field`."""
-    try:
-        raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
-        body = json.loads(raw)
-        items = frozenset(body.get("q", ()))
-        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]), items=items)
-        if all(isinstance(mark, str) for mark in items) and write_position(position) == written:
-            return position
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        pass
-    raise InvalidInput(field, "must be a position that a read or an append returned")
-
-
 def check_covered(position: Position, fenced: Fence, field: str = "after") -> None:
     """Refuse a position of a read that did not look at what the condition fences."""
     missing = [tag for tag in fenced.all_tags if tag not in position.seen]
@@ -153,16 +126,3 @@ def _fencing(item: QueryItem, *, type_heads: bool) -> tuple[str, ...]:
 
 def _default(item: QueryItem) -> tuple[str, ...]:
     return (min(item.tags),) if item.tags else tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
-
-
-def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
-    return {tag: [reached.count, reached.last] for tag, reached in sorted(tags.items())}
-
-
-def _reached(body: Mapping[str, list[object]]) -> dict[str, Reached]:
-    found: dict[str, Reached] = {}
-    for tag, (count, last) in body.items():
-        if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
-            raise ValueError("not a position")
-        found[tag] = Reached(count, parse_sortable_id(last) if count else "")
-    return found

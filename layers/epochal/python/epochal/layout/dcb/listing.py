@@ -7,12 +7,13 @@ up to some moment in the past. Entries of a tag come from the base table, strong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from epochal.layout.dcb.items import is_head, read_head
 from epochal.layout.dcb.reading import Site
 from epochal.model.dcb import SortableId, is_reserved
+from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, decodes, read_number, text
@@ -20,25 +21,6 @@ from epochal.plan.values import Item, Key, decodes, read_number, text
 _FIRST: Final = "0"
 _LAST: Final = "~"
 """Sort keys begin with 30 digits; a head's `#` lies below them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagEntry:
-    """A tag's entry for one of its events. `index` counts from 0; None on entries of the original library."""
-
-    event_id: str
-    event_type: str
-    sortable_id: SortableId
-    index: int | None
-    created_at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagCount:
-    """A tag and how many events it has, as its head counts them."""
-
-    tag: str
-    events: int
 
 
 def counting_page(site: Site, partition: str, since: SortableId | None) -> Query:

@@ -9,12 +9,11 @@ earliest such cut: beyond it, tags could not be put in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from epochal.errors import InvalidInput
-from epochal.layout.dcb.conditions import Fence, check_covered, read_position, write_position
+from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.reading import (
     Seen,
     Site,
@@ -30,6 +29,7 @@ from epochal.layout.dcb.reading import (
     whole,
 )
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.model.tagged_results import REST, Reach, Rest, TaggedPage, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
@@ -39,29 +39,6 @@ ENTRIES: Final = 1000
 
 PART_BYTES: Final = 4 * 1024 * 1024
 """Events are read in batches, until they come to this, whether they match or not."""
-
-REST: Final = "from"
-"""The field in which a page says where the next one goes on."""
-
-Takes = Callable[[RecordedTaggedEvent], bool]
-"""Whether there is room for one more event. Asked of each in order, the first of which must be taken."""
-
-Reach = Mapping[str, Reached]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
-    """Where the next part goes on: how far the tags have been read, and the position of the read.
-
-    Of the text form nothing is trusted: what does not fit what is stored is refused as input.
-    """
-
-    at: Reach
-    position: Position
-
-    def text(self) -> str:
-        """An opaque text, safe in URLs."""
-        return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,20 +55,6 @@ class Part:
     done: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Some events of a read. It may have none, and still have moved on.
-
-    Attributes:
-        position: to append after, once nothing is left; None before.
-        rest: where the next page goes on; None at the end.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position | None
-    rest: Rest | None
-
-
 @dataclass(frozen=True, slots=True)
 class _Slice:
     """Entries of one tag from where it was read to; `whole` if they go as far as they should."""
@@ -100,19 +63,9 @@ class _Slice:
     whole: bool
 
 
-def parse_rest(written: str, field: str = REST) -> Rest:
-    """Read `Rest.text` back; raises `InvalidInput` naming `field`."""
-    at, dot, end = written.partition(".")
-    if dot:
-        begun, position = read_position(at, field), read_position(end, field)
-        if begun <= position:
-            return Rest(at=begun.seen, position=position)
-    raise InvalidInput(field, "must be what `next` of the page before says")
-
-
 def read_page(
     site: Site, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
-) -> Steps[Page]:
+) -> Steps[TaggedPage]:
     """A page of the events that match a query, or of those that are new since `after`.
 
     Args:
@@ -134,8 +87,8 @@ def read_page(
         site, fenced, takes, before=before, at=at, until=until, field=field, end=position
     )
     if part.done:
-        return Page(events=at_the_end(part.events, position), position=position, rest=None)
-    return Page(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
+        return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
+    return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
 
 
 def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) -> Steps[Seen]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.layout.dcb.listing import TagEntry, read_entry
+from epochal.layout.dcb.listing import read_entry
 from epochal.layout.dcb.reading import LOOKS, Site
+from epochal.model.tagged_results import TagEntry
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Key, text
 

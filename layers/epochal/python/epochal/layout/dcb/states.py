@@ -7,10 +7,10 @@ fallen behind, or started anew beside a newer one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from epochal.layout.dcb.items import Keys
+from epochal.model.projections import StoredState
 from epochal.plan.conditions import Absent, AnyOf, Compare
 from epochal.plan.ops import Delete, Done, Get, Put, Query, Scan, Steps
 from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
@@ -28,21 +28,6 @@ _NUMBERS: Final = {
     "originalSizeBytes": "original_bytes",
     "compressedSizeBytes": "compressed_bytes",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredState:
-    """A state as its item holds it: `inline` in base64, or in the bucket under `offload_key`."""
-
-    projector: str
-    version: str
-    last_sortable_id: str
-    events_processed: int
-    original_bytes: int
-    compressed_bytes: int
-    inline: str | None = None
-    offload_key: str | None = None
-    safe_window: str | None = None
 
 
 def key_of(keys: Keys, projector: str, version: str) -> Key:

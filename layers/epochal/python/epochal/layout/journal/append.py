@@ -23,16 +23,13 @@ from epochal.layout.journal.items import Head, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import Base, Batch, Key, Site, lock_after, transaction
-from epochal.model.aggregates import AggregateId, Lock
+from epochal.model.aggregates import AggregateId, ExpectedLock, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps, TransactGet
 from epochal.plan.sizes import item_size
 from epochal.plan.values import Item
-
-ExpectedLock = Expected | AtVersion | Lock
-"""What a writer expects of an aggregate. A lock in full makes the append one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Final
 
 from epochal.codec.payloads import JAVASCRIPT, Serializer
 from epochal.errors import InvalidInput
@@ -14,6 +13,7 @@ from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lo
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import AttributeValue, binary, number, sequence, text
+from epochal.settings import KEY_WINDOW_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +31,6 @@ class Site:
     keys: KeyResolver
     types: AggregateTypes = UNDECLARED
     serializer: Serializer = JAVASCRIPT
-
-
-WINDOW_SECONDS: Final = 24 * 3600
-"""How long an idempotency key is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +153,7 @@ def _key_record(site: Site, batch: Batch, key: Key, first: int, after: Lock) -> 
         "first_seq_nr": number(first),
         "last_seq_nr": number(after.seq_nr),
         "version": number(after.version),
-        "ttl": number(key.now + WINDOW_SECONDS),
+        "ttl": number(key.now + KEY_WINDOW_SECONDS),
     }
     free = AnyOf((Absent("pkey"), Compare("ttl", "<", number(key.now))))
     return Put(table=site.snapshot, item=item, condition=free)

@@ -21,12 +21,10 @@ from epochal.layout.tips.items import calf_key
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Done, Put, Steps, TransactGet
 from epochal.plan.values import Item, binary, number, text
+from epochal.settings import KEY_WINDOW_SECONDS
 
 PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""
-
-WINDOW_SECONDS: Final = 24 * 3600
-"""How long a key is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +96,7 @@ def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> P
     item = {
         **calf_key(record.name, 0),
         "n": number(version),
-        "ttl": number(record.now + WINDOW_SECONDS),
+        "ttl": number(record.now + KEY_WINDOW_SECONDS),
     }
     return Put(table=table, item=item, condition=condition)
 

@@ -1,0 +1,50 @@
+"""The text form of positions in tagged events: opaque to callers, safe in URLs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.model.dcb import Position, Reached, parse_sortable_id
+
+MAX_COUNT: Final = 2**53 - 1
+"""Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""
+
+
+def write_position(position: Position) -> str:
+    """A position as text: opaque, safe in URLs."""
+    body: dict[str, object] = {"s": _plain(position.seen), "h": _plain(position.heads)}
+    if position.items:
+        body["q"] = sorted(position.items)
+    raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def read_position(written: str, field: str = "after") -> Position:
+    """Read `write_position` back, and nothing else; raises `InvalidInput` naming `field`."""
+    try:
+        raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
+        body = json.loads(raw)
+        items = frozenset(body.get("q", ()))
+        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]), items=items)
+        if all(isinstance(mark, str) for mark in items) and write_position(position) == written:
+            return position
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise InvalidInput(field, "must be a position that a read or an append returned")
+
+
+def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
+    return {tag: [reached.count, reached.last] for tag, reached in sorted(tags.items())}
+
+
+def _reached(body: Mapping[str, list[object]]) -> dict[str, Reached]:
+    found: dict[str, Reached] = {}
+    for tag, (count, last) in body.items():
+        if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
+            raise ValueError("not a position")
+        found[tag] = Reached(count, parse_sortable_id(last) if count else "")
+    return found

@@ -1,0 +1,134 @@
+"""What appends of tagged events, reads of them and listings of their tags answer with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, SortableId
+from epochal.model.positions import read_position, write_position
+
+REST: Final = "from"
+"""The field in which a page says where the next one goes on."""
+
+Reach = Mapping[str, Reached]
+"""How far each tag has been read."""
+
+_KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
+
+Takes = Callable[[RecordedTaggedEvent], bool]
+"""Whether there is room for one more event. Asked of each in order, the first of which must be taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedAppended:
+    """Committed. `position` is the condition's, moved past this append; where an earlier call had made it (`replayed`),
+    it may still lie before it.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedConflict:
+    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others."""
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedPage:
+    """Some events of a read. It may have none, and still have moved on.
+
+    Attributes:
+        position: to append after, once nothing is left; None before.
+        rest: where the next page goes on; None at the end.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position | None
+    rest: Rest | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackwardPage:
+    """Some events of a read, newest first. `position` is that of the newest event there is: to append after.
+
+    `rest` is where the next page goes on; None at the end.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    rest: Down | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Where the next part goes on: how far the tags have been read, and the position of the read.
+
+    Of the text form nothing is trusted: what does not fit what is stored is refused as input.
+    """
+
+    at: Reach
+    position: Position
+
+    def text(self) -> str:
+        """An opaque text, safe in URLs."""
+        return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """Where the next part goes on: at the key `upto` and below, in the read of this position."""
+
+    upto: str
+    position: Position
+
+    def text(self) -> str:
+        """An opaque text, safe in URLs. Nothing that matters is believed of it: what it shows, the query asks for."""
+        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}"
+
+
+def parse_rest(written: str, field: str = REST) -> Rest:
+    """Read `Rest.text` back; raises `InvalidInput` naming `field`."""
+    at, dot, end = written.partition(".")
+    if dot:
+        begun, position = read_position(at, field), read_position(end, field)
+        if begun <= position:
+            return Rest(at=begun.seen, position=position)
+    raise InvalidInput(field, "must be what `next` of the page before says")
+
+
+def parse_down(written: str, field: str = REST) -> Down:
+    """Read `Down.text` back; raises `InvalidInput` naming `field`."""
+    position, _, upto = written.partition(".")
+    upto = upto.replace(".", "#", 1)
+    if not _KEY.fullmatch(upto):
+        raise InvalidInput(field, "must be what `next` of the page before says")
+    return Down(upto=upto, position=read_position(position, field))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagEntry:
+    """A tag's entry for one of its events. `index` counts from 0; None on entries of the original library."""
+
+    event_id: str
+    event_type: str
+    sortable_id: SortableId
+    index: int | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagCount:
+    """A tag and how many events it has, as its head counts them."""
+
+    tag: str
+    events: int
