@@ -6,6 +6,6 @@
     watch   alarms                         AWS only
 
 From the library these import only what deployment and code must agree on: environment names, table keys and
-HTTP routes (docs/decisions/0021). Nothing here reads an account: synthesis needs no credentials, and the same
+HTTP routes (decision 21). Nothing here reads an account: synthesis needs no credentials, and the same
 templates go to every account and region.
 """

@@ -2,7 +2,7 @@
 5.10).
 
 One function, because its code is one; three event source mappings, because each stream has records of its own to
-wait for and to give up on (docs/decisions/0061). A mapping decides what a failure costs. The rules of all three,
+wait for and to give up on (decision 61). A mapping decides what a failure costs. The rules of all three,
 with the numbers below:
 
     only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)

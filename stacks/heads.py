@@ -30,7 +30,7 @@ def heads_of_streams() -> str:
     """A Tip changed, and an append changed it.
 
     `a` is what the latest write appended: writes of unfolds, prunes and tombstones set it to 0. A Tip without a
-    number there was written by nobody who keeps the format: it gets through (docs/decisions/0119).
+    number there was written by nobody who keeps the format: it gets through (decision 119).
     """
     return _written(i={"N": [str(TIP_INDEX)]}, a={"N": [{"anything-but": ["0"]}, {"exists": False}]})
 

@@ -7,7 +7,7 @@
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
                 no data is kept, whatever the stage says, and no table has a replica: it is one region
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
-                no WatchStack: metric-math alarms are not emulated (docs/decisions/0023)
+                no WatchStack: metric-math alarms are not emulated (decision 23)
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Where mappings of streams put what their function gave up on: a bucket, which keeps the records themselves for a
-while (docs/decisions/0024).
+while (decision 24).
 
 The records are evidence, not data: events are in the store, gaps heal from there, and notices are made up for.
 """

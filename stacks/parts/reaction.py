@@ -43,7 +43,7 @@ from stacks.stages import BadSetting, Stage
 
 TIMEOUT: Final = Duration.minutes(1)
 """A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's
-delay, is six times this (below): minutes, not half an hour (docs/decisions/0092)."""
+delay, is six times this (below): minutes, not half an hour (decision 92)."""
 
 BATCH_SIZE: Final = 10
 """Wake-ups of one invocation, which divides its time among their partitions. The most that a FIFO queue gives."""
