@@ -1,0 +1,51 @@
+"""CONTRIBUTING.md: its examples run, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+ADDED = [name for name in SECTIONS if name.startswith("Add a")]
+
+
+def examples(section: str) -> list[str]:
+    """Its blocks of Python; those within a list are indented."""
+    blocks = re.findall(r"^( *)```python\n(.*?)^\1```$", SECTIONS[section], re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(code) for _, code in blocks]
+
+
+def test_it_tells_how_to_add_a_setting_an_operation_a_layout_and_a_promise() -> None:
+    words = " ".join(ADDED)
+    assert [word for word in ("setting", "operation", "layout", "promise") if word not in words] == []
+
+
+@pytest.mark.parametrize("section", ADDED)
+def test_its_examples_run_and_claim_something(section: str) -> None:
+    assert examples(section)
+    for code in examples(section):
+        assert "assert " in code
+        exec(compile(code, f"CONTRIBUTING.md, {section}", "exec"), {"__name__": "__main__"})  # noqa: S102  the page is ours
+
+
+def test_the_make_targets_in_it_exist() -> None:
+    named = set(re.findall(r"`make (\w+)`", PAGE))
+    there = set(re.findall(r"^(\w+):.*## ", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert {"test", "proof"} <= named <= there
+
+
+def test_the_files_and_folders_that_it_names_exist() -> None:
+    named = re.findall(r"`((?:layers|stacks|lambdas|tests|docs|bench)/[\w./-]+)`", PAGE)
+    assert len(named) > 10
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_folder_of_tests_is_in_it() -> None:
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} | {"unit"}
+    table = SECTIONS["Where things are"].partition("| folder of `tests` |")[2]
+    assert folders == set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))))
