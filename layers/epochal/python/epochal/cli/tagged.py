@@ -21,7 +21,7 @@ from epochal.http import tagged_views as views
 from epochal.http.fields import Node
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
+from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
 from epochal.settings import EVENTS_TABLE, TAGS_TABLE
 from epochal.store.driver import Meter
 from epochal.store.tagged import TaggedEvents
@@ -179,27 +179,17 @@ class _Read:
     position: Position | None = field(default=None, init=False)
 
     def events(self) -> Iterator[RecordedTaggedEvent]:
-        return self._backward() if self.backward else self._forward()
-
-    def _backward(self) -> Iterator[RecordedTaggedEvent]:
-        if self.limit is not None and self.limit <= PAGE:
+        if self.backward and self.limit is not None and self.limit <= PAGE:
             seen = self.store.read(self.query, after=self.after, limit=self.limit, direction="backward")
             self.position = seen.position
             yield from seen.events
             return
+        next_page: Callable[..., TaggedPage | BackwardPage] = (
+            self.store.page_back if self.backward else self.store.page
+        )
         left, rest = self.limit, None
         while left is None or left > 0:
-            found = self.store.page_back(self.query, after=self.after, rest=rest, takes=_room(left))
-            yield from found.events
-            rest, self.position = found.rest, found.position
-            left = None if left is None else left - len(found.events)
-            if rest is None:
-                return
-
-    def _forward(self) -> Iterator[RecordedTaggedEvent]:
-        left, rest = self.limit, None
-        while left is None or left > 0:
-            found = self.store.page(self.query, after=self.after, rest=rest, takes=_room(left))
+            found = next_page(self.query, after=self.after, rest=rest, takes=_room(left))
             yield from found.events
             rest, self.position = found.rest, found.position
             left = None if left is None else left - len(found.events)
