@@ -20,9 +20,10 @@ from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import write_marks
 from epochal.index.names import epoch_stream, mark_name
 from epochal.index.sources import Source
-from epochal.layout.tips.append import append, read
+from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.reading import load_tip
 from epochal.model.spans import Span
 from epochal.model.versions import ANY
 from epochal.plan.ops import Put, Steps
@@ -165,7 +166,7 @@ def the_previous_epoch_is_not_looked_at(patch: Patch) -> None:
 @mutant("backwards")
 def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     def careless(table: str, partition: int, loaded: Loaded, tip: Any = None) -> Steps[Loaded]:
-        tip = tip or (yield from read(table, epoch_stream(partition, loaded.active.number)))
+        tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
             return (yield from epoch_reads.load_next(table, partition, loaded.active))
         loaded.active.known, loaded.active.version = tip, tip.version

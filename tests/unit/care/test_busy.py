@@ -12,7 +12,7 @@ from epochal.care import verify
 from epochal.index import chains
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
-from epochal.layout.tips.append import read
+from epochal.layout.tips.reading import load_tip
 from epochal.plan.ops import BatchGet, Get, Op, Reply
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged
@@ -70,7 +70,7 @@ def takes_what_is_closing_for_left_open(monkeypatch: pytest.MonkeyPatch) -> None
 
     def at_end(table: str, place: chains.Place, cursor: Any) -> Any:
         following = epoch_stream(place.partition, place.epoch + 1)
-        if place.closed or (yield from read(table, following)) is None:
+        if place.closed or (yield from load_tip(table, following)) is None:
             return (yield from whole(table, place, cursor))
         fault = chains.Fault(kind="epoch left open", at=Checkpoint.of(place.epoch, cursor.at))
         return chains.Page(faults=(fault,), place=place.following)

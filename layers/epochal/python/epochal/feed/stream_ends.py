@@ -8,7 +8,7 @@ from epochal.index.epochs import Gap
 from epochal.index.healing import heal_journal
 from epochal.index.names import source_of
 from epochal.layout.dcb.reading import read_heads
-from epochal.layout.tips.append import read
+from epochal.layout.tips.reading import load_tip
 from epochal.store.aggregates import AggregateStore
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -34,7 +34,7 @@ def end_of(reader: FeedReader, partition: int, stream: str, since: int) -> int:
 
 def _end_of_stream(store: Streams, stream: str) -> int:
     """The next index of a named stream."""
-    tip = store.driver.run(read(store.table, stream))
+    tip = store.driver.run(load_tip(store.table, stream))
     return 0 if tip is None else tip.version
 
 

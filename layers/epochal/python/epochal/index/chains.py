@@ -17,9 +17,8 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.findings import Kind
 from epochal.index.names import epoch_stream
-from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, read_event
-from epochal.layout.tips.reading import Cursor, advance, stand
+from epochal.layout.tips.reading import Cursor, advance, load_tip, stand
 from epochal.plan.ops import Steps
 
 
@@ -132,7 +131,7 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
 
 
 def _tip(table: str, place: Place) -> Steps[Tip | None]:
-    return read(table, epoch_stream(place.partition, place.epoch))
+    return load_tip(table, epoch_stream(place.partition, place.epoch))
 
 
 def _begun(table: str, place: Place) -> Steps[bool]:

@@ -9,9 +9,8 @@ from epochal.index.entries import Entry, read_entry
 from epochal.index.epochs import Epoch
 from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
-from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, event_bytes, read_event
-from epochal.layout.tips.reading import advance, stand
+from epochal.layout.tips.reading import advance, load_tip, stand
 from epochal.plan.ops import Steps
 
 
@@ -48,7 +47,7 @@ def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) 
     """
     number = loaded.active.number
     if tip is None:
-        tip = yield from read(table, epoch_stream(partition, number))
+        tip = yield from load_tip(table, epoch_stream(partition, number))
     if tip is None and loaded.active.known is not None:
         return (yield from load(table, partition, number))
     yield from _catch_up(table, partition, loaded.active, tip)
@@ -79,7 +78,7 @@ def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
 def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
     """Fold into `epoch` the entries that it lacks."""
     if tip is None:
-        tip = yield from read(table, epoch_stream(partition, epoch.number))
+        tip = yield from load_tip(table, epoch_stream(partition, epoch.number))
     if tip is None:
         return
     cursor = stand(tip, epoch.version)

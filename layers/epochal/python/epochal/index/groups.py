@@ -23,10 +23,11 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import BASE_DISTANCE, BASES
 from epochal.index.series import Ids
-from epochal.layout.tips.append import append_on, read
+from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredUnfold, Tip, read_unfold
+from epochal.layout.tips.reading import load_tip
 from epochal.model.names import StreamName
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
@@ -91,7 +92,7 @@ def group_stream(partition: int, group: str) -> StreamName:
 
 def load(table: str, stream: StreamName) -> Steps[Held]:
     """The state, strongly consistent, in one request."""
-    return _held(stream, (yield from read(table, stream)))
+    return _held(stream, (yield from load_tip(table, stream)))
 
 
 def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | Overtaken]:
@@ -101,7 +102,7 @@ def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | Ov
     result = yield from append_on(table, batch, held.known, ByCost())
     if isinstance(result, Written):
         return Held(stream=held.stream, state=state, known=result.token)
-    tip = result.tip if isinstance(result, Rejected) else (yield from read(table, held.stream))
+    tip = result.tip if isinstance(result, Rejected) else (yield from load_tip(table, held.stream))
     return Overtaken(held=_held(held.stream, tip))
 
 

@@ -16,10 +16,11 @@ from typing import Final
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.names import BASES, SERIES
-from epochal.layout.tips.append import append_on, read
+from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent, StoredUnfold, Tip, read_unfold
+from epochal.layout.tips.reading import load_tip
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 
@@ -63,7 +64,7 @@ class Ids:
 
 def read_series(table: str) -> Steps[Series]:
     """The series, in one request."""
-    return _series((yield from read(table, SERIES)))
+    return _series((yield from load_tip(table, SERIES)))
 
 
 def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Series]:
@@ -94,7 +95,7 @@ def _change(
     table: str, change: Callable[[Series], Series], events: tuple[StoredEvent, ...], ids: Ids
 ) -> Steps[Series]:
     """Apply a change that may be applied again, until it is stored or nothing is left of it."""
-    tip = yield from read(table, SERIES)
+    tip = yield from load_tip(table, SERIES)
     while True:
         series = change(_series(tip))
         if tip is not None and series == _series(tip):
@@ -103,7 +104,7 @@ def _change(
         result = yield from append_on(table, batch, tip, ByCost())
         if isinstance(result, Written):
             return series
-        tip = result.tip if isinstance(result, Rejected) else (yield from read(table, SERIES))
+        tip = result.tip if isinstance(result, Rejected) else (yield from load_tip(table, SERIES))
 
 
 def _series(tip: Tip | None) -> Series:

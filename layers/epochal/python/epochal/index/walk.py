@@ -15,9 +15,8 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
-from epochal.layout.tips.append import read
 from epochal.layout.tips.items import Span, Tip, read_data
-from epochal.layout.tips.reading import Cursor, advance, stand
+from epochal.layout.tips.reading import Cursor, advance, load_tip, stand
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 
@@ -76,7 +75,7 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
     """
     cursor = walk.cursor
     if cursor is None or cursor.at_end:
-        tip = yield from read(table, epoch_stream(walk.partition, walk.at.epoch))
+        tip = yield from load_tip(table, epoch_stream(walk.partition, walk.at.epoch))
         if not walk.known:
             yield from _check(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
@@ -96,7 +95,7 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
     epoch, offset = walk.at.epoch, walk.at.offset
     exists = tip is not None or epoch == 0
     if not exists and offset == 0:
-        exists = _closed((yield from read(table, epoch_stream(walk.partition, epoch - 1))))
+        exists = _closed((yield from load_tip(table, epoch_stream(walk.partition, epoch - 1))))
     if not exists or offset > (0 if tip is None else tip.version):
         raise BeyondTheEnd(walk.partition, walk.at)
 
@@ -104,7 +103,7 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
     """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
     while True:
-        tip = yield from read(table, epoch_stream(partition, epoch))
+        tip = yield from load_tip(table, epoch_stream(partition, epoch))
         if not _closed(tip):
             return Checkpoint.of(epoch, 0 if tip is None else tip.version)
         epoch += 1

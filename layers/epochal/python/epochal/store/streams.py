@@ -15,10 +15,11 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips import archiving, pruning
-from epochal.layout.tips.append import append, append_on, read
+from epochal.layout.tips.append import append, append_on
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.items import Tip, read_event, read_unfold
+from epochal.layout.tips.reading import load_tip
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import stream_name
@@ -274,7 +275,7 @@ class Streams:
 
     def head(self, stream: str) -> Tip | None:
         """`load` in the layout's terms, for stores built on this one."""
-        return self.driver.run(read(self.table, stream_name(stream)))
+        return self.driver.run(load_tip(self.table, stream_name(stream)))
 
     def append_on(
         self, known: Known, stream: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None = None

@@ -22,7 +22,8 @@ from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Settled, U
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
-from epochal.layout.tips.items import Tip, read_tip, tip_key
+from epochal.layout.tips.items import Tip, read_tip
+from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import (
     create,
     etag_over,
@@ -34,7 +35,7 @@ from epochal.layout.tips.writes import (
 )
 from epochal.model.versions import MAX_VERSION, NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps
+from epochal.plan.ops import Done, Overflow, Refusal, Steps
 
 
 class Unread(Enum):
@@ -65,7 +66,7 @@ def append(
     """
     known = told(expected) if start is UNREAD else start
     if known is UNREAD:
-        known = yield from read(table, batch.stream)
+        known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
             return (yield from too_late(table, batch, expected, known))
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
@@ -99,12 +100,6 @@ def told(expected: ExpectedVersion) -> Known | Unread:
     if expected is NO_STREAM:
         return None
     return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
-
-
-def read(table: str, stream: str) -> Steps[Tip | None]:
-    """The Tip, strongly consistent; None where the stream does not exist."""
-    reply = yield Get(table=table, key=tip_key(stream))
-    return None if reply.item is None else read_tip(reply.item)
 
 
 def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
@@ -202,7 +197,7 @@ def calve_and_write(
     table: str, batch: Batch, known: Tip | Token, calving: Calving
 ) -> Steps[Token | _Blocked]:
     """Write on a Tip whose events go into a calf first: the token left, or the Tip that blocked it."""
-    tip = known if isinstance(known, Tip) else (yield from read(table, batch.stream))
+    tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return _Blocked(tip=tip)
     update, token = restart(table, batch, tip)
@@ -217,7 +212,7 @@ def calve_and_write(
 
 def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
     """The Tip that has replaced one of which calves show that it is stale."""
-    tip = yield from read(table, stale.stream)
+    tip = yield from load_tip(table, stale.stream)
     if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
         raise CorruptData(f"{tip.stream}: a calf reaches beyond the Tip")
     return tip

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.append import append, read
+from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import Batch, Known, Written
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import Span, span_size
-from epochal.layout.tips.reading import Cursor, advance, begin
+from epochal.layout.tips.reading import Cursor, advance, begin, load_tip
 from epochal.layout.tips.writes import token_of, version_of
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
@@ -36,7 +36,7 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
     """
     while True:
-        target = yield from read(into, stream)
+        target = yield from load_tip(into, stream)
         if target is not None and target.deleted:
             raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
         reached = 0 if target is None else target.version

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.layout.tips.append import UNREAD, accepts, append_on, read, settle, told, too_late
+from epochal.layout.tips.append import UNREAD, accepts, append_on, settle, told, too_late
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.items import Tip
 from epochal.layout.tips.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
+from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import version_of
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import Steps
@@ -41,7 +42,7 @@ def append_once(
     known = told(expected)
     if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
         return (yield from _tried(call, known))
-    tip = yield from read(table, batch.stream)
+    tip = yield from load_tip(table, batch.stream)
     # After the Tip, so that what it says covers every try that the Tip may have in it.
     if accepts(expected, tip):
         found = yield from remember(table, record, version_of(tip))

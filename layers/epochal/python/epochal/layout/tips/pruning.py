@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from epochal.layout.tips.append import accepts, read
+from epochal.layout.tips.append import accepts
 from epochal.layout.tips.batch import Rejected
 from epochal.layout.tips.items import Span, Tip, calf_key, events_attributes, read_span, read_tip, tip_key
+from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Compare
@@ -40,7 +41,7 @@ def prune(table: str, stream: str, before: int, etag: str, *, deletes: int = DEL
         before: beyond the stream's version it means all that there is.
         etag: fresh; what the Tip is marked with derives from it.
     """
-    tip = yield from read(table, stream)
+    tip = yield from load_tip(table, stream)
     while tip is not None and tip.low_water < min(before, tip.version):
         mark = min(before, tip.version)
         raised = replace(tip, low_water=mark, span=tip.span.since(mark))
@@ -60,7 +61,7 @@ def delete(
     Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not
     exist or is not what was `expected`.
     """
-    tip = yield from read(table, stream)
+    tip = yield from load_tip(table, stream)
     while tip is not None and not _emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
             return Rejected(tip=tip)

@@ -23,10 +23,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData
-from epochal.layout.tips.append import read
 from epochal.layout.tips.find import LOOKS
-from epochal.layout.tips.items import TIP, Span, Tip, calf_key, read_span
-from epochal.plan.ops import Query, Steps, TransactGet
+from epochal.layout.tips.items import TIP, Span, Tip, calf_key, read_span, read_tip, tip_key
+from epochal.plan.ops import Get, Query, Steps, TransactGet
 from epochal.plan.values import Item, Key, number
 
 
@@ -63,9 +62,15 @@ class Pages:
     cursor: Cursor
 
 
+def load_tip(table: str, stream: str) -> Steps[Tip | None]:
+    """The Tip, strongly consistent; None where the stream does not exist."""
+    reply = yield Get(table=table, key=tip_key(stream))
+    return None if reply.item is None else read_tip(reply.item)
+
+
 def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
     """Read the Tip and stand before event `start`, or before all of them. None: there is no such stream."""
-    tip = yield from read(table, stream)
+    tip = yield from load_tip(table, stream)
     return None if tip is None else stand(tip, start, forward=forward)
 
 
@@ -166,7 +171,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | No
 
 def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Pages | None]:
     """No item holds the event wanted: if the stream was pruned past it, go on from there."""
-    fresh = yield from read(table, cursor.tip.stream)
+    fresh = yield from load_tip(table, cursor.tip.stream)
     return None if fresh is None else _passed(cursor, fresh.low_water)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.errors import TooLarge
-from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, read, told
+from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, told
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
@@ -26,6 +26,7 @@ from epochal.layout.tips.key_records import (
     read_record,
     recall,
 )
+from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import create, etag_over, extend, version_of
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
@@ -38,7 +39,7 @@ def unfold_once(
     """`append` of unfolds alone, where `batch.append_id` stems from the recorded key."""
     known = told(expected)
     if known is UNREAD:
-        known = yield from read(table, batch.stream)
+        known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
             return (yield from _rejected(table, batch, record, known))
     seen: Remembered | None = None
@@ -56,7 +57,7 @@ def unfold_once(
             seen = read_record(record_there)
             if seen.append_id is not None:
                 return (yield from _done(table, batch, seen))
-            tip = yield from read(table, batch.stream)
+            tip = yield from load_tip(table, batch.stream)
         else:
             tip = None if tip_there is None else read_tip(tip_there)
         untellable = yield from _events(table, batch, tip, seen)
@@ -85,7 +86,7 @@ def _rejected(table: str, batch: Batch, record: KeyRecord, tip: Tip | None) -> S
 
 def _done(table: str, batch: Batch, seen: Remembered) -> Steps[Written]:
     check_contents(seen, batch)
-    tip = yield from read(table, batch.stream)
+    tip = yield from load_tip(table, batch.stream)
     version, ours = seen.first, tip is not None and tip.etag == seen.etag
     token = tip.token() if tip is not None and ours else Token(version=version, etag=seen.etag)
     return Written(first=version, version=version, token=token, replayed=seen.etag != batch.etag)
@@ -93,7 +94,7 @@ def _done(table: str, batch: Batch, seen: Remembered) -> Steps[Written]:
 
 def _emptied(table: str, batch: Batch, known: Known, calving: Calving, size: int) -> Steps[Known]:
     """What is known once the Tip's events are in a calf, which makes room for the unfolds."""
-    tip = known if isinstance(known, Tip) else (yield from read(table, batch.stream))
+    tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or not tip.span.events:
         raise TooLarge("unfolds", size, ITEM_BYTES)
     if isinstance(known, Token) and known.etag != tip.etag:
