@@ -117,7 +117,7 @@ def rebuild(streams: int, limits: EpochLimits = STANDARD) -> Watched:
         if held is not None and held.loaded is not None:
             watched.after_batch(held)
 
-    mender = Mender(driver=_driver(watched), table="index", limits=limits)
+    mender = Mender(driver=_driver(watched), index_table="index", limits=limits)
     rebuilder = Rebuilder(mender=mender, tell=once_in(SPANS, told))
     with Spool() as spool:
         done = rebuilder.from_export(SOURCE, map(head, range(streams)), spool)

@@ -26,7 +26,7 @@ settings = Settings.from_environment(os.environ)
 auditor = Auditor(
     mender=Mender(
         driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter(), at_once=SIDE_BY_SIDE),
-        table=settings.index_table,
+        index_table=settings.index_table,
     ),
     sources=sources_of(settings),
 )

@@ -61,7 +61,7 @@ class Stores:
         return sources_of(self.settings)
 
     def mender(self, table: str = "") -> Mender:
-        return Mender(driver=self.driver, table=table or self.settings.index_table, limits=SMALL)
+        return Mender(driver=self.driver, index_table=table or self.settings.index_table, limits=SMALL)
 
     def verifier(self, table: str = "", **options: Any) -> Verifier:
         return Verifier(mender=self.mender(table), sources=self.sources, **options)

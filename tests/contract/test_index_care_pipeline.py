@@ -78,7 +78,7 @@ class Cared(Pipeline):
 
     def mender(self, table: str = "") -> Mender:
         driver = Driver(execute=self.perform, meter=Meter(), sleep=lambda _: None)
-        return Mender(driver=driver, table=table or self.settings.index_table, limits=LIMITS)
+        return Mender(driver=driver, index_table=table or self.settings.index_table, limits=LIMITS)
 
     def verifier(self) -> Verifier:
         return Verifier(mender=self.mender(), sources=sources_of(self.settings))

@@ -100,7 +100,7 @@ class Store:
             yield from page["Items"]
 
     def verifier(self) -> Verifier:
-        mender = Mender(driver=self.place.driver(), table=self.table("index"))
+        mender = Mender(driver=self.place.driver(), index_table=self.table("index"))
         return Verifier(mender=mender, sources=sources_of(self.settings), settle=0)
 
     def feed(self, index: str = "") -> dict[str, list[FeedEvent]]:

@@ -153,7 +153,7 @@ class System:
         """Of those who look after the index."""
         return Mender(
             driver=driver_on(execute, self.clock),
-            table="index",
+            index_table="index",
             limits=self.weather.limits,
             now=self._now(),
             fresh=bytes_of(name),

@@ -66,7 +66,7 @@ class Cared(World):
         driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
         return Mender(
             driver=driver,
-            table=self.table,
+            index_table=self.table,
             limits=self.weather.limits,
             now=lambda: 10**18,
             fresh=self.rng.randbytes,

@@ -39,7 +39,7 @@ class Damaged:
 
     @property
     def mender(self) -> Mender:
-        return Mender(driver=self.driver, table=self.table, limits=self.layouts.limits)
+        return Mender(driver=self.driver, index_table=self.table, limits=self.layouts.limits)
 
     def verifier(self, **options: Any) -> Verifier:
         return Verifier(mender=self.mender, sources=self.layouts.sources, **options)

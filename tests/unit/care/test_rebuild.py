@@ -262,7 +262,7 @@ def test_memory_does_not_grow_with_an_export(tmp_path: Path) -> None:
     def peak(streams: int) -> int:
         tables = memory_tables()
         # The index itself is what a database would hold: only what is left besides is of interest.
-        mender = Mender(driver=Driver(execute=tables.execute, meter=Meter()), table="index")
+        mender = Mender(driver=Driver(execute=tables.execute, meter=Meter()), index_table="index")
         tracemalloc.start()
         with Spool(tmp_path) as spool:
             Rebuilder(mender=mender).from_export(tips_source("tips"), items(streams), spool)

@@ -55,7 +55,7 @@ def sources(feed: MemoryFeed) -> tuple[Source, ...]:
 
 
 def mender(feed: MemoryFeed) -> Mender:
-    return Mender(driver=feed.streams.driver, table=INDEX.kind)
+    return Mender(driver=feed.streams.driver, index_table=INDEX.kind)
 
 
 def verifier(feed: MemoryFeed) -> Verifier:

@@ -212,7 +212,7 @@ def test_what_was_looked_at_is_told_to_whoever_waits(damaged: Damaged) -> None:
 def test_memory_does_not_grow_with_the_streams_of_an_index() -> None:
     def peak(streams: int) -> int:
         driver = Driver(execute=Vast(streams).execute, meter=Meter())
-        mender = Mender(driver=driver, table="index")
+        mender = Mender(driver=driver, index_table="index")
         verifier = Verifier(mender=mender, sources=(tips_source("tips"),), streams=1_000)
         tracemalloc.start()
         assert [each.kind for each in verifier.findings()] == ["unregistered"]

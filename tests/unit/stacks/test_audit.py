@@ -84,6 +84,6 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
 
     driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
     for _ in range(60):
-        Auditor(mender=Mender(driver=driver, table="index"), sources=world.layouts.sources).audit(60)
+        Auditor(mender=Mender(driver=driver, index_table="index"), sources=world.layouts.sources).audit(60)
         world.layouts.append("Long-1", *(f"Moved{turn:0200}" for turn in range(40)))
     assert used == EXPECTED["auditor"] - OWN_LOG

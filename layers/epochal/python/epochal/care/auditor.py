@@ -137,7 +137,7 @@ class Auditor:
         return found
 
     def _cursor(self, source: Source) -> AuditCursor:
-        cursor = self.mender.driver.run(read_cursor(self.mender.table, source.base))
+        cursor = self.mender.driver.run(read_cursor(self.mender.index_table, source.base))
         return cursor if cursor.began else replace(cursor, began=self.mender.ids().timestamp)
 
     def _keep(self, scanning: _Scanning, audit: Audit) -> None:
@@ -145,4 +145,4 @@ class Auditor:
         if scanning.over:
             audit.ended.append(scanning.source.name)
             cursor = AuditCursor(ended=self.mender.ids().timestamp)
-        self.mender.driver.run(write_cursor(self.mender.table, scanning.source.base, cursor))
+        self.mender.driver.run(write_cursor(self.mender.index_table, scanning.source.base, cursor))

@@ -9,27 +9,19 @@ would write.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from epochal.errors import CorruptData
-from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap
-from epochal.index.healing import Heal
+from epochal.index.epochs import Gap
 from epochal.index.indexed import reached
-from epochal.index.ingestion import Indexing, Ingested, Partition
-from epochal.index.series import Ids
+from epochal.index.ingestion import Ingested
 from epochal.index.sources import Source
+from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import key_of
 from epochal.model.ends import End
-from epochal.plan.ops import Get, Steps
+from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key
-from epochal.store.driver import Driver
-
-S = TypeVar("S")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +65,8 @@ def read_head(source: Source, image: Item) -> Head | Unreadable | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mender:
-    """Compares heads with an index, and mends it.
-
-    Attributes:
-        driver: runs requests on the index and on the sources' tables.
-        table: the index.
-        limits: when an epoch closes; the same as the indexer's.
-    """
-
-    driver: Driver
-    table: str
-    limits: EpochLimits = STANDARD
-    now: Callable[[], int] = time.time_ns
-    fresh: Callable[[int], bytes] = os.urandom
-    _held: dict[int, Partition] = field(default_factory=dict)
+class Mender(IndexWriter):
+    """Compares heads with an index, and mends it."""
 
     def behind(self, source: Source, partition: int, heads: Iterable[Head]) -> list[Behind]:
         """Heads of a partition that the index has not come up to, with what it lacks. What is pruned, it need not have.
@@ -97,7 +76,9 @@ class Mender:
         """
         mine = list(heads)
         streams = [head.end.stream for head in mine]
-        known = self._with(partition, lambda held, names: reached(self.table, held, names), streams)
+        known = self.on_partition(
+            partition, lambda held, names: reached(self.index_table, held, names), streams
+        )
         found: list[Behind] = []
         for head in mine:
             index = max(known[head.end.stream], head.end.pruned)
@@ -134,22 +115,6 @@ class Mender:
         """
         told = (source.told(head.image) for head in heads)
         return self.ingest(source.heal, partition, [change for change in told if change is not None])
-
-    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
-        """Index changes; raises as `mend` does."""
-        indexing = Indexing(table=self.table, heal=heal, ids=self.ids, limits=self.limits)
-        return self._with(partition, indexing.ingest, changes)
-
-    def ids(self) -> Ids:
-        """Identity of a write to the index."""
-        return Ids.drawn(self.now(), self.fresh)
-
-    def _with(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
-        """Run steps on what is held of a partition. After an error it is read anew."""
-        held = self._held.pop(number, None) or Partition(number=number)
-        outcome = self.driver.run(steps(held, given))
-        self._held[number] = held
-        return outcome
 
 
 def by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:

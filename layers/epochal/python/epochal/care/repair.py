@@ -70,11 +70,11 @@ class Repairer:
         mender = self.verifier.mender
         if finding.kind == "unregistered":
             counts = {source.name: source.partitions for source in self.verifier.sources}
-            mender.driver.run(register(mender.table, counts, mender.ids()))
+            mender.driver.run(register(mender.index_table, counts, mender.ids()))
             return Repaired(finding=finding)
         if finding.kind == "mark low" and finding.partition not in self.broken:
             mark = (str(finding.stream), finding.end or 0)
-            mender.driver.run(write_marks(mender.table, finding.partition or 0, [mark]))
+            mender.driver.run(write_marks(mender.index_table, finding.partition or 0, [mark]))
             return Repaired(finding=finding)
         if finding.kind in BROKEN and finding.partition is not None:
             self.broken.add(finding.partition)

@@ -78,7 +78,7 @@ class Verifier:
 
     def findings(self) -> Iterator[Finding]:
         """Whatever is wrong, source by source; nothing where all is well."""
-        series = self.mender.driver.run(read_series(self.mender.table))
+        series = self.mender.driver.run(read_series(self.mender.index_table))
         for source in self.sources:
             if source.name not in series.partitions and has_heads(self.mender.driver, source):
                 yield Finding(kind="unregistered", source=source.name)
@@ -88,7 +88,7 @@ class Verifier:
                 yield from _Pass(self, source, series, following, first).findings()
                 ranges += following.left
                 first = False
-        yield from strayed(self.mender.driver, self.mender.table)
+        yield from strayed(self.mender.driver, self.mender.index_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Pass:
         last = 0
         while place is not None:
             last = place.epoch
-            page = self.of.mender.driver.run(step(self.of.mender.table, place))
+            page = self.of.mender.driver.run(step(self.of.mender.index_table, place))
             for fault in page.faults if self.first else ():
                 yield Finding(
                     kind=fault.kind, source=self.source.name, partition=number, at=fault.at, cause=fault.cause
@@ -185,14 +185,14 @@ class _Pass:
                     yield self._finding("mark high", number, stream, (following, mark))
 
     def _read_marks(self, number: int, streams: list[str]) -> dict[str, int]:
-        return self.of.mender.driver.run(read_marks(self.of.mender.table, number, streams))
+        return self.of.mender.driver.run(read_marks(self.of.mender.index_table, number, streams))
 
     def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
         """How far streams have come since, beginning with an epoch that has been walked before."""
         found: dict[str, int] = {}
         place: Place | None = Place(partition=number, epoch=epoch)
         while place is not None:
-            page = self.of.mender.driver.run(step(self.of.mender.table, place))
+            page = self.of.mender.driver.run(step(self.of.mender.index_table, place))
             for span in (span for entry, _ in page.entries for span in entry.spans):
                 if span.stream in streams:
                     found[span.stream] = max(span.next, found.get(span.stream, 0))

@@ -158,7 +158,7 @@ def _verifier(
     partitions: Sequence[str],
 ) -> Verifier:
     return Verifier(
-        mender=Mender(driver=store.feed.driver, table=store.feed.table),
+        mender=Mender(driver=store.feed.driver, index_table=store.feed.table),
         sources=sources_of(store, partitions),
         streams=streams,
         segments=segments,

@@ -67,7 +67,7 @@ def rebuild(
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
     driver = replace(store.feed.driver, execute=checked(store.feed.driver.execute, {into: INDEX.kind}))
-    mender = Mender(driver=driver, table=into)
+    mender = Mender(driver=driver, index_table=into)
     Indexer(driver=driver, index_table=into, sources=sources).register()
     found = _places(exports, sources)
     root = context.find_root().params

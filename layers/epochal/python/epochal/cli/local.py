@@ -86,7 +86,7 @@ def _repair(tell: Tell) -> None:
     """
     tell("repairing the index")
     store = open_store(Choice(settings=Settings()))
-    mender = Mender(driver=store.feed.driver, table=store.feed.table)
+    mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
     for each in Repairer(Verifier(mender=mender, sources=sources_of(store, ()), settle=0)).repair():
         tell(index_views.repaired_line(each))
 

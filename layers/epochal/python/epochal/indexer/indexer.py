@@ -7,22 +7,20 @@ its own, and its neighbours go on; so is a record whose stream has a gap that it
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.epochs import STANDARD, Change, EpochLimits, Touched
-from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.epochs import Change, Touched
+from epochal.index.ingestion import Ingested
 from epochal.index.names import MAX_KEY_BYTES, mark_name
-from epochal.index.series import Ids, register
+from epochal.index.series import register
 from epochal.index.sources import Source
+from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import Poison, set_aside
 from epochal.plan.values import Item
 from epochal.settings import DCB_PARTITIONS, JOURNAL_PARTITIONS, PARTITIONS
-from epochal.store.driver import Driver
 
 _NAMES: Final = {"tips": PARTITIONS, "journal": JOURNAL_PARTITIONS, "dcb": DCB_PARTITIONS}
 """What tells a deployment how many partitions a source has."""
@@ -85,23 +83,14 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexer:
-    """Indexes sources into the epochs of their partitions. Keeps what it has read of them between batches.
+class Indexer(IndexWriter):
+    """Indexes what stream records tell of sources.
 
     Attributes:
-        driver: runs requests on the index and on the sources' tables.
-        index_table: where epochs, marks and the series are.
         sources: those whose records come here.
-        limits: when an epoch closes.
     """
 
-    driver: Driver
-    index_table: str
     sources: tuple[Source, ...]
-    limits: EpochLimits = STANDARD
-    now: Callable[[], int] = time.time_ns
-    fresh: Callable[[int], bytes] = os.urandom
-    _held: dict[int, Partition] = field(default_factory=dict)
 
     def register(self) -> None:
         """Put the sources' numbers of partitions on record, once for each process.
@@ -153,8 +142,7 @@ class Indexer:
             raise CorruptData(f"{type(cause).__name__}: {cause}") from cause
         if change is None or number is None:
             return None
-        record = Record(table=table, sequence_number="", image=image)
-        ingested = self._ingest(number, _Batch(source=source, changes=[(record, change)]))
+        ingested = self.ingest(source.heal, number, [change])
         if change.stream in ingested.unhealed:
             raise ingested.unhealed[change.stream].cause
         return ingested
@@ -167,7 +155,7 @@ class Indexer:
 
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
         try:
-            ingested = self._ingest(number, batch)
+            ingested = self.ingest(batch.source.heal, number, [change for _, change in batch.changes])
         except EpochalError as error:
             outcome.fail((record for record, _ in batch.changes), error)
             return
@@ -177,14 +165,6 @@ class Indexer:
             if unhealed is not None and (isinstance(change, Touched) or change.next > unhealed.index):
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
-    def _ingest(self, number: int, batch: _Batch) -> Ingested:
-        indexing = Indexing(table=self.index_table, heal=batch.source.heal, ids=self.ids, limits=self.limits)
-        # What is held counts only while every step of it was carried out: after an error it is read anew.
-        partition = self._held.pop(number, None) or Partition(number=number)
-        ingested = self.driver.run(indexing.ingest(partition, [change for _, change in batch.changes]))
-        self._held[number] = partition
-        return ingested
-
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
         poison = Poison(sequence_number=record.sequence_number, image=record.image, cause=cause)
         steps = set_aside(self.index_table, source.base, poison, self.ids())
@@ -192,10 +172,6 @@ class Indexer:
             outcome.set_aside += self.driver.run(steps)
         except EpochalError as error:
             outcome.fail([record], error)
-
-    def ids(self) -> Ids:
-        """Identity of a write to the index."""
-        return Ids.drawn(self.now(), self.fresh)
 
 
 def _partition(source: Source, stream: str) -> int:

@@ -1,0 +1,53 @@
+"""Writing what streams have gained to the index, whoever tells it: stream records, or heads that were read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from epochal.index.epochs import STANDARD, Change, EpochLimits
+from epochal.index.healing import Heal
+from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.series import Ids
+from epochal.plan.ops import Steps
+from epochal.store.driver import Driver
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWriter:
+    """Writes to the epochs of partitions. Keeps what it has read of them between calls.
+
+    Attributes:
+        driver: runs requests on the index and on the sources' tables.
+        index_table: where epochs, marks and the series are.
+        limits: when an epoch closes; the same for all who write to one index.
+    """
+
+    driver: Driver
+    index_table: str
+    limits: EpochLimits = STANDARD
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    _held: dict[int, Partition] = field(default_factory=dict)
+
+    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
+        """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
+        indexing = Indexing(table=self.index_table, heal=heal, ids=self.ids, limits=self.limits)
+        return self.on_partition(partition, indexing.ingest, changes)
+
+    def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+        """Run steps on what is held of a partition. After an error it is read anew, since some may be missing."""
+        held = self._held.pop(number, None) or Partition(number=number)
+        outcome = self.driver.run(steps(held, given))
+        self._held[number] = held
+        return outcome
+
+    def ids(self) -> Ids:
+        """Identity of a write to the index."""
+        return Ids.drawn(self.now(), self.fresh)
