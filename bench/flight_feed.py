@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from bench.local import Local
-from epochal.index.healing import heal_tips
 from epochal.index.ingestion import Indexing, Partition
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tips.port import heal_tips, tips_source
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
 from epochal.store.driver import Driver, Meter

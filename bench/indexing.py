@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 
 from bench.report import Report
 from epochal.feed.reader import FeedReader
-from epochal.index.names import BASES
-from epochal.index.sources import dcb_source, journal_source, tips_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
+from epochal.layout.dcb.port import dcb_source
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import Site as JournalSite
+from epochal.layout.registry import base_of
+from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateId
 from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
 from epochal.plan.units import NONE, Units
@@ -176,7 +178,7 @@ def measure(load: Load) -> Measured:
         assert not indexer.index(batch).failed
     measured.seconds = time.perf_counter() - began
     measured.batches, measured.units = len(batches), meter.units
-    measured.epochs = _check(tables, BASES[load.source])
+    measured.epochs = _check(tables, base_of(load.source))
     return measured
 
 

@@ -22,9 +22,9 @@ from epochal.care.external_sort import Spool
 from epochal.care.rebuild import SPANS, Rebuilder
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Partition
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import BatchGet, Done, Items, Op, Put, Reply
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

@@ -20,10 +20,10 @@ from botocore.config import Config
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.items import tip_key
+from epochal.layout.tips.port import tips_source
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
 from epochal.plan.values import number, sequence, text

@@ -11,9 +11,10 @@ from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.signed_urls import S3Links
-from epochal.feed.deployed import partitions_of, reader_of
+from epochal.feed.deployed import reader_of
 from epochal.http.feeding import operations
 from epochal.http.gateway import serve
+from epochal.layout.registry import partitions_of
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import driver_of

@@ -1,7 +1,7 @@
 from bench.indexing import Load
 from epochal.index.epochs import EpochLimits
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer
+from epochal.layout.tips.port import tips_source
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 

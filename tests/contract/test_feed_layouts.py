@@ -12,12 +12,14 @@ import pytest
 from epochal.care.quarantined import PoisonRecords
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
-from epochal.feed.deployed import partitions_of
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report
 from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
+from epochal.layout.registry import partitions_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
@@ -26,10 +28,10 @@ from epochal.plan.conditions import equals
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateAppended, AggregateStore, site_of
+from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from tests.simulation.index_event_source import records_of
 from tests.support.tables import Tables
 

@@ -19,8 +19,10 @@ from epochal.index.cursors import read_cursor
 from epochal.index.epochs import EpochLimits
 from epochal.index.names import mark_name
 from epochal.index.series import register
-from epochal.index.sources import Source
 from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
+from epochal.layout.port import Source
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.layout.tips.items import calf_key
 from epochal.model.aggregates import AggregateEvent, AggregateId
@@ -28,10 +30,10 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from tests.support.tables import Tables
 from tests.unit.care.damage import told
 

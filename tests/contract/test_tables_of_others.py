@@ -25,9 +25,9 @@ from epochal.cli.main import epochal
 from epochal.cli.target import Choice, Store, open_store
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tips.port import tips_source
 from epochal.settings import Settings
 from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables

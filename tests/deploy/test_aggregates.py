@@ -8,11 +8,12 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import HEAD
+from epochal.layout.journal.writes import site_of
 from epochal.local.deploy import Deployment
 from epochal.model.aggregates import AggregateId, aggregate_id
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.deploy.test_http_api import Caller
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from epochal.dynamo.stores import Place, open_read_models
-from epochal.index.names import partition_of
+from epochal.layout.registry import partition_of
 from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
 from epochal.local.deploy import Deployment

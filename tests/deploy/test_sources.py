@@ -10,18 +10,21 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
-from epochal.index.names import BASES, poison_stream
+from epochal.index.names import poison_stream
+from epochal.layout.dcb.reading import tag_site_of
 from epochal.layout.journal.items import StoredEvent, write_event
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.retention import Retention
+from epochal.layout.journal.writes import site_of
+from epochal.layout.registry import base_of, layouts
 from epochal.local.deploy import Deployment
 from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 
 SECONDS = 20.0
 _numbers = count()
@@ -57,7 +60,7 @@ def fed(feed: FeedReader, source: str, stream: str, events: int) -> list[tuple[i
     """Indices and types of a stream's first events in the feed, waited for."""
     ends = time.monotonic() + SECONDS
     while True:
-        pages = feed.read(BASES[source], predicate=lambda span: span.stream == stream)
+        pages = feed.read(base_of(source), predicate=lambda span: span.stream == stream)
         found = [(item.index, item.type) for page in pages for item in page.items]
         if len(found) >= events or time.monotonic() > ends:
             return found
@@ -104,7 +107,7 @@ def test_what_else_those_tables_hold_is_not_taken_for_poison(
     keeping.append(order, [happened("Placed")], snapshot=b"{}")
     tagged.append([TaggedEvent(type="Placed", data="{}", tags=(tag,))])
     assert fed(feed, "journal", str(order), 1) == fed(feed, "dcb", tag, 1) == [(0, "Placed")]
-    for base in BASES.values():
+    for base in (each.base for each in layouts()):
         poison = Query(table=deployment.settings.index_table, partition=("p", text(poison_stream(base))))
         reply = feed.driver.execute(poison)
         assert isinstance(reply, Items)

@@ -11,11 +11,13 @@ from typing import Any
 
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
 from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 
 STREAMS = tuple(f"Flight-{number}" for number in range(4))
 AGGREGATES = tuple(AggregateId(type="user", value=str(number)) for number in range(4))

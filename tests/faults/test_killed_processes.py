@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from epochal.feed.deployed import partitions_of
 from epochal.layout.dcb.items import Keys, read_head
 from epochal.layout.dcb.items import is_head as is_tag_head
+from epochal.layout.registry import partitions_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.dcb import Query, QueryItem
 from epochal.plan.ops import Scan

@@ -19,9 +19,9 @@ from types import GeneratorType
 from typing import Any, TypeVar
 
 from epochal.index.epochs import EpochLimits
-from epochal.index.healing import heal_tips
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.series import Ids
+from epochal.layout.tips.port import heal_tips
 from epochal.model.events import Event
 from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Update

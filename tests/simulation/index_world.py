@@ -17,11 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from epochal.index.epochs import Change, Gap
-from epochal.index.healing import Heal, Healed
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.series import Ids
-from epochal.index.sources import Source
+from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.plan.ops import Op, Refusal, Reply, Several, Steps
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

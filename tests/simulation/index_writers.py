@@ -11,8 +11,10 @@ import random
 from dataclasses import replace
 from typing import Protocol
 
-from epochal.index.epochs import Change
-from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.layout.dcb.port import dcb_source
+from epochal.layout.journal.port import journal_source
+from epochal.layout.port import Change, Source
+from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

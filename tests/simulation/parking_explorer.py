@@ -19,8 +19,8 @@ from typing import Any
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update

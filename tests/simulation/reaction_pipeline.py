@@ -20,13 +20,15 @@ from aws_lambda_powertools import Logger, Metrics
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
-from epochal.feed.deployed import partitions_of
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
+from epochal.layout.registry import partitions_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
@@ -36,10 +38,10 @@ from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier
 from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
 from tests.simulation.scheduler import Killed, failing

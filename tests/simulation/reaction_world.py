@@ -17,8 +17,8 @@ from itertools import count
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.reactions.group_member import Member

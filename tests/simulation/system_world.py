@@ -23,10 +23,13 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.errors import Unavailable
 from epochal.feed.reader import FeedReader
-from epochal.index.names import BASES, source_of
-from epochal.index.sources import Source, dcb_source, journal_source, tips_source
 from epochal.indexer.indexer import Indexer
+from epochal.layout.dcb.port import dcb_source
+from epochal.layout.journal.port import journal_source
+from epochal.layout.port import Source
+from epochal.layout.registry import layout_names, source_of
 from epochal.layout.tables import ALL
+from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.aggregates import AggregateStore
@@ -84,7 +87,7 @@ class System:
         self.heads = [TableStream(self.tables, source.table) for source in self.sources]
         self.index = TableStream(self.tables, "index")
         self.consumers = [
-            self._consumer("board", "park", frozenset(BASES)),
+            self._consumer("board", "park", frozenset(layout_names())),
             self._consumer("ledger", "block", frozenset({self.weather.ledger})),
         ]
         queues = tuple(each.queue for each in self.consumers)

@@ -14,12 +14,11 @@ import pytest
 
 from epochal.index import epoch_reads, ingestion, series
 from epochal.index.epoch_reads import Loaded
-from epochal.index.epochs import Change, Gap, decide
-from epochal.index.healing import Heal, Healed
+from epochal.index.epochs import decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import write_marks
 from epochal.index.names import epoch_stream, mark_name
-from epochal.index.sources import Source
+from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
 from epochal.layout.tips.items import calf_key

@@ -13,11 +13,11 @@ import pytest
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import partition_of
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer
+from epochal.layout.registry import partition_of
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
+from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put

@@ -18,11 +18,11 @@ from epochal.feed import events
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
-from epochal.index.names import source_of
 from epochal.indexer import notifier
 from epochal.indexer.indexer import Indexer, Record, Report
 from epochal.indexer.notifier import Notice
 from epochal.layout.dcb import heads
+from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item
 from epochal.reactions import group_member, partition_run, progress

@@ -15,24 +15,27 @@ from urllib.parse import quote
 
 from epochal.codec import json
 from epochal.codec.claims import UPLOADS
-from epochal.feed.deployed import partitions_of, reader_of
+from epochal.feed.deployed import reader_of
 from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import ROUTES, parameters
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
+from epochal.layout.registry import partitions_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates, states_of
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects

@@ -11,19 +11,28 @@ from epochal.cli.main import epochal
 from epochal.cli.target import Store, TableSize
 from epochal.codec import json
 from epochal.feed.reader import FeedReader
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tables import EVENTS, INDEX, PROJECTION_STATES, TAGS, TIPS
+from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tips.port import tips_source
 from epochal.settings import Settings
 from epochal.store.projections import states_of
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
 from epochal.testing.stores import memory_aggregates, memory_streams, memory_tables
 
+TYPES = ("user-account",)
 SETTINGS = Settings(
-    events_table=EVENTS.kind, tags_table=TAGS.kind, projection_states_table=PROJECTION_STATES.kind
+    tips_table=TIPS.kind,
+    journal_table=JOURNAL.kind,
+    snapshot_table=SNAPSHOT.kind,
+    aggregate_types=TYPES,
+    events_table=EVENTS.kind,
+    tags_table=TAGS.kind,
+    projection_states_table=PROJECTION_STATES.kind,
 )
 
 
@@ -44,10 +53,11 @@ class Terminal:
     def store(self) -> Store:
         return Store(
             streams=self.streams,
-            aggregates=memory_aggregates(self.tables, types=["user-account"]),
+            aggregates=memory_aggregates(self.tables, types=TYPES),
             tagged=TaggedEvents(driver=self.streams.driver, site=tag_site_of(SETTINGS)),
             states=states_of(SETTINGS, self.streams.driver, self.objects),
             feed=FeedReader(driver=self.streams.driver, table=INDEX.kind, streams=self.streams),
+            sources=sources_of(SETTINGS),
             sizes=lambda: [TableSize(name="tips", items=3, bytes=4_096)],
         )
 

@@ -19,9 +19,9 @@ from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import EpochLimits
 from epochal.index.series import register
-from epochal.index.sources import tips_source
 from epochal.layout.tables import ALL, INDEX
 from epochal.layout.tips.items import TIP, tip_key
+from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter

@@ -12,8 +12,11 @@ from epochal.care.rebuild import Rebuilder
 from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
-from epochal.index.sources import Source, dcb_source, journal_source, tips_source
+from epochal.layout.dcb.port import dcb_source
+from epochal.layout.journal.port import journal_source
+from epochal.layout.port import Source
 from epochal.layout.tables import ALL, INDEX, READ_MODELS
+from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction, Start

@@ -10,8 +10,8 @@ import pytest
 
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
-from epochal.index.sources import tips_source
 from epochal.layout.tips.items import tip_key
+from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter

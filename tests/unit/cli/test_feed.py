@@ -12,7 +12,7 @@ from epochal import NO_STREAM, AggregateEvent, Event, TaggedEvent, aggregate_id
 from epochal.cli.errors import PartitionMissing
 from epochal.cli.main import epochal
 from epochal.errors import EpochalError, EventsPruned
-from epochal.index.names import partition_of
+from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal

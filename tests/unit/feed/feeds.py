@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.sources import tips_source
 from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span

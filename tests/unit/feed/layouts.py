@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.sources import Source, dcb_source, journal_source, tips_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
+from epochal.layout.dcb.port import dcb_source
 from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import Site as JournalSite
+from epochal.layout.port import Source
+from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

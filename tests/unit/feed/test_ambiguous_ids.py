@@ -11,10 +11,10 @@ import pytest
 from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.index.sources import journal_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
 from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.settings import Settings

@@ -15,12 +15,13 @@ from epochal.feed.deployed import reader_of
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
 from epochal.layout.journal.hashes import HASHES
+from epochal.layout.journal.writes import site_of
 from epochal.model.aggregates import aggregate_id
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
 from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, LIBRARIES, Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables

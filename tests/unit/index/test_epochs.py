@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.index.entries import Entry
-from epochal.index.epochs import STANDARD, Epoch, EpochLimits, Gap, decide, unknown_streams
+from epochal.index.epochs import STANDARD, Epoch, EpochLimits, decide, unknown_streams
+from epochal.layout.port import Gap
 from epochal.model.spans import Span
 from epochal.model.versions import Token
 from tests.unit.feed.feeds import spans_of

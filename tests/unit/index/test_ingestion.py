@@ -9,10 +9,10 @@ from epochal.errors import CorruptData
 from epochal.index import ingestion
 from epochal.index.entries import MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.healing import heal_tips
 from epochal.index.ingestion import MARKS_AT_ONCE, Indexing, Ingested, Partition
 from epochal.index.names import epoch_stream, mark_name
 from epochal.index.series import Ids
+from epochal.layout.tips.port import heal_tips
 from epochal.model.spans import ITEM_BYTES, Span
 from epochal.plan.ops import BatchGet, Op, Put, Query, Update
 from epochal.plan.values import number

@@ -4,15 +4,8 @@ from collections import Counter
 
 import pytest
 
-from epochal.index.names import (
-    BASE_DISTANCE,
-    BASES,
-    SERIES,
-    epoch_stream,
-    mark_name,
-    partition_of,
-    poison_stream,
-)
+from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
+from epochal.layout.registry import BASE_DISTANCE, base_of, layouts, partition_of
 from epochal.model.names import system_name
 from epochal.settings import MAX_PARTITIONS
 
@@ -48,7 +41,8 @@ def test_streams_spread_evenly_over_partitions() -> None:
 
 
 def test_partitions_of_two_sources_can_never_meet() -> None:
-    assert BASES["tips"] == 0
+    assert base_of("tips") == 0
+    assert [each.base for each in layouts()] == [BASE_DISTANCE * at for at in range(len(layouts()))]
     assert MAX_PARTITIONS <= BASE_DISTANCE == 10_000
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import epoch_stream, partition_of
+from epochal.index.names import epoch_stream
 from epochal.indexer.indexer import Indexer, Report
+from epochal.layout.registry import partition_of
 from epochal.layout.tips.items import tip_key
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Op, Put

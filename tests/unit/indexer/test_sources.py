@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.deployed import partitions_of
-from epochal.index import healing, ingestion
+from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import partition_of
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
+from epochal.layout import port
+from epochal.layout.registry import partition_of, partitions_of
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.plan.ops import BatchGet, Delete, Query
 from epochal.plan.values import Item, number, text
@@ -66,7 +66,7 @@ def test_a_streams_partition_is_the_sources_base_and_its_own_number_of_partition
     for k in range(3):
         found = {item.stream for item in layouts.reader().page(START[source] + k).items}
         assert found
-        assert {partition_of(stream, 3, source) for stream in found} == {START[source] + k}
+        assert {partition_of(stream, 3, START[source]) for stream in found} == {START[source] + k}
 
 
 def test_records_of_a_table_that_is_no_sources_are_an_error_and_not_an_empty_feed(layouts: Layouts) -> None:
@@ -316,7 +316,7 @@ def test_records_of_two_tables_with_one_number_are_both_set_aside(layouts: Layou
 def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     layouts: Layouts, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(healing, "PIECE", 400)
+    monkeypatch.setattr(port, "PIECE", 400)
     monkeypatch.setattr(ingestion, "PIECE", 400)
     layouts.limits = EpochLimits(entries=2)
     for k in range(400):

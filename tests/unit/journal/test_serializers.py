@@ -10,11 +10,11 @@ import pytest
 from epochal.codec.bare import SERIALIZERS
 from epochal.codec.payloads import serializer_of
 from epochal.errors import CorruptData, InvalidInput
-from epochal.index.epochs import Gap
-from epochal.index.healing import heal_journal
 from epochal.layout.journal.heads import stored
 from epochal.layout.journal.keys import KeyResolver, hash_of
+from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.retention import Retention
+from epochal.layout.port import Gap
 from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Put

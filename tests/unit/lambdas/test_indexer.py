@@ -14,7 +14,8 @@ import pytest
 from epochal import settings
 from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput
-from epochal.index.names import epoch_stream, partition_of
+from epochal.index.names import epoch_stream
+from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op

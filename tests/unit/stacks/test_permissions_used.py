@@ -18,10 +18,13 @@ from epochal.feed.events import Places, from_aggregates, from_tagged
 from epochal.feed.results import FeedEvent
 from epochal.http.message import Request
 from epochal.http.writing import operations
-from epochal.index.epochs import Gap
-from epochal.index.healing import heal_dcb, heal_journal
-from epochal.index.names import BASES
+from epochal.layout.dcb.port import heal_dcb
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.reading import Stretch, events
+from epochal.layout.journal.writes import site_of
+from epochal.layout.port import Gap
+from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import (
     ALL,
     ARCHIVE,
@@ -45,14 +48,14 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import INLINE_BYTES, Settings
 from epochal.store.aggregate_pages import page
-from epochal.store.aggregates import AggregateStore, aggregates_of, site_of
+from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
@@ -248,14 +251,14 @@ def react(tables: Tables) -> None:
     )
     parking = Parking(reactor=Reactor(member=member))
     for source, stream in (("tips", "Flight-1"), ("journal", str(ORDER)), ("dcb", "order:1")):
-        parking.reactor.run(BASES[source], seconds=10)
-        (parked,) = (each for each in parking.streams(BASES[source]) if each.stream == stream)
+        parking.reactor.run(base_of(source), seconds=10)
+        (parked,) = (each for each in parking.streams(base_of(source)) if each.stream == stream)
         assert parked.cause is not None
-        assert not parking.replay(BASES[source], stream, seconds=10).unparked
-        assert parking.discard(BASES[source], stream).unparked
-    *_, missing = member.reader.events(BASES["journal"], str(ORDER), 0, EVENTS_OF_ORDER + 1)
+        assert not parking.replay(base_of(source), stream, seconds=10).unparked
+        assert parking.discard(base_of(source), stream).unparked
+    *_, missing = member.reader.events(base_of("journal"), str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
-    assert len(member.reader.partitions()) == len(BASES)
+    assert len(member.reader.partitions()) == len(layout_names())
     models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
     counts = models.open("counts", 1)
     feed.react(Reaction(name="counts", handler=lambda delivery: counts.apply(delivery, put_or_delete)))

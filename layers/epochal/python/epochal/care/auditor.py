@@ -17,7 +17,7 @@ from epochal.care.catch_up import Behind, Head, Mender, Unreadable, by_partition
 from epochal.care.head_scan import scan
 from epochal.errors import CorruptData
 from epochal.index.cursors import AuditCursor, read_cursor, write_cursor
-from epochal.index.sources import Source
+from epochal.layout.port import Source
 
 PAGES: Final = 100
 """Pages of an invocation, 1 MB each: 12,800 read units, less than half a cent."""

@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from epochal.errors import CorruptData
-from epochal.index.epochs import Gap
 from epochal.index.indexed import reached
 from epochal.index.ingestion import Ingested
-from epochal.index.sources import Source
 from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import key_of
+from epochal.layout.port import Gap, Source
 from epochal.model.ends import End
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key

@@ -19,9 +19,9 @@ from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.names import poison_stream
-from epochal.index.sources import Source
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE, key_of
+from epochal.layout.port import Source
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
 from epochal.layout.tips.calving import ByCost

@@ -22,10 +22,8 @@ from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_h
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import heads
 from epochal.errors import CorruptData
-from epochal.index.epochs import Change, Gap
-from epochal.index.healing import Heal, Healed
-from epochal.index.sources import Source
 from epochal.indexer.quarantine import key_of
+from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps

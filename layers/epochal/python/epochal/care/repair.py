@@ -20,7 +20,7 @@ from epochal.errors import CorruptData
 from epochal.index.findings import Finding
 from epochal.index.marks import write_marks
 from epochal.index.series import register
-from epochal.index.sources import Source
+from epochal.layout.port import Source
 
 AT_ONCE = 100
 """Streams that are ingested together: an entry of the index holds many."""

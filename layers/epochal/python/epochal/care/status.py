@@ -16,9 +16,10 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.index.names import epoch_stream, source_of
+from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
 from epochal.index.walk import tail
+from epochal.layout.registry import source_of
 from epochal.layout.tips.items import TIP, event_bytes
 from epochal.layout.tips.reading import load_tip
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals

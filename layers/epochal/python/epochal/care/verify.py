@@ -27,11 +27,10 @@ from epochal.index.chains import Place, step
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.continuity import Break, Following, Range
 from epochal.index.entries import Entry
-from epochal.index.epochs import Gap
 from epochal.index.findings import Finding, Kind
 from epochal.index.marks import read_marks
 from epochal.index.series import Series, read_series
-from epochal.index.sources import Source
+from epochal.layout.port import Gap, Source
 from epochal.model.ends import End
 from epochal.plan.values import Key
 from epochal.store.driver import Driver

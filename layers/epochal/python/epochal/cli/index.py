@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,10 +19,10 @@ from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
 from epochal.index.findings import Finding
-from epochal.index.names import BASES
 from epochal.index.series import read_series
-from epochal.index.sources import Source, dcb_source, journal_source, tips_source
 from epochal.indexer.indexer import Indexer
+from epochal.layout.port import Source
+from epochal.layout.registry import layout_names
 from epochal.settings import MAX_PARTITIONS
 
 
@@ -131,14 +132,7 @@ def sources_of(store: Store, partitions: Sequence[str], *, told_wins: bool = Fal
     told = dict(_told(each) for each in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     counts = recorded | told if told_wins else told | recorded
-    found: list[Source] = []
-    if store.streams.table:
-        found.append(tips_source(store.streams.table, counts.get("tips", 1)))
-    if store.aggregates.site.snapshot:
-        found.append(journal_source(store.aggregates.site, counts.get("journal", 1)))
-    if store.tagged.site.tags:
-        found.append(dcb_source(store.tagged.site, counts.get("dcb", 1)))
-    return tuple(found)
+    return tuple(replace(each, partitions=counts.get(each.name, 1)) for each in store.sources)
 
 
 def indexer_of(store: Store, partitions: Sequence[str]) -> Indexer:
@@ -179,8 +173,11 @@ def refuse_unrecorded(store: Store, sources: Sequence[Source], partitions: Seque
 
 def _told(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
-    if name not in BASES or not (count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS):
+    if name not in layout_names() or not (
+        count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS
+    ):
         raise InvalidInput(
-            "--partitions", f"must be one of {', '.join(BASES)}, = and a number from 1 to {MAX_PARTITIONS:,}"
+            "--partitions",
+            f"must be one of {', '.join(layout_names())}, = and a number from 1 to {MAX_PARTITIONS:,}",
         )
     return name, int(count)

@@ -20,8 +20,8 @@ from epochal.dynamo.clients import s3_client
 from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
 from epochal.index.series import read_series
-from epochal.index.sources import Source
 from epochal.indexer.indexer import Indexer
+from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.store.checking import checked
 

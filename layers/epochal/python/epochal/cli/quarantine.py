@@ -8,7 +8,7 @@ from epochal.care.quarantined import PoisonRecords
 from epochal.cli import index_views, output
 from epochal.cli.index import indexer_of
 from epochal.cli.target import Store, pass_store
-from epochal.index.names import BASES
+from epochal.layout.registry import layout_names
 
 
 @click.group()
@@ -28,7 +28,7 @@ def list_(store: Store, *, all_: bool, as_json: bool) -> None:
 
 
 @poison.command()
-@click.argument("source", type=click.Choice(list(BASES)))
+@click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
 @output.json_option
 @pass_store
@@ -43,7 +43,7 @@ def retry(store: Store, *, source: str, index: int, as_json: bool) -> None:
 
 
 @poison.command()
-@click.argument("source", type=click.Choice(list(BASES)))
+@click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
 @output.json_option
 @pass_store

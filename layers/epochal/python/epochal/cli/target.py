@@ -25,6 +25,8 @@ from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
+from epochal.indexer.sources import sources_of
+from epochal.layout.port import Source
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
@@ -116,13 +118,18 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """An opened store."""
+    """An opened store.
+
+    Attributes:
+        sources: of the feed, with as many partitions as is told without asking the index.
+    """
 
     streams: Streams
     aggregates: AggregateStore
     tagged: TaggedEvents
     states: ProjectionStates
     feed: FeedReader
+    sources: tuple[Source, ...]
     sizes: Callable[[], list[TableSize]]
 
 
@@ -186,6 +193,7 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str]
         tagged=tagged_of(settings, driver),
         states=states_of(settings, driver, objects),
         feed=reader_of(settings, driver, codec),
+        sources=sources_of(settings),
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
     )
 

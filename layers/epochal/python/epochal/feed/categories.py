@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from epochal.index.names import source_of
+from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import group_of
 from epochal.model.names import category_of

@@ -1,4 +1,4 @@
-"""The feed of a deployment: its partitions, and a reader with the store of each layout whose tables the settings name.
+"""The feed of a deployment: a reader with the store of each layout whose tables the settings name.
 
 Nothing here needs what indexes: the function that serves the feed starts up without it.
 """
@@ -6,7 +6,6 @@ Nothing here needs what indexes: the function that serves the feed starts up wit
 from __future__ import annotations
 
 from epochal.feed.reader import FeedReader
-from epochal.index.names import BASES
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
 from epochal.store.aggregates import aggregates_of
@@ -27,13 +26,3 @@ def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReade
         tagged=tagged_of(settings, driver) if tags else None,
         types=AggregateTypes(settings.aggregate_types),
     )
-
-
-def partitions_of(settings: Settings) -> tuple[int, ...]:
-    """The feed's partitions, whether anything was indexed in them yet or not."""
-    counts = {
-        "tips": settings.partitions if settings.tips_table else 0,
-        "journal": settings.journal_partitions if settings.snapshot_table else 0,
-        "dcb": settings.dcb_partitions if settings.tags_table else 0,
-    }
-    return tuple(BASES[name] + number for name, count in counts.items() for number in range(count))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.index.epochs import Gap
-from epochal.index.healing import heal_journal
-from epochal.index.names import source_of
 from epochal.layout.dcb.reading import read_heads
+from epochal.layout.journal.port import heal_journal
+from epochal.layout.port import Gap
+from epochal.layout.registry import source_of
 from epochal.layout.tips.reading import load_tip
 from epochal.store.aggregates import AggregateStore
 from epochal.store.streams import Streams

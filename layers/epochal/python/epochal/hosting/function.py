@@ -24,7 +24,7 @@ from epochal.hosting.commands import operate
 from epochal.hosting.custom_resource import respond
 from epochal.hosting.opening import open_reactor
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.names import source_of
+from epochal.layout.registry import source_of
 from epochal.model.kinds import must_be
 from epochal.reactions.category_check import unmet
 from epochal.reactions.handling import Failure

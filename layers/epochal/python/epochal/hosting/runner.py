@@ -14,7 +14,7 @@ from math import inf
 from typing import Final
 
 from epochal.index.members import Sign, give_sign, leave, read_signs, share
-from epochal.index.names import source_of
+from epochal.layout.registry import source_of
 from epochal.reactions.reactor import Ran, Reactor
 
 SIGN_SECONDS: Final = 10.0

@@ -14,6 +14,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.index.entries import Entry
+from epochal.layout.port import Change, Gap, Touched
 from epochal.layout.tips.batch import Known
 from epochal.model.spans import Span
 from epochal.model.versions import Token
@@ -95,26 +96,6 @@ class Epoch:
             (self.version + 1) / limits.entries,
             (len(self.next) + len(fresh)) / limits.streams,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
-    """Something was appended to a stream, and its head does not tell what: the store must be asked."""
-
-    stream: str
-
-
-Change = Span | Touched
-"""What a stream record tells."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Events `index` to `end - 1` of a stream that the index lacks; without an `end`, all that there are."""
-
-    stream: str
-    index: int
-    end: int | None
 
 
 def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:

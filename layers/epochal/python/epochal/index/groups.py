@@ -21,8 +21,8 @@ from typing import Any, Final
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.names import BASE_DISTANCE, BASES
 from epochal.index.series import Ids
+from epochal.layout.registry import source_of
 from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
@@ -86,8 +86,7 @@ class Overtaken:
 
 def group_stream(partition: int, group: str) -> StreamName:
     """The stream, of unfolds alone, that holds a group's state in a partition."""
-    (source,) = (name for name, base in BASES.items() if base == partition // BASE_DISTANCE * BASE_DISTANCE)
-    return StreamName(f"$ReaderCheckpoint-{source}_{partition}_{group}")
+    return StreamName(f"$ReaderCheckpoint-{source_of(partition)}_{partition}_{group}")
 
 
 def load(table: str, stream: StreamName) -> Steps[Held]:

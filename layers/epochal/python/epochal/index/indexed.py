@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from epochal.index.epoch_reads import load_newest, refresh
-from epochal.index.epochs import Touched, unknown_streams
+from epochal.index.epochs import unknown_streams
 from epochal.index.ingestion import Partition, next_of
 from epochal.index.marks import read_marks
+from epochal.layout.port import Touched
 from epochal.plan.ops import Steps
 
 

@@ -24,11 +24,11 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
 from epochal.index.epoch_reads import Loaded, load_newest, load_next, refresh
-from epochal.index.epochs import STANDARD, Change, EpochLimits, Gap, decide, unknown_streams
-from epochal.index.healing import PIECE, Heal, Healed
+from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
+from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost

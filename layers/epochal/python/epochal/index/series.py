@@ -15,7 +15,8 @@ from typing import Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.names import BASES, SERIES
+from epochal.index.names import SERIES
+from epochal.layout.registry import base_of
 from epochal.layout.tips.append import append_on
 from epochal.layout.tips.batch import Rejected, Written, batch_of
 from epochal.layout.tips.calving import ByCost
@@ -42,8 +43,8 @@ class Series:
 
     def reached(self) -> Iterator[tuple[int, int]]:
         """Every partition on record, in order, with the epoch that it has reached, or an earlier one."""
-        for source, count in sorted(self.partitions.items(), key=lambda known: BASES[known[0]]):
-            for partition in range(BASES[source], BASES[source] + count):
+        for base, count in sorted((base_of(source), count) for source, count in self.partitions.items()):
+            for partition in range(base, base + count):
                 yield partition, self.active.get(partition, 0)
 
 

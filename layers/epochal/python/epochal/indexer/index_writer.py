@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from epochal.index.epochs import STANDARD, Change, EpochLimits
-from epochal.index.healing import Heal
+from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.series import Ids
+from epochal.layout.port import Change, Heal
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver
 

@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.epochs import Change, Touched
 from epochal.index.ingestion import Ingested
 from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import register
-from epochal.index.sources import Source
 from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import Poison, set_aside
+from epochal.layout.port import Change, Source, Touched
 from epochal.plan.values import Item
-from epochal.settings import DCB_PARTITIONS, JOURNAL_PARTITIONS, PARTITIONS
-
-_NAMES: Final = {"tips": PARTITIONS, "journal": JOURNAL_PARTITIONS, "dcb": DCB_PARTITIONS}
-"""What tells a deployment how many partitions a source has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +94,10 @@ class Indexer(IndexWriter):
         """
         counts = {source.name: source.partitions for source in self.sources}
         recorded = self.driver.run(register(self.index_table, counts, self.ids()))
-        for name, count in counts.items():
-            if recorded[name] != count:
-                rule = f"the index has {recorded[name]} on record; another number needs a rebuild"
-                raise InvalidInput(_NAMES[name], rule)
+        for source in self.sources:
+            if recorded[source.name] != source.partitions:
+                rule = f"the index has {recorded[source.name]} on record; another number needs a rebuild"
+                raise InvalidInput(source.setting, rule)
 
     def index(self, records: Iterable[Record]) -> Report:
         """Index a batch, in the order of its records.

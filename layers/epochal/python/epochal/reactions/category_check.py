@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from epochal.feed.categories import Predicate, category_in, in_categories
-from epochal.index.names import source_of
+from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.spans import Span
 from epochal.reactions.group_member import Member

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.names import BASES
+from epochal.layout.registry import layout_names
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.spans import Span
 
@@ -83,7 +83,7 @@ class Reaction:
     handler: Handler
     categories: frozenset[str] | None = None
     types: frozenset[str] | None = None
-    sources: frozenset[str] = frozenset(BASES)
+    sources: frozenset[str] = field(default_factory=lambda: frozenset(layout_names()))
     start: Start = "beginning"
     max_events: int = 100
     parallel: int = 8
@@ -101,8 +101,10 @@ class Reaction:
         for field_, least in (("max_events", 1), ("parallel", 1), ("attempts", 1)):
             if getattr(self, field_) < least:
                 raise InvalidInput(field_, f"must be at least {least}")
-        if strangers := self.sources.difference(BASES):
-            raise InvalidInput("sources", f"must be among {', '.join(BASES)}, not {min(strangers)!r}")
+        if strangers := self.sources.difference(layout_names()):
+            raise InvalidInput(
+                "sources", f"must be among {', '.join(layout_names())}, not {min(strangers)!r}"
+            )
         if self.on_failure not in ("park", "block"):
             raise InvalidInput("on_failure", "must be park or block")
         if isinstance(self.start, str) and self.start not in ("beginning", "tail"):
@@ -134,7 +136,7 @@ def reaction(
     name: str,
     categories: Collection[str] | None = None,
     types: Collection[str] | None = None,
-    sources: Collection[str] = tuple(BASES),
+    sources: Collection[str] | None = None,
     start: Start = "beginning",
     max_events: int = 100,
     parallel: int = 8,
@@ -152,7 +154,7 @@ def reaction(
         handler=handler,
         categories=_set(categories),
         types=_set(types),
-        sources=frozenset(sources),
+        sources=frozenset(layout_names() if sources is None else sources),
         start=start,
         max_events=max_events,
         parallel=parallel,

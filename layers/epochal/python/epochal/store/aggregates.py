@@ -14,19 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.codec.payloads import Form, serializer_of
+from epochal.codec.payloads import Form
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import Rejected, append, base_of, check_form, read
 from epochal.layout.journal.items import Head, StoredEvent
-from epochal.layout.journal.keys import KeyResolver, hash_of
 from epochal.layout.journal.reading import Stretch, Via, events
 from epochal.layout.journal.retention import Retention, retire
-from epochal.layout.journal.writes import Batch, Key, Site
+from epochal.layout.journal.writes import Batch, Key, Site, site_of
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
     AggregateSnapshot,
-    AggregateTypes,
     ExpectedLock,
     Lock,
     RecordedAggregateEvent,
@@ -36,7 +34,7 @@ from epochal.model.names import MAX_NAME_BYTES
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
-from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, Settings
+from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 MAX_PAYLOAD_BYTES: Final = 390_000
@@ -89,17 +87,6 @@ class Replay:
 
     snapshot: AggregateSnapshot
     events: tuple[RecordedAggregateEvent, ...]
-
-
-def site_of(settings: Settings) -> Site:
-    """The tables of a deployment."""
-    return Site(
-        journal=settings.journal_table,
-        snapshot=settings.snapshot_table,
-        keys=KeyResolver(shards=settings.journal_shards, hash=hash_of(settings.journal_keys, JOURNAL_KEYS)),
-        types=AggregateTypes(settings.aggregate_types),
-        serializer=serializer_of(settings.journal_serializer, JOURNAL_SERIALIZER),
-    )
 
 
 def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:

@@ -18,10 +18,10 @@ from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.dcb.append import Condition, append
 from epochal.layout.dcb.backward import last_events, read_back
 from epochal.layout.dcb.conditions import Fence, fence, fence_after
-from epochal.layout.dcb.items import Keys, read_event
+from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import first_events, read_page
-from epochal.layout.dcb.reading import Seen, Site, read
+from epochal.layout.dcb.reading import Seen, Site, read, tag_site_of
 from epochal.layout.dcb.writes import Batch, Stamp
 from epochal.model.dcb import (
     Position,
@@ -58,14 +58,6 @@ READS_AT_ONCE: Final = 4
 
 MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
-
-
-def tag_site_of(settings: Settings) -> Site:
-    """The tables of a deployment."""
-    keys = Keys(service=settings.service, shards=settings.write_shards)
-    return Site(
-        events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
-    )
 
 
 def heads_watched(query: Query, *, type_heads: bool) -> int:

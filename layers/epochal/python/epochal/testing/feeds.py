@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from epochal.feed.deployed import reader_of
-from epochal.index.names import source_of
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
+from epochal.layout.registry import source_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, READ_MODELS, SNAPSHOT, TAGS, TIPS
 from epochal.reactions.category_check import told_of, unmet
 from epochal.reactions.group_member import Member
@@ -19,11 +21,11 @@ from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 

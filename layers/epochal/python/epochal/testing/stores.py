@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.journal.writes import site_of
 from epochal.layout.tables import ALL, EVENTS, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore, site_of
+from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, tag_site_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects

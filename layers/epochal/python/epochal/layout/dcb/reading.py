@@ -21,6 +21,7 @@ from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
+from epochal.settings import Settings
 
 T = TypeVar("T")
 
@@ -36,6 +37,14 @@ class Site:
     tags: str
     keys: Keys
     type_heads: bool = False
+
+
+def tag_site_of(settings: Settings) -> Site:
+    """The tables of a deployment."""
+    keys = Keys(service=settings.service, shards=settings.write_shards)
+    return Site(
+        events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from epochal.codec.payloads import JAVASCRIPT, Serializer
+from epochal.codec.payloads import JAVASCRIPT, Serializer, serializer_of
 from epochal.errors import InvalidInput
 from epochal.layout.journal.items import NO_TTL, StoredEvent, payload_of, write_copy, write_event
-from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.layout.journal.keys import HEAD, KeyResolver, hash_of
 from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lock
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import AttributeValue, binary, number, sequence, text
-from epochal.settings import KEY_WINDOW_SECONDS
+from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, KEY_WINDOW_SECONDS, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,17 @@ class Site:
     keys: KeyResolver
     types: AggregateTypes = UNDECLARED
     serializer: Serializer = JAVASCRIPT
+
+
+def site_of(settings: Settings) -> Site:
+    """The tables of a deployment."""
+    return Site(
+        journal=settings.journal_table,
+        snapshot=settings.snapshot_table,
+        keys=KeyResolver(shards=settings.journal_shards, hash=hash_of(settings.journal_keys, JOURNAL_KEYS)),
+        types=AggregateTypes(settings.aggregate_types),
+        serializer=serializer_of(settings.journal_serializer, JOURNAL_SERIALIZER),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

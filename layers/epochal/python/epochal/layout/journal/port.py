@@ -1,0 +1,111 @@
+"""Aggregates, as the feed sees them: heads are the snapshots with number 0.
+
+One that another library wrote tells nothing but that something happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from epochal.errors import CorruptData
+from epochal.layout.journal import heads
+from epochal.layout.journal.items import read_event
+from epochal.layout.journal.writes import Site, site_of
+from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.model.aggregates import AggregateId
+from epochal.model.spans import Span
+from epochal.plan.ops import BatchGet, Steps
+from epochal.plan.values import Item
+from epochal.settings import JOURNAL_PARTITIONS, Settings
+
+EVENTS_AT_ONCE: Final = 25
+"""Events of the journal a request: their items come whole, up to 400 KB each."""
+
+T = TypeVar("T")
+
+
+def journal_source(site: Site, partitions: int = 1) -> Source:
+    """Aggregates that are stored where the site looks for them."""
+    told: Callable[[Item], Change | None] = _in_place(site, _appended)
+    return Source(
+        name="journal",
+        table=site.snapshot,
+        partitions=partitions,
+        setting=JOURNAL_PARTITIONS,
+        appended=told,
+        heal=heal_journal(site),
+        end=_in_place(site, heads.end),
+        told=told,
+        where=heads.WHERE,
+        stored=_in_place(site, partial(heads.stored, site)),
+    )
+
+
+def heal_journal(site: Site) -> Heal:
+    """Heals gaps of aggregates by their events' keys: numbers have no holes, so where the next is not there is the
+    end.
+    """
+    return soundly(lambda gap: _healed(site, gap), "journal")
+
+
+def _healed(site: Site, gap: Gap) -> Steps[Healed]:
+    aggregate = site.types.read(gap.stream)
+    if aggregate is None:
+        raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
+    found = Healed()
+    index, width = gap.index, 2
+    while gap.end is None or index < gap.end:
+        ends = index + width if gap.end is None else min(index + EVENTS_AT_ONCE, gap.end)
+        kinds = yield from _types(site, aggregate, index, ends)
+        found.add(Span(gap.stream, index, tuple(kinds)))
+        index += len(kinds)
+        if index < ends:
+            # The first must be there: whoever wrote a head wrote an event.
+            if gap.end is not None or index == 0:
+                raise CorruptData(f"{gap.stream}: event {index + 1} is missing from the journal")
+            return found
+        if found.full and index != gap.end:
+            found.whole = False
+            return found
+        width = min(2 * width, EVENTS_AT_ONCE)
+    return found
+
+
+def _types(site: Site, aggregate: AggregateId, index: int, end: int) -> Steps[list[str]]:
+    """Types of events `index` to `end - 1`, up to the first that is not there. Numbers begin at 1."""
+    keys = tuple(site.keys.key(aggregate, at + 1) for at in range(index, end))
+    reply = yield BatchGet(table=site.journal, keys=keys)
+    events = map(read_event, reply.items)
+    type_of = site.serializer.type_of
+    found = {each.seq_nr - 1: each.event_type or type_of(each.payload) for each in events}
+    kinds: list[str] = []
+    while index + len(kinds) in found:
+        kinds.append(found[index + len(kinds)])
+    return kinds
+
+
+def _in_place(site: Site, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
+    """What an item tells, of an aggregate that readers of the feed will find by its id."""
+
+    def checked(item: Item) -> T | None:
+        told = read(item)
+        if told is not None:
+            heads.check_place(site, item)
+        return told
+
+    return checked
+
+
+def _appended(item: Item) -> Change | None:
+    aggregate = heads.touched(item)
+    return heads.appended(item) if aggregate is None else Touched(stream=aggregate)
+
+
+def _source(settings: Settings) -> Source:
+    return journal_source(site_of(settings), settings.journal_partitions)
+
+
+PORT: Final = Port(tables=(JOURNAL, SNAPSHOT), heads=SNAPSHOT, source=_source)

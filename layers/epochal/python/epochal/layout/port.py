@@ -1,0 +1,152 @@
+"""The port: what the feed, the indexer, care and a deployment need of a layout.
+
+A layout has one item for each of its streams, the head, which every append changes in the same write as the events.
+
+    An image of a head says where its stream ends, and what the latest write appended, or at least that it appended.
+    Events of a stream have the indices 0, 1, 2 and so on; what was pruned is below all that is there.
+    Whatever no image told can be read from the store: healing finds each event of a gap that was not pruned.
+    What lies in the same table and is no head tells nothing; what looks like a head and is malformed raises.
+
+Names that begin with `$` are the system's, and are no part of the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.layout.registry import base_of, partition_of
+from epochal.model.ends import End
+from epochal.model.spans import Span
+from epochal.plan.conditions import Condition
+from epochal.plan.ops import Steps
+from epochal.plan.tables import TableSpec
+from epochal.plan.values import Item
+from epochal.settings import Settings
+
+PIECE: Final = 1024 * 1024
+"""Bytes of types after which a piece ends; a request more than that may be held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """Something was appended to a stream, and its head does not tell what: the store must be asked."""
+
+    stream: str
+
+
+Change = Span | Touched
+"""What a stream record tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Events `index` to `end - 1` of a stream that the index lacks; without an `end`, all that there are."""
+
+    stream: str
+    index: int
+    end: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Healed:
+    """A piece of a gap, from its beginning.
+
+    Attributes:
+        spans: what the store holds of it; what it lacks in between was pruned.
+        whole: the piece is all of the gap.
+        size: bytes reckoned for the types.
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    whole: bool = True
+    size: int = 0
+
+    @property
+    def events(self) -> int:
+        """How many were found."""
+        return sum(len(span.types) for span in self.spans)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is as large as a piece may be."""
+        return self.size >= PIECE
+
+    def add(self, span: Span) -> None:
+        """Take in the next span."""
+        if span.types:
+            self.spans.append(span)
+            self.size += sum(len(kind) + 8 for kind in span.types)
+
+
+Heal = Callable[[Gap], Steps[Healed]]
+"""Reads from the source the events of a gap, or as many from its beginning as make a piece; those pruned meanwhile
+are missing from the answer. Raises `CorruptData` where events are missing that were not pruned, or cannot be read."""
+
+
+def soundly(heal: Heal, layout: str) -> Heal:
+    """`heal`, which raises `CorruptData` where it meets an item that is not of its layout."""
+
+    def healed(gap: Gap) -> Steps[Healed]:
+        try:
+            return (yield from heal(gap))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptData(f"{gap.stream}: an item of it is not of the {layout} layout") from error
+
+    return healed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One layout's part of the feed.
+
+    Attributes:
+        name: of the layout, as registered.
+        table: where its heads are; its stream carries their new images.
+        partitions: how many it has; recorded on first use, and any other number is refused afterwards.
+        setting: what tells a deployment that number.
+        appended: what an image tells; None for one that is no append. Raises `CorruptData`, or what comes of reading
+            an item of another shape.
+        heal: reads events that stream records have not told.
+        end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
+        told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
+        where: a scan's condition that only heads meet.
+        stored: the events that an item of an exported table holds (`care.rebuild`).
+    """
+
+    name: str
+    table: str
+    partitions: int
+    setting: str
+    appended: Callable[[Item], Change | None]
+    heal: Heal
+    end: Callable[[Item], End | None]
+    told: Callable[[Item], Change | None]
+    where: Condition
+    stored: Callable[[Item], Span | None]
+
+    @property
+    def base(self) -> int:
+        """Its first partition."""
+        return base_of(self.name)
+
+    def partition_of(self, stream: str) -> int:
+        """The partition of a stream."""
+        return partition_of(stream, self.partitions, self.base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A layout, as the rest of the house sees it.
+
+    Attributes:
+        tables: those that it is stored in.
+        heads: the one among them that holds the heads of its streams.
+        source: its part of a deployment's feed.
+    """
+
+    tables: tuple[TableSpec, ...]
+    heads: TableSpec
+    source: Callable[[Settings], Source]

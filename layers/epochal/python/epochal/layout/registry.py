@@ -1,0 +1,112 @@
+"""The layouts that there are, one entry each, and which partitions of the feed are whose.
+
+This outlives the code: names and partitions are stored (FORMATS §4). A port is imported when it is first asked for, so
+a function loads only the layouts that its settings name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from epochal.settings import Settings
+
+if TYPE_CHECKING:
+    from epochal.layout.port import Port
+
+BASE_DISTANCE: Final = 10_000
+"""From the first partition of a layout to that of the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """An entry of the registry.
+
+    Attributes:
+        name: what its part of the feed is called.
+        base: its first partition; the others follow, up to `base + BASE_DISTANCE - 1`.
+        table: the setting that names the table of its heads; a deployment without one has no such layout.
+        partitions: the setting that says how many partitions it has.
+        module: where its `PORT` is.
+    """
+
+    name: str
+    base: int
+    table: str
+    partitions: str
+    module: str
+
+    @property
+    def port(self) -> Port:
+        """What it can do."""
+        found: Port = import_module(self.module).PORT
+        return found
+
+
+LAYOUTS: tuple[Layout, ...] = (
+    Layout(
+        name="tips",
+        base=0,
+        table="tips_table",
+        partitions="partitions",
+        module="epochal.layout.tips.port",
+    ),
+    Layout(
+        name="journal",
+        base=BASE_DISTANCE,
+        table="snapshot_table",
+        partitions="journal_partitions",
+        module="epochal.layout.journal.port",
+    ),
+    Layout(
+        name="dcb",
+        base=2 * BASE_DISTANCE,
+        table="tags_table",
+        partitions="dcb_partitions",
+        module="epochal.layout.dcb.port",
+    ),
+)
+
+
+def layouts() -> tuple[Layout, ...]:
+    """All of them, in the order of their partitions."""
+    return LAYOUTS
+
+
+def layout_names() -> tuple[str, ...]:
+    """Their names, in the order of their partitions."""
+    return tuple(each.name for each in layouts())
+
+
+def layouts_in(settings: Settings) -> tuple[Layout, ...]:
+    """Those of a deployment: the settings name the table of their heads."""
+    return tuple(each for each in layouts() if getattr(settings, each.table))
+
+
+def layout_of(partition: int) -> Layout:
+    """The layout that a partition of the feed is of."""
+    return next(each for each in reversed(layouts()) if partition >= each.base)
+
+
+def source_of(partition: int) -> str:
+    """The name of that layout: the source that a partition is of."""
+    return layout_of(partition).name
+
+
+def base_of(name: str) -> int:
+    """The first partition of a layout."""
+    return {each.name: each.base for each in layouts()}[name]
+
+
+def partitions_of(settings: Settings) -> tuple[int, ...]:
+    """The partitions of a deployment's feed, whether anything was indexed in them yet or not."""
+    counts = [(each.base, int(getattr(settings, each.partitions))) for each in layouts_in(settings)]
+    return tuple(base + number for base, count in counts for number in range(count))
+
+
+def partition_of(stream: str, partitions: int, base: int = 0) -> int:
+    """The base, and the first four bytes of the name's SHA-256, big-endian, modulo `partitions`."""
+    digest = hashlib.sha256(stream.encode()).digest()
+    return base + int.from_bytes(digest[:4], "big") % partitions
