@@ -61,6 +61,18 @@ def test_a_link_to_a_file_a_heading_or_an_id_that_is_not_there_is_lost(tmp_path:
     assert list(lost_links(page)) == ["gone.md", "#gone", "page.md#d0002"]
 
 
+def test_files_that_pages_name_are_there() -> None:
+    named = {
+        (relative(path), file)
+        for path in DOCUMENTS
+        for file in re.findall(
+            r"`((?:tests|docs|bench|layers|lambdas|stacks|examples)/[\w./-]+)`", prose(path)
+        )
+    }
+    assert len(named) > 40
+    assert {(page, file) for page, file in named if not (ROOT / file).exists()} == set()
+
+
 # ------------------------------------------------------------------------------------------------------------ decisions
 
 
