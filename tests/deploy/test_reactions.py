@@ -23,7 +23,7 @@ from epochal.local.deploy import Deployment
 from epochal.local.places import Places
 from epochal.local.processes import Server
 from tests.deploy.test_http_api import Caller
-from tests.doors.test_permissions import allowed_on_tables, expected_on_tables, role_of
+from tests.deploy.test_permissions import allowed_on_tables, expected_on_tables, role_of
 
 TABLE = "board"
 SECONDS = 30.0

@@ -26,7 +26,7 @@ from schemathesis.schemas import BaseSchema
 
 from epochal.http.openapi.document import document
 from epochal.http.routes import ROUTES
-from tests.doors.gateway import Gateway
+from tests.deploy.gateway import Gateway
 from tests.support.api import Api
 
 REFUSED: Final = [400, 404, 405, 409, 410, 412, 413, 415]

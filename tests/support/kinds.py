@@ -1,0 +1,62 @@
+"""What the tests of a folder need: nothing, simulated worlds, a server, or a deployment.
+
+A folder of `tests` is of one kind, and its tests are marked with it: `pytest -m pure` runs what needs nothing. A test
+that asks for a server in a folder that has none is an error, so that what is dear cannot hide among what is cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+TESTS: Final = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of tests.
+
+    Attributes:
+        name: the mark of its tests.
+        about: what they need.
+        folders: of `tests`.
+        marks: of the servers that its tests may ask for.
+        seconds: what all of its tests in `make test` may take together, one after another, on a core of their own.
+    """
+
+    name: str
+    about: str
+    folders: tuple[str, ...]
+    marks: frozenset[str] = frozenset()
+    seconds: int
+
+
+KINDS: Final = (
+    Kind(
+        name="deployment",
+        about="a deployment on the embedded AWS",
+        folders=("deploy",),
+        marks=frozenset({"ddbl", "embedded", "deploy"}),
+        seconds=300,
+    ),
+    Kind(
+        name="server",
+        about="DynamoDB Local or the embedded AWS",
+        folders=("contract", "bench", "faults", "interop", "local"),
+        marks=frozenset({"ddbl", "embedded"}),
+        seconds=480,
+    ),
+    Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=200),
+    Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=220),
+)
+"""The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
+
+
+def kind_of(path: Path) -> Kind:
+    """The kind of a file or folder of tests; raises `LookupError` for a folder that has none."""
+    folder = path.relative_to(TESTS).parts[0]
+    for kind in KINDS:
+        if folder in kind.folders:
+            return kind
+    raise LookupError(f"tests/{folder} is not among the folders of tests/support/kinds.py")
