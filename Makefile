@@ -27,15 +27,26 @@ SEEDS ?= 10000
 NEEDED := node npm
 test bench proof: NEEDED := node npm java
 
-.PHONY: help setup test lint format demo bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup: $(VENV)/.installed node_modules/.installed ## what the demo and deployments need, once; tests fetch the rest
 
-test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then every test
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 20 --junitxml build/tests.xml
+# The order is tests/conftest.py's: what is dear begins first, and the processes end together.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+
+check: setup ## an answer in two minutes: static checks beside the tests that need no server, and some seeds
+	@$(MAKE) --no-print-directory --jobs 2 lint pure
+
+.PHONY: pure
+pure:
+	$(PYTEST) --quiet -m "(pure or slice) and not proof" tests/unit tests/doors tests/docs tests/examples tests/simulation
+
+test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then all tests but those of `make proof`
+	$(PYTEST) -m "not proof" --durations 20 --junitxml build/tests.xml; \
+		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml && exit $$failed
 
 lint: $(VENV)/.installed ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

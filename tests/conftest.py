@@ -1,11 +1,13 @@
 """Fixtures for every kind of test, and what holds for all of them.
 
+- A folder tells what its tests need (`tests/support/kinds.py`), and each test is marked with it.
 - Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported.
 - Unit tests open no sockets.
 - DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
 - Where several processes share the tests (`pytest -n 2 --dist loadgroup`), a file stays in one of them, and so does all
-  that asks for the embedded AWS: there is one, with one deployment.
+  that asks for the embedded AWS: there is one, with one deployment. What is dear begins first, so that the processes
+  end together.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import Deployment
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import Places
+from tests.support.kinds import KINDS, kind_of, mark_by_folder
 from tests.support.sockets import no_sockets
 from tests.support.tables import Tables
 
@@ -30,15 +33,20 @@ UNIT = ROOT / "tests" / "unit"
 MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
 """What a test that uses a fixture is marked with."""
 
-TOGETHER = {"embedded": ("embedded", "deploy", "local"), "synthesis": ("stacks",)}
-"""Groups of tests that one process runs, by their marks or their folder: they share what is dear to set up."""
+EMBEDDED = "embedded"
+"""The group of all tests that ask for the embedded AWS: there is one, with one deployment."""
+
+TOGETHER = {ROOT / "tests" / "local": EMBEDDED, UNIT / "stacks": "synthesis"}
+"""Folders whose files stay in one process, and their groups."""
 
 
-def pytest_configure() -> None:
-    """Hide the user's own AWS settings, whatever a module under test creates while it is imported.
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the kinds of tests; hide the user's own AWS settings, whatever a module creates while it is imported.
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
     """
+    for kind in KINDS:
+        config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -54,19 +62,29 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by the servers it asks for, and say which tests stay in one process."""
+    """Mark each test by what it needs, say which tests stay in one process, and begin with what is dear."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             for mark in MARKS.get(fixture, ()):
                 item.add_marker(mark)
+        mark_by_folder(item)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_turn)
 
 
 def _group(item: pytest.Item) -> str:
-    known = {item.path.parent.name, *(mark.name for mark in item.iter_markers())}
-    return next(
-        (name for name, signs in TOGETHER.items() if known & set(signs)), item.nodeid.partition("::")[0]
-    )
+    """What runs in the process that runs this test: all that shares what is dear to set up, or its file."""
+    if item.path.parent in TOGETHER:
+        return TOGETHER[item.path.parent]
+    if any(item.iter_markers("embedded")) or any(item.iter_markers("deploy")):
+        return EMBEDDED
+    return item.nodeid.partition("::")[0]
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, int]:
+    """Its place among all tests: the groups that stay together, then the kinds in their order."""
+    group = _group(item)
+    return group != EMBEDDED, group not in TOGETHER.values(), KINDS.index(kind_of(item.path))
 
 
 @pytest.fixture(autouse=True)

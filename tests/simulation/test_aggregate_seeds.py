@@ -6,24 +6,41 @@ A failing seed is named, and replays exactly: `replay(seed)`.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 from epochal.plan.ops import BatchGet, Op, Reply
 from epochal.store.aggregates import AggregateConflict, AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Aggregates, replay
+from tests.simulation.seeds import ranges
 from tests.unit.feed.layouts import persist_elsewhere
 
-SEEDS = 600
+SIZE, COUNT = 100, 6
 
 
-def test_whatever_happens_aggregates_are_whole_and_every_append_is_made_once_or_not_at_all() -> None:
-    simulations = [replay(seed) for seed in range(SEEDS)]
+@cache
+def met(seed: int) -> Counter[str]:
+    played = replay(seed)
+    found = Counter(type(attempt.outcome).__name__ for attempt in played.attempts)
+    return found + Counter(elsewhere=played.elsewhere, reads=len(played.reads), retired=played.retired)
 
-    outcomes = Counter(type(attempt.outcome).__name__ for each in simulations for attempt in each.attempts)
-    assert min(outcomes[kind] for kind in ("AggregateAppended", "AggregateConflict", "NoneType")) > SEEDS / 2
-    assert sum(each.elsewhere for each in simulations) > SEEDS / 5, "hardly anything was written elsewhere"
-    assert sum(len(each.reads) for each in simulations) > SEEDS / 5, "hardly anything was read"
-    assert sum(each.retired for each in simulations) > SEEDS / 10, "hardly a copy of a snapshot was retired"
+
+@ranges(SIZE, COUNT)
+def test_whatever_happens_aggregates_are_whole_and_every_append_is_made_once_or_not_at_all(
+    seeds: range,
+) -> None:
+    for seed in seeds:
+        met(seed)
+
+
+def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
+    seeds = SIZE * COUNT
+    found = sum(map(met, range(seeds)), Counter())
+
+    assert min(found[kind] for kind in ("AggregateAppended", "AggregateConflict", "NoneType")) > seeds / 2
+    assert found["elsewhere"] > seeds / 5, "hardly anything was written elsewhere"
+    assert found["reads"] > seeds / 5, "hardly anything was read"
+    assert found["retired"] > seeds / 10, "hardly a copy of a snapshot was retired"
 
 
 def test_a_lock_is_in_conflict_where_another_append_overtakes_the_search_for_the_last_number() -> None:

@@ -5,23 +5,39 @@ A failing seed is named, and replays exactly: `replay(seed)`.
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
+
 from epochal.model.tagged_results import TaggedAppended
 from tests.simulation.dcb_simulation import replay
+from tests.simulation.seeds import ranges
 
-SEEDS = 600
+SIZE, COUNT = 100, 6
 
 
-def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is_whole() -> None:
-    attempts = [attempt for seed in range(SEEDS) for attempt in replay(seed).history.attempts]
+@cache
+def met(seed: int) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in replay(seed).history.attempts:
+        found[type(each.outcome).__name__] += 1
+        found["replayed"] += isinstance(each.outcome, TaggedAppended) and each.outcome.replayed
+        found["known"] += each.known is not None
+    return found
 
-    replays = sum(isinstance(each.outcome, TaggedAppended) and each.outcome.replayed for each in attempts)
-    assert {type(each.outcome).__name__ for each in attempts} == {
-        "TaggedAppended",
-        "TaggedConflict",
-        "NoneType",
-    }
-    assert replays > SEEDS / 20, "hardly any append was made twice"
-    assert sum(each.known is not None for each in attempts) > SEEDS, "hardly any position was used"
+
+@ranges(SIZE, COUNT)
+def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is_whole(seeds: range) -> None:
+    for seed in seeds:
+        met(seed)
+
+
+def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
+    all_of_them = range(SIZE * COUNT)
+    found = sum(map(met, all_of_them), Counter())
+
+    assert found.keys() == {"TaggedAppended", "TaggedConflict", "NoneType", "replayed", "known"}
+    assert found["replayed"] > len(all_of_them) / 20, "hardly any append was made twice"
+    assert found["known"] > len(all_of_them), "hardly any position was used"
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tests.simulation.hole_simulation import replay
+from tests.simulation.seeds import ranges
 
-SEEDS = 500
+SIZE, COUNT = 100, 5
 
 
-def test_whatever_is_pruned_a_reader_gets_what_is_there_without_holes_or_is_told_of_them() -> None:
-    played = [replay(seed) for seed in range(SEEDS)]
+@cache
+def met(seed: int) -> tuple[int, int]:
+    """How often a read was told of a hole, and a prune of what is not there."""
+    played = replay(seed)
+    gone = sum(read.gone is not None for read in played.seen)
+    return gone, sum(not there for told in played.told for _, _, there in told)
 
-    assert sum(read.gone is not None for each in played for read in each.seen) > 20
-    assert sum(not there for each in played for told in each.told for _, _, there in told) > 20
+
+@ranges(SIZE, COUNT)
+def test_whatever_is_pruned_a_reader_gets_what_is_there_without_holes_or_is_told_of_them(
+    seeds: range,
+) -> None:
+    for seed in seeds:
+        met(seed)
+
+
+def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
+    gone, absent = zip(*map(met, range(SIZE * COUNT)), strict=True)
+    assert sum(gone) > 20
+    assert sum(absent) > 20
 
 
 def test_a_seed_replays_exactly() -> None:

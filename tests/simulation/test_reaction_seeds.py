@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-
-import pytest
+from functools import cache
 
 from tests.simulation.reaction_world import run
+from tests.simulation.seeds import ranges
 
-GROUPS, SIZE = 4, 50
+SIZE, COUNT = 50, 4
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_no_checkpoint_ever_passes_what_is_neither_handled_nor_parked(group: int) -> None:
-    for seed in range(group * SIZE, (group + 1) * SIZE):
-        run(seed)
+@cache
+def met(seed: int) -> Counter[str]:
+    return run(seed).met
+
+
+@ranges(SIZE, COUNT)
+def test_no_checkpoint_ever_passes_what_is_neither_handled_nor_parked(seeds: range) -> None:
+    for seed in seeds:
+        met(seed)
 
 
 def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
-    met = sum((run(seed).met for seed in range(SIZE)), Counter())
+    found = sum(map(met, range(SIZE)), Counter())
     wanted = {
         "died in a handler",
         "failed in a handler",
@@ -27,7 +32,7 @@ def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
         "unparked",
         "parked again",
     }
-    assert wanted <= {what for what, times in met.items() if times >= 5}, met
+    assert wanted <= {what for what, times in found.items() if times >= 5}, found
 
 
 def test_a_seed_replays_to_the_letter() -> None:

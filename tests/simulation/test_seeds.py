@@ -6,14 +6,27 @@ Where the enumerations are complete but small, this is large and random. A faili
 
 from __future__ import annotations
 
+from functools import cache
+
+from tests.simulation.seeds import ranges
 from tests.simulation.stream_simulation import replay
 
-SEEDS = 800
+SIZE, COUNT = 200, 4
 
 
-def test_whatever_happens_appends_are_made_once_reads_are_true_and_the_stream_is_whole() -> None:
-    kinds = {type(attempt.outcome) for seed in range(SEEDS) for attempt in replay(seed).attempts}
+@cache
+def met(seed: int) -> frozenset[type]:
+    return frozenset(type(attempt.outcome) for attempt in replay(seed).attempts)
 
+
+@ranges(SIZE, COUNT)
+def test_whatever_happens_appends_are_made_once_reads_are_true_and_the_stream_is_whole(seeds: range) -> None:
+    for seed in seeds:
+        met(seed)
+
+
+def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
+    kinds = frozenset().union(*map(met, range(SIZE * COUNT)))
     assert len(kinds) == 5, "appended, conflicts, undetermined, refused for a key, and died"
 
 

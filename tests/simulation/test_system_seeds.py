@@ -6,22 +6,27 @@ A failing seed is named, and replays exactly: `play(seed)`.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
-import pytest
-
+from tests.simulation.seeds import ranges
 from tests.simulation.system_checks import play
 
-GROUPS, SIZE = 4, 50
+SIZE, COUNT = 50, 4
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_whatever_was_written_is_handled_by_every_group_and_comes_back_to_the_byte(group: int) -> None:
-    for seed in range(group * SIZE, (group + 1) * SIZE):
-        play(seed)
+@cache
+def met(seed: int) -> Counter[str]:
+    return play(seed).met
+
+
+@ranges(SIZE, COUNT)
+def test_whatever_was_written_is_handled_by_every_group_and_comes_back_to_the_byte(seeds: range) -> None:
+    for seed in seeds:
+        met(seed)
 
 
 def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
-    met = sum((play(seed).met for seed in range(GROUPS * SIZE)), Counter())
+    found = sum(map(met, range(SIZE * COUNT)), Counter())
     wanted = {
         "handled",
         "failed in a handler",
@@ -34,7 +39,7 @@ def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
         "closed",
         "pruned",
     }
-    assert wanted <= {what for what, times in met.items() if times >= 5}, met
+    assert wanted <= {what for what, times in found.items() if times >= 5}, found
 
 
 def test_a_seed_replays_to_the_letter() -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 TESTS: Final = Path(__file__).resolve().parent.parent
 
 
@@ -60,3 +62,14 @@ def kind_of(path: Path) -> Kind:
         if folder in kind.folders:
             return kind
     raise LookupError(f"tests/{folder} is not among the folders of tests/support/kinds.py")
+
+
+def mark_by_folder(item: pytest.Item) -> None:
+    """Mark a test with the kind of its folder; what the folder does not have, it may not ask for."""
+    kind = kind_of(item.path)
+    asked = {mark.name for mark in item.iter_markers()} & {"ddbl", "embedded", "deploy"}
+    if not asked <= kind.marks:
+        raise pytest.UsageError(
+            f"{item.nodeid} needs {asked - kind.marks}, and tests/{kind.folders[0]} has none"
+        )
+    item.add_marker(kind.name)

@@ -1,0 +1,82 @@
+"""What tests took, from the JUnit file of a run: seconds by kind against their budgets, and the dearest files.
+
+    python -m tests.budgets build/tests.xml
+
+A budget is what a kind may take on cores that do nothing else (`tests/support/kinds.py`). More than that is told, and
+does not fail the run: a machine that does other things besides takes two or three times as long, and nobody has changed
+anything. Only what is beyond all noise fails: a kind that takes `BEYOND` times its budget has become another kind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from tests.support.kinds import KINDS, TESTS, kind_of
+
+BEYOND: Final = 5
+"""Four engineers on two cores have been measured to take four times as long as one."""
+
+SHOWN: Final = 15
+"""Files that are shown."""
+
+
+def seconds_by_file(report: Path) -> Counter[Path]:
+    """What the tests of each file took, with all that was set up for them and taken down after them."""
+    taken: Counter[Path] = Counter()
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314  the file is pytest's own
+        taken[_file(case.attrib["classname"])] += float(case.attrib["time"])  # type: ignore[assignment]
+    return taken
+
+
+def _file(classname: str) -> Path:
+    """The file of a class of tests as JUnit names it, `tests.unit.http.test_append`."""
+    return TESTS.parent.joinpath(*classname.split(".")).with_suffix(".py")
+
+
+def told(taken: Mapping[Path, float]) -> Iterator[str]:
+    """Seconds by kind and folder against the budgets, then the dearest files."""
+    yield f"{'':12}{'seconds':>8}{'budget':>8}"
+    for kind in KINDS:
+        seconds = _of_kind(taken, kind.name)
+        over = f"   OVER ITS BUDGET, {seconds / kind.seconds:.1f} times" if seconds > kind.seconds else ""
+        yield f"{kind.name:12}{seconds:>8.0f}{kind.seconds:>8}{over}"
+        yield from (f"  {folder:10}{_in_folder(taken, folder):>8.0f}" for folder in kind.folders)
+    yield f"{'all':12}{sum(taken.values()):>8.0f}{sum(kind.seconds for kind in KINDS):>8}"
+    yield f"\nthe dearest files of {len(taken)}"
+    for path, seconds in sorted(taken.items(), key=lambda each: -each[1])[:SHOWN]:
+        yield f"{seconds:>8.1f}  {path.relative_to(TESTS.parent)}"
+
+
+def beyond(taken: Mapping[Path, float]) -> list[str]:
+    """Kinds that take so long that no noise explains it."""
+    return [kind.name for kind in KINDS if _of_kind(taken, kind.name) > BEYOND * kind.seconds]
+
+
+def _of_kind(taken: Mapping[Path, float], name: str) -> float:
+    return sum(seconds for path, seconds in taken.items() if kind_of(path).name == name)
+
+
+def _in_folder(taken: Mapping[Path, float], folder: str) -> float:
+    return sum(seconds for path, seconds in taken.items() if path.is_relative_to(TESTS / folder))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Tell of a run, and write it beside the report; 1 where a kind is beyond its budget."""
+    taken = seconds_by_file(Path(arguments[0]))
+    lines = list(told(taken))
+    failed = beyond(taken)
+    if failed:
+        lines.append(f"\n{', '.join(failed)}: more than {BEYOND} times the budget, which is no noise")
+    text = "\n".join(lines) + "\n"
+    Path(arguments[0]).with_name("budgets.txt").write_text(text)
+    sys.stdout.write(f"\n{text}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""Tests by what they need: every folder is of a kind, and what a kind takes is held to a budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import budgets
+from tests.support.kinds import KINDS, TESTS, kind_of, mark_by_folder
+
+CASES = """<testsuites><testsuite>
+<testcase classname="tests.unit.http.test_append" name="test_a@tests/unit/http/test_append.py" time="100.5"/>
+<testcase classname="tests.unit.http.test_append" name="test_b[1.5]" time="1.0"/>
+<testcase classname="tests.contract.test_reads" name="test_c" time="{seconds}"/>
+</testsuite></testsuites>"""
+
+
+def test_every_folder_of_tests_is_of_one_kind() -> None:
+    folders = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")}
+    assert sorted(folders) == sorted(folder for kind in KINDS for folder in kind.folders)
+
+
+def test_a_folder_that_no_kind_names_is_an_error() -> None:
+    with pytest.raises(LookupError, match="tests/elsewhere is not among"):
+        kind_of(TESTS / "elsewhere" / "test_a.py")
+
+
+def test_a_test_that_asks_for_a_server_among_those_that_need_none_is_refused(
+    request: pytest.FixtureRequest,
+) -> None:
+    request.node.add_marker("ddbl")
+    with pytest.raises(pytest.UsageError, match="ddbl"):
+        mark_by_folder(request.node)
+
+
+def test_what_a_kind_took_is_told_beside_its_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told_of(tmp_path, seconds=2) == 0
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    pure, server = (next(kind for kind in KINDS if kind.name == name) for name in ("pure", "server"))
+    assert ["pure", "102", str(pure.seconds)] in lines
+    assert ["server", "2", str(server.seconds)] in lines
+    assert ["unit", "102"] in lines
+    assert ["101.5", "tests/unit/http/test_append.py"] in lines
+
+
+def test_a_kind_over_its_budget_is_told_and_fails_only_where_no_noise_explains_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = next(kind for kind in KINDS if kind.name == "server")
+
+    assert told_of(tmp_path, seconds=2 * server.seconds) == 0
+    assert "OVER ITS BUDGET, 2.0 times" in capsys.readouterr().out
+
+    assert told_of(tmp_path, seconds=(budgets.BEYOND + 1) * server.seconds) == 1
+    assert "which is no noise" in capsys.readouterr().out
+
+
+def told_of(folder: Path, *, seconds: float) -> int:
+    report = folder / "tests.xml"
+    report.write_text(CASES.format(seconds=seconds))
+    return budgets.main([str(report)])
