@@ -213,12 +213,12 @@ def test_memory_does_not_grow_with_the_streams_of_an_index() -> None:
     def peak(streams: int) -> int:
         driver = Driver(execute=Vast(streams).execute, meter=Meter())
         mender = Mender(driver=driver, index_table="index")
-        verifier = Verifier(mender=mender, sources=(tips_source("tips"),), streams=1_000)
+        verifier = Verifier(mender=mender, sources=(tips_source("tips"),), streams=500)
         tracemalloc.start()
         assert [each.kind for each in verifier.findings()] == ["unregistered"]
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
 
-    few = peak(2_000)
-    assert peak(8_000) < 1.3 * few
+    few = peak(1_000)
+    assert peak(3_000) < 1.3 * few

@@ -29,12 +29,14 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     (place / "board").mkdir()
     (place / "board" / "handler.py").write_text("handler = print\n")
 
+    @cache
     def vendor(platform: Platform) -> Path:
         folder = place / platform.name
         (folder / "python").mkdir(parents=True, exist_ok=True)
         (folder / "python" / "wheels.py").write_text(f"FOR = {platform.name!r}\n")
         return folder
 
+    @cache
     def library(python: str) -> Path:
         return prepared(place / "epochal", python, place / "layers")
 

@@ -35,25 +35,27 @@ from pathlib import Path
 from aws_cdk import App
 from stacks.deployment import Sources, deployment
 from stacks.parts.bytecode import prepared
-library, lambdas, vendor, outdir, context = sys.argv[1:]
-app = App(outdir=outdir, context=json.loads(context))
-deployment(app, Sources(
-    library=lambda python: prepared(Path(library), python, Path(outdir).with_name("cache")),
-    vendor=lambda platform: Path(vendor),
-    lambdas=Path(lambdas),
-    root=Path.cwd(),
-))
-app.synth()
+library, cache, lambdas, vendor, *asked = sys.argv[1:]
+for outdir, context in zip(asked[::2], asked[1::2], strict=True):
+    app = App(outdir=outdir, context=json.loads(context))
+    deployment(app, Sources(
+        library=lambda python: prepared(Path(library), python, Path(cache)),
+        vendor=lambda platform: Path(vendor),
+        lambdas=Path(lambdas),
+        root=Path.cwd(),
+    ))
+    app.synth()
 """
 )
 
 
-@pytest.fixture
-def isolated(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment without AWS, container tools on the path, or a network for Node."""
-    guard = tmp_path / "guard.cjs"
+    place = tmp_path_factory.mktemp("isolated")
+    guard = place / "guard.cjs"
     guard.write_text(NODE_GUARD)
-    tools = tmp_path / "bin"
+    tools = place / "bin"
     tools.mkdir()
     for name in ("docker", "podman", "finch"):
         (tools / name).write_text("#!/bin/sh\necho guard: container >&2\nexit 97\n")
@@ -73,18 +75,38 @@ def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str
     return subprocess.run([*arguments], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("target", ["aws", "embedded"])
-def test_synthesis_reaches_for_no_network_and_no_credentials(
-    isolated: dict[str, str], sources: Sources, tmp_path: Path, target: str
-) -> None:
-    vendor = tmp_path / "vendor"
+TARGETS = ("aws", "embedded")
+
+
+@pytest.fixture(scope="module")
+def synthesised(
+    isolated: dict[str, str], sources: Sources, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Production for both targets, each in a folder of its name, by one process."""
+    place = tmp_path_factory.mktemp("synthesised")
+    vendor = place / "vendor"
     (vendor / "python").mkdir(parents=True)
     (vendor / "python" / "wheels.py").write_text("")
-    context = json.dumps({**context_of_repository(), "stage": "prod", "target": target})
-    paths = (str(ROOT / "layers" / "epochal"), str(sources.lambdas), str(vendor), str(tmp_path / "out"))
-    ran = run(sys.executable, "-c", SYNTHESIS, *paths, context, env=isolated)
+    library, cache = sources.root / "epochal", sources.root / "layers"
+    asked = [
+        each
+        for target in TARGETS
+        for each in (
+            str(place / target),
+            json.dumps({**context_of_repository(), "stage": "prod", "target": target}),
+        )
+    ]
+    paths = map(str, (library, cache, sources.lambdas, vendor))
+    return run(sys.executable, "-c", SYNTHESIS, *paths, *asked, env=isolated), place
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_synthesis_reaches_for_no_network_and_no_credentials(
+    synthesised: tuple[subprocess.CompletedProcess[str], Path], target: str
+) -> None:
+    ran, place = synthesised
     assert (ran.returncode, ran.stderr.count("guard")) == (0, 0), ran.stderr
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    manifest = json.loads((place / target / "manifest.json").read_text())
     assert "missing" not in manifest
     environments = {each["environment"] for each in manifest["artifacts"].values() if "environment" in each}
     assert environments == {"aws://unknown-account/unknown-region"}
