@@ -10,15 +10,15 @@ from epochal.layout.tables import TIPS
 from epochal.testing.stores import memory_streams, memory_tables
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
-def test_100_000_events_are_streamed_completely_and_in_order_within_64_mb_above_idle(ddbl):
-    long = Long()
+@pytest.mark.parametrize("events", [10_000, pytest.param(100_000, marks=pytest.mark.proof)])
+def test_a_long_stream_is_read_completely_and_in_order_within_64_mb_above_idle(ddbl, events):
+    long = Long(events=events)
     with local_at(ddbl) as local:
         local.fill(long.items())
         took = read(ddbl, local, long, "library")
 
-    assert took.events == 100_000
+    assert took.events == events
     assert took.complete
     assert took.above_idle <= BOUND == 64 * 1024 * 1024
 

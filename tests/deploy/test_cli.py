@@ -124,6 +124,7 @@ def test_a_store_is_put_on_this_machine_used_without_naming_it_and_taken_down(
     assert "epochal local up" in _epochal("read", "Cart-1").stderr
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(900)
 def test_a_store_that_is_kept_goes_on_as_it_was_and_its_feed_misses_nothing(
     checkout: Path, monkeypatch: pytest.MonkeyPatch

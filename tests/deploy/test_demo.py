@@ -146,8 +146,11 @@ def test_a_long_run_needs_two_tables_and_indexes_itself(own: Deployment) -> None
     assert sending.ledger.events > 400
 
 
-@pytest.mark.slow
-def test_a_demo_stopped_from_the_keyboard_leaves_nothing_running() -> None:
+STARTED = re.compile(r"http://127\.0\.0\.1:\d+(?=, IAM enforced)")
+
+
+@pytest.mark.parametrize("when", ["IAM enforced", pytest.param("… writing", marks=pytest.mark.proof)])
+def test_a_demo_stopped_from_the_keyboard_leaves_nothing_running(when: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "examples.flights"],
         cwd=ROOT,
@@ -156,13 +159,13 @@ def test_a_demo_stopped_from_the_keyboard_leaves_nothing_running() -> None:
         text=True,
         process_group=0,
     ) as process:
-        shown = _until(process, "… writing")
+        shown = _until(process, when)
         time.sleep(2)
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopped" in rest
-    (url,) = re.findall(r"http://127\.0\.0\.1:\d+(?=, IAM enforced)", shown)
+    (url,) = STARTED.findall(shown)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=2)
 

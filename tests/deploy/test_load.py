@@ -12,7 +12,7 @@ from bench.load.reporting import report
 from bench.load.run import Load
 from epochal.local.deploy import Deployment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 
 SECONDS = 20
 

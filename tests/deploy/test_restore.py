@@ -49,7 +49,7 @@ from tests.docs.console import Example, examples
 from tests.docs.shell import commands, exported, request_of
 from tests.unit.care.exporting import written
 
-pytestmark = [pytest.mark.deploy, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "backup.md"
 KINDS = tuple(spec.kind for spec in ALL if spec is not INDEX)

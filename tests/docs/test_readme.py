@@ -8,7 +8,7 @@ import random
 import re
 import shlex
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -171,6 +171,7 @@ def batches(streams: Streams, luck: random.Random) -> int:
     return 1_000
 
 
+@cache
 def _cost(workload: Workload) -> Units:
     """Units of one event of a workload, by AWS's billing rules."""
     streams = memory_streams()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -36,8 +37,8 @@ def year() -> list[Day]:
 
 @pytest.fixture(scope="module")
 def sample(year: list[Day]) -> list[Flight]:
-    """Every 20th day, and the days on which the clocks changed with those before."""
-    chosen = [*year[::20], *year[67:69], *year[305:307]]
+    """Every 60th day, and the days on which the clocks changed with those before."""
+    chosen = [*year[::60], *year[67:69], *year[305:307]]
     return [flight for day in chosen for flight in day.flights()]
 
 
@@ -170,9 +171,11 @@ def _local_day(event: Event) -> int:
 
 
 def test_no_more_than_two_days_are_held_however_many_there_are(year: list[Day]) -> None:
+    thin = [replace(day, rows=b"".join(day.rows.splitlines(keepends=True)[:200])) for day in year[:8]]
+
     def peak(count: int) -> int:
         tracemalloc.start()
-        for _ in by_day(in_order(year[:count], ZONES)):
+        for _ in by_day(in_order(thin[:count], ZONES)):
             pass
         _, highest = tracemalloc.get_traced_memory()
         tracemalloc.stop()

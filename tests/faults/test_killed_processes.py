@@ -34,11 +34,12 @@ from tests.faults.site import TAGS as COURSES
 from tests.faults.writer import facts
 from tests.support.tables import Tables
 
-pytestmark = [pytest.mark.ddbl, pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.ddbl, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "150"))
-"""Of each writer."""
+FEW = 30
+"""Of each writer; `make test` performs few."""
 
 WRITERS = ("ann", "bob", "cid")
 BETWEEN = (80, 200)
@@ -127,13 +128,13 @@ def asks(tag: str) -> Query:
     return Query(items=(QueryItem(types=frozenset(), tags=frozenset((tag,))),))
 
 
-def site_on(tables: Tables, url: str, directory: Path) -> Site:
+def site_on(tables: Tables, url: str, directory: Path, operations: int) -> Site:
     return Site(
         url=url,
         streams_url=tables.endpoint.url,
         region=tables.endpoint.region,
         directory=str(directory),
-        operations=OPERATIONS,
+        operations=operations,
         tips=tables.create(TIPS),
         index=tables.create(INDEX),
         journal=tables.create(JOURNAL),
@@ -152,10 +153,11 @@ def proxy(ddbl_tables: Tables) -> Iterator[Proxy]:
     proxy.close()
 
 
+@pytest.mark.parametrize("operations", [FEW, pytest.param(OPERATIONS, marks=pytest.mark.proof)])
 def test_whoever_is_killed_nothing_is_lost_nothing_doubled_and_the_feed_is_whole(
-    ddbl_tables: Tables, proxy: Proxy, tmp_path: Path
+    ddbl_tables: Tables, proxy: Proxy, tmp_path: Path, operations: int
 ) -> None:
-    site = site_on(ddbl_tables, proxy.url, tmp_path)
+    site = site_on(ddbl_tables, proxy.url, tmp_path, operations)
     run = Run(site)
     try:
         for name in (*WRITERS, "indexer", "reader"):
@@ -167,11 +169,13 @@ def test_whoever_is_killed_nothing_is_lost_nothing_doubled_and_the_feed_is_whole
     finally:
         run.close()
 
-    assert min(proxy.met[fate] for fate in FATES) > 10, proxy.met
-    assert min(run.kills[name] for name in ("indexer", "reader")) > 0
-    assert sum(run.kills[name] for name in WRITERS) > 3
+    assert run.kills, "nobody was killed"
+    if operations > FEW:
+        assert min(proxy.met[fate] for fate in FATES) > 10, proxy.met
+        assert min(run.kills[name] for name in ("indexer", "reader")) > 0
+        assert sum(run.kills[name] for name in WRITERS) > 3
     print(f"{proxy.requests:,} requests: {dict(proxy.met)}; killed: {dict(run.kills)}")  # noqa: T201
-    check_events(truth)
+    check_events(site, truth)
     check_answers(site, truth)
     check_heads(site, truth)
     check_feed(replace(site, url=site.streams_url), truth)
@@ -193,10 +197,10 @@ def read(site: Site) -> list[tuple[str, int]]:
     return [(stream, index) for stream, index in site.log("reader")]
 
 
-def check_events(truth: Truth) -> None:
+def check_events(site: Site, truth: Truth) -> None:
     """Each operation's events are there once, together and in order."""
     wanted = {
-        at: [fact for name in WRITERS for n in range(at, OPERATIONS, 3) for fact in facts(name, n)]
+        at: [fact for name in WRITERS for n in range(at, site.operations, 3) for fact in facts(name, n)]
         for at in range(3)
     }
     assert sorted(fact for events in truth.streams.values() for fact in events) == sorted(wanted[0])

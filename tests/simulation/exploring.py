@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar
+
+import pytest
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 Steps = Callable[[S], Iterator[tuple[str, S]]]
 """What may happen in a state, each with the state that it leads to."""
+
+
+def each_of(worlds: Collection[Any], *, dear: Collection[Any]) -> pytest.MarkDecorator:
+    """Parametrises a test by `world`; the dear ones, of many thousand states, are of `make proof` alone."""
+    assert set(dear) < set(worlds)
+    return pytest.mark.parametrize(
+        "world",
+        [pytest.param(each, marks=[pytest.mark.proof] if each in dear else []) for each in worlds],
+        ids=lambda world: world.__name__,
+    )
 
 
 def explore(first: S, steps: Steps[S], check: Callable[[S], None] = lambda _: None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,24 @@ Mutant = Callable[[Patch], None]
 class Mutants(dict[str, tuple[Mutant, str]]):
     """By name, each with what the message of its violation matches."""
 
-    def add(self, found: str = "") -> Callable[[Mutant], Mutant]:
-        """Register a mutant, and how it is found out."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.dear = set[str]()
+
+    def add(self, found: str = "", *, dear: bool = False) -> Callable[[Mutant], Mutant]:
+        """Register a mutant, how it is found out, and whether that takes more seeds than `make test` has time for."""
 
         def register(change: Mutant) -> Mutant:
             self[change.__name__] = change, found
+            if dear:
+                self.dear.add(change.__name__)
             return change
 
         return register
+
+    def names(self) -> list[Any]:
+        """What a test is parametrised with: every name, those that are dear for `make proof` alone."""
+        return [pytest.param(name, marks=[pytest.mark.proof] if name in self.dear else []) for name in self]
 
     def find_out(self, name: str, patch: Patch, play: Callable[[int], object], seeds: int) -> None:
         """Fails unless one of the seeds finds the mutant out."""

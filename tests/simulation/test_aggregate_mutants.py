@@ -39,7 +39,7 @@ def rewriting(patch: Patch, change: Callable[[int, Any], Any]) -> None:
     patch.setattr(append, "transaction", planned)
 
 
-@mutant()
+@mutant(dear=True)
 def the_head_is_written_whatever_it_is(patch: Patch) -> None:
     rewriting(patch, lambda at, write: write if at else replace(write, condition=None))
 
@@ -105,7 +105,7 @@ def several_events_are_several_transactions(patch: Patch) -> None:
     patch.setattr(append, "transaction", first)
 
 
-@mutant()
+@mutant(dear=True)
 def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
     def none(*_: Any) -> Steps[dict[int, Any]]:
         yield from ()
@@ -162,6 +162,6 @@ def a_keys_contents_are_not_looked_at(patch: Patch) -> None:
     patch.setattr(writes.Key, "of", lambda aggregate, key, _contents, now: of(aggregate, key, b"", now))
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

@@ -33,8 +33,9 @@ from tests.simulation.index_weather import Weather
 from tests.simulation.index_world import World
 from tests.simulation.index_writers import LAYOUTS
 from tests.simulation.scheduler import Process
+from tests.simulation.seeds import ranges
 
-SEEDS = range(25)
+SIZE = 10
 
 
 @dataclass
@@ -114,8 +115,9 @@ def verify(world: Cared, mender: Mender, streams: int = 3) -> list[Finding]:
     return [each for each in verifier.findings() if each.kind != "unregistered"]
 
 
+@ranges(SIZE, 1, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(layout: str) -> None:
+def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(seeds: range, layout: str) -> None:
     """What it compares changes under its eyes; only missing ends may be told, which are there to be healed."""
 
     def work(world: Cared, mender: Mender) -> None:
@@ -123,7 +125,7 @@ def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(layout: str) 
             world.found += verify(world, mender)
 
     missing = 0
-    for seed in SEEDS:
+    for seed in seeds:
         world = play(seed, layout, work)
         assert {each.kind for each in world.found} <= {"missing"}, f"seed {seed}: {world.found}"
         missing += len(world.found)
@@ -131,19 +133,23 @@ def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(layout: str) 
     assert missing
 
 
+@ranges(SIZE, 1, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_repair_beside_indexers_brings_what_was_dropped_and_nothing_comes_twice(layout: str) -> None:
+def test_repair_beside_indexers_brings_what_was_dropped_and_nothing_comes_twice(
+    seeds: range, layout: str
+) -> None:
     def work(world: Cared, mender: Mender) -> None:
         verifier = Verifier(mender=mender, sources=(world.source,), streams=3)
         for _ in range(3):
             world.found += [each.finding for each in Repairer(verifier).repair() if each.mended]
 
-    mended = [each for seed in SEEDS for each in play(seed, layout, work).found if each.kind == "missing"]
+    mended = [each for seed in seeds for each in play(seed, layout, work).found if each.kind == "missing"]
     assert mended
 
 
+@ranges(SIZE, 1, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_auditor_beside_indexers_brings_what_was_dropped(layout: str) -> None:
+def test_the_auditor_beside_indexers_brings_what_was_dropped(seeds: range, layout: str) -> None:
     healed = 0
 
     def work(world: Cared, mender: Mender) -> None:
@@ -151,14 +157,17 @@ def test_the_auditor_beside_indexers_brings_what_was_dropped(layout: str) -> Non
         for _ in range(4):
             healed += Auditor(mender=mender, sources=(world.source,)).audit(60).healed
 
-    for seed in SEEDS:
+    for seed in seeds:
         play(seed, layout, work)
     assert healed
 
 
 @pytest.mark.parametrize("table", ["anew", "index"])
+@ranges(SIZE, 1, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_rebuild_beside_indexers_loses_nothing_once_it_is_repaired(layout: str, table: str) -> None:
+def test_a_rebuild_beside_indexers_loses_nothing_once_it_is_repaired(
+    seeds: range, layout: str, table: str
+) -> None:
     """Indexers write to the old index meanwhile, as before the switch, or to the new one already. The last repair makes
     it whole.
     """
@@ -166,7 +175,7 @@ def test_a_rebuild_beside_indexers_loses_nothing_once_it_is_repaired(layout: str
     def work(world: Cared, mender: Mender) -> None:
         Rebuilder(mender=mender).from_tables(world.source)
 
-    for seed in SEEDS:
+    for seed in seeds:
         world = play(seed, layout, work, table)
         mender = world.mender(world.tables.execute)
         list(Repairer(Verifier(mender=mender, sources=(world.source,))).repair())

@@ -13,6 +13,7 @@ from epochal.model.dcb import Position, Query
 from tests.simulation.dcb_explorer import Explorer
 from tests.simulation.dcb_states import Budget, Writer
 from tests.simulation.dcb_world import event, query
+from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_dcb_mutants import (
     a_moved_fence_is_followed_without_looking_for_matches,
@@ -139,7 +140,17 @@ WORLDS = (
 )
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+DEAR = (
+    a_condition_that_is_narrower_than_what_was_read,
+    a_reader_of_two_heads_and_two_rivals,
+    items_that_name_two_tags,
+    a_transaction_that_lands_late,
+    an_answer_lost,
+    conditions_by_type,
+)
+
+
+@each_of(WORLDS, dear=DEAR)
 def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
     world: Callable[[], Explorer],
 ) -> None:

@@ -116,7 +116,7 @@ def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
     patch.setattr(reading, "matches", beyond)
 
 
-@mutant("violated|position and events differ|acknowledged")
+@mutant("violated|position and events differ|acknowledged", dear=True)
 def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
     is_new = reading.is_new
 
@@ -131,7 +131,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
     patch.setattr(reading, "is_new", within_all)
 
 
-@mutant("a false conflict|read again")
+@mutant("a false conflict|read again", dear=True)
 def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
     is_new = reading.is_new
 
@@ -156,7 +156,7 @@ def an_event_is_put_whatever_is_there(patch: Patch) -> None:
     rewriting(patch, anyhow)
 
 
-@mutant("rejected, yet")
+@mutant("rejected, yet", dear=True)
 def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
     patch.setattr(append, "append", append._append)  # noqa: SLF001  # what the rule is wrapped around
     patch.setattr(tagged, "append", append._append)  # noqa: SLF001
@@ -199,7 +199,7 @@ def an_event_tells_the_position_of_the_whole_read(patch: Patch) -> None:
     patch.setattr(Trail, "at", lambda self, _: self.end)
 
 
-@mutant("lost by a listing")
+@mutant("lost by a listing", dear=True)
 def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
     patch.setattr(tag_listings, "until_whole", islice)
 
@@ -231,22 +231,22 @@ def nothing_settled(*_: Any) -> Steps[dict[str, Any]]:
     return {}
 
 
-@mutant("violated|missing|differ|not the last|lost by")
+@mutant("violated|missing|differ|not the last|lost by", dear=True)
 def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
     for module in (reading, paging, backward):
         patch.setattr(module, "settled_events", nothing_settled)
 
 
-@mutant("its entries do not")
+@mutant("its entries do not", dear=True)
 def an_entry_that_does_not_show_yet_is_lost(patch: Patch) -> None:
     patch.setattr(reading, "LOOKS", 1)
 
 
-@mutant("some of the ids exist")
+@mutant("some of the ids exist", dear=True)
 def half_of_an_append_that_shows_is_all_of_it(patch: Patch) -> None:
     patch.setattr(append, "settled_events", nothing_settled)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

@@ -12,7 +12,7 @@ from epochal.model.tagged_results import TaggedAppended
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.seeds import ranges
 
-SIZE, COUNT = 100, 6
+SIZE, COUNT = 100, 3
 
 
 @cache

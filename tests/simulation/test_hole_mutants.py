@@ -53,7 +53,7 @@ def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
     patch.setattr(reading, "_pruned_by_others", passed)
 
 
-@mutant()
+@mutant(dear=True)
 def a_calf_that_does_not_show_yet_is_taken_for_pruned(patch: Patch) -> None:
     patch.setattr(reading, "LOOKS", 0)
     patch.setattr(reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.tip.stream)))
@@ -77,7 +77,7 @@ def what_is_not_archived_is_pruned(patch: Patch) -> None:
     patch.setattr(Streams, "_archived", lambda _streams, _stream, before, _archive: before)
 
 
-@mutant("pruned unarchived")
+@mutant("pruned unarchived", dear=True)
 def as_much_is_pruned_as_was_asked_for_whatever_came_meanwhile(patch: Patch) -> None:
     archived = Streams._archived
 
@@ -88,6 +88,6 @@ def as_much_is_pruned_as_was_asked_for_whatever_came_meanwhile(patch: Patch) -> 
     patch.setattr(Streams, "_archived", checked)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

@@ -11,6 +11,7 @@ import pytest
 
 from epochal.index.epochs import EpochLimits
 from epochal.model.spans import Span
+from tests.simulation.exploring import each_of
 from tests.simulation.index_explorer import Explorer
 from tests.simulation.index_states import Budget
 from tests.simulation.mutants import Mutant, Patch
@@ -156,7 +157,18 @@ WORLDS = (
 )
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+DEAR = (
+    again_while_others_roll_over,
+    a_crash_at_any_write,
+    a_request_that_lands_late,
+    processes_that_keep_what_they_hold,
+    many_new_streams,
+    a_record_that_never_arrives,
+    epochs_of_two_entries,
+)
+
+
+@each_of(WORLDS, dear=DEAR)
 def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) -> None:
     assert world().explore() > 3_000, "a world in which hardly anything happens proves nothing"
 

@@ -11,7 +11,7 @@ from tests.simulation.index_world import FATES, run
 from tests.simulation.index_writers import LAYOUTS
 from tests.simulation.seeds import ranges
 
-SIZE, COUNT = 75, 8
+SIZE, COUNT = 75, 4
 """Of seeds; what is particular to the other layouts takes fewer to be met."""
 
 

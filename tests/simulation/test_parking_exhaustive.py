@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.parking_explorer import Explorer
 from tests.simulation.parking_states import Budget
@@ -76,7 +77,17 @@ WORLDS = {
 """Each with what must come about in it."""
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+DEAR = (
+    a_lost_answer,
+    a_death_anywhere,
+    a_parked_stream_that_grows,
+    an_operator_who_gives_up,
+    a_stream_that_blocks,
+    a_process_that_is_careful,
+)
+
+
+@each_of(WORLDS, dear=DEAR)
 def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_nor_parked(
     world: Callable[[], Explorer],
 ) -> None:

@@ -64,7 +64,7 @@ def parking_is_no_part_of_the_commit(patch: Patch) -> None:
     patch.setattr(partition_run, "settled", apart)
 
 
-@mutant()
+@mutant(dear=True)
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
     turn_of = progress.turn_of
 
@@ -122,7 +122,7 @@ def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
     )
 
 
-@mutant()
+@mutant(dear=True)
 def a_replay_that_fails_unparks_all_the_same(patch: Patch) -> None:
     catch_up = Parking._catch_up
 
@@ -148,7 +148,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
     patch.setattr(group_member, "save", deaf)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_broken_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
     change, _ = MUTANTS[name]
     change(monkeypatch)

@@ -56,7 +56,7 @@ def events_without_tags_are_no_part_of_the_feed(patch: Patch) -> None:
     patch.setattr(heads, "_tag_of", lambda item, service: tag_of(item, service) or None)
 
 
-@mutant("is not all in the feed")
+@mutant("is not all in the feed", dear=True)
 def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
     patch.setattr(Auditor, "_mend", lambda *_: None)
 
@@ -72,7 +72,7 @@ def the_notifier_skips_a_partition(patch: Patch) -> None:
     patch.setattr(fifo, "notices", some)
 
 
-@mutant("was not woken")
+@mutant("was not woken", dear=True)
 def a_refused_notice_counts_as_published(patch: Patch) -> None:
     patch.setattr(notices.Topic, "publish", _carefree(notices.Topic.publish))
 
@@ -127,7 +127,7 @@ def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
     patch.setattr(events, "of_tag", mixed)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, play, SEEDS)
 

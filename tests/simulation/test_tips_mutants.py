@@ -75,7 +75,7 @@ def what_is_expected_is_not_asked_for(patch: Patch) -> None:
     patch.setattr(append, "accepts", lambda _expected, tip: tip is None or not tip.deleted)
 
 
-@mutant()
+@mutant(dear=True)
 def a_tombstone_is_written_over(patch: Patch) -> None:
     patch.setattr(writes, "_OPEN", equals("i", tip_key("any")["i"]))
 
@@ -152,7 +152,7 @@ def a_key_that_comes_with_a_version_is_not_remembered(patch: Patch) -> None:
     patch.setattr(once, "append_once", unrecorded)
 
 
-@mutant()
+@mutant(dear=True)
 def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) -> None:
     def as_it_is(_table: str, _record: Any, _version: int, seen: Any) -> Steps[Any]:
         yield from ()
@@ -189,7 +189,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
     patch.setattr(unfolding, "unfold_once", again)
 
 
-@mutant("is not of the Tip")
+@mutant("is not of the Tip", dear=True)
 def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> None:
     already = append._already
 
@@ -200,7 +200,7 @@ def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> N
     patch.setattr(append, "_already", of_the_tip)
 
 
-@mutant()
+@mutant(dear=True)
 def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
     append_on = append.append_on
 
@@ -240,7 +240,7 @@ def what_another_has_calved_is_taken_for_all_of_it(patch: Patch) -> None:
     patch.setattr(append, "calve", enough)
 
 
-@mutant()
+@mutant(dear=True)
 def what_another_has_calved_is_calved_again(patch: Patch) -> None:
     def again(reply: Refusal, rest: Span) -> Span | None:
         assert reply.item is not None
@@ -318,7 +318,7 @@ def what_is_pruned_is_read_while_it_is_there(patch: Patch) -> None:
     )
 
 
-@mutant()
+@mutant(dear=True)
 def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
     """Nor waited for; what is taken for pruned then is not what was acknowledged."""
 
@@ -332,7 +332,7 @@ def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
 # ------------------------------------------------------------------------------------------------------------- pruning
 
 
-@mutant()
+@mutant(dear=True)
 def calves_are_deleted_before_the_tip_says_so(patch: Patch) -> None:
     prune = pruning.prune
 
@@ -343,7 +343,7 @@ def calves_are_deleted_before_the_tip_says_so(patch: Patch) -> None:
     patch.setattr(pruning, "prune", eager)
 
 
-@mutant()
+@mutant(dear=True)
 def a_calf_is_deleted_of_which_a_part_is_kept(patch: Patch) -> None:
     delete_calves = pruning._delete_calves
 
@@ -371,6 +371,6 @@ def a_prune_that_was_refused_counts_as_done(patch: Patch) -> None:
     patch.setattr(pruning, "_replace", done)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

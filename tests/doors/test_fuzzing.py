@@ -26,7 +26,7 @@ from schemathesis.schemas import BaseSchema
 
 from epochal.http.openapi.document import document
 from epochal.http.routes import ROUTES
-from tests.deploy.gateway import Gateway
+from tests.doors.gateway import Gateway
 from tests.support.api import Api
 
 REFUSED: Final = [400, 404, 405, 409, 410, 412, 413, 415]
@@ -65,6 +65,7 @@ UNSAID: Final = {
 SHORT: Final = ("examples", "coverage", "fuzzing")
 
 
+@pytest.mark.slow
 def test_whatever_is_sent_is_answered_as_documented() -> None:
     """Every operation takes part, with requests that are taken and others that are refused."""
     seen: Counter[tuple[str, bool]] = Counter()
@@ -76,7 +77,7 @@ def test_whatever_is_sent_is_answered_as_documented() -> None:
     assert {label for label, refused in seen if refused} >= operations - without_input
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_whatever_is_sent_after_anything_else_is_answered_as_documented() -> None:
     seen: Counter[tuple[str, bool]] = Counter()
     failures = [each for found in run(("fuzzing", "stateful"), examples=60) for each in judged(found, seen)]
