@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, backward, paging, reading, writes
+from epochal.layout.dcb import append, reading, writes
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.reading import Site
@@ -233,8 +233,7 @@ def nothing_settled(*_: Any) -> Steps[dict[str, Any]]:
 
 @mutant("violated|missing|differ|not the last|lost by", dear=True)
 def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
-    for module in (reading, paging, backward):
-        patch.setattr(module, "settled_events", nothing_settled)
+    patch.setattr(reading, "settled_events", nothing_settled)
 
 
 @mutant("its entries do not", dear=True)

@@ -8,41 +8,22 @@ order. Above it every tag has an entry at or below each event, or has none left:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from epochal.layout.dcb.conditions import Fence, check_covered
+from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
 from epochal.layout.dcb.paging import ENTRIES, PART_BYTES
-from epochal.layout.dcb.reading import (
-    Seen,
-    Site,
-    hole,
-    is_new,
-    just_after,
-    places_of,
-    read_events,
-    settled_events,
-    stand,
-    types_fenced_by,
-    whole,
-)
+from epochal.layout.dcb.reading import Seen, Site, certain_events, hole, is_new, read_entries, stand, whole
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import Item, Key, text
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item, Key
 
 FIRST: Final = 20
 """Entries of each tag that a read of the last few begins with; each further part reads four times as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Slice:
-    """Entries of one tag, in ascending order; `whole` if none is left below them."""
-
-    entries: tuple[Item, ...]
-    whole: bool
 
 
 def last_events(site: Site, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
@@ -82,14 +63,14 @@ def read_back(
         at_once: events that are read in the first request for events, and twice as many in each further one.
     """
     before: Reach = {} if after is None else after.seen
-    base = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    base = begun(fenced, before)
     if rest is None:
         position = yield from stand(site, fenced)
     else:
         check_covered(rest.position, fenced, REST)
         position = rest.position
     upto = None if rest is None else rest.upto
-    slices: dict[str, _Slice] = {}
+    slices: dict[str, Slice] = {}
     for tag in fenced.all_tags:
         between = (base[tag], position.seen[tag])
         field, given = ("after", between[:1]) if rest is None else (REST, between)
@@ -107,9 +88,8 @@ def read_back(
             return _page(taken, position, keys[0])
         batch, keys = keys[:at_once], keys[at_once:]
         at_once = min(BATCH_KEYS, 2 * at_once)
-        ids = [key.partition("#")[2] for key in batch]
-        found = yield from read_events(site, ids)
-        found |= yield from settled_events(site, [each for each in ids if each not in found])
+        ids = [event_id_of(key) for key in batch]
+        found = yield from certain_events(site, ids)
         for key, event_id in zip(batch, ids, strict=True):
             event = found.get(event_id)
             if event is None or not is_new(event, fenced, before, position.seen):
@@ -128,42 +108,34 @@ def _page(taken: list[RecordedTaggedEvent], position: Position, upto: str | None
     return BackwardPage(events=tuple(taken), position=position, rest=rest)
 
 
-def _in_order(fenced: Fence, slices: Mapping[str, _Slice]) -> tuple[list[str], str | None]:
+def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
     """Keys of entries that may match, newest first, and the key at and below which they are not all known; None: all
     are.
     """
-    floor = max((part.entries[0]["sk"]["S"] for part in slices.values() if not part.whole), default=None)
-    keys: set[str] = set()
-    for tag, part in slices.items():
-        types = types_fenced_by(fenced, tag)
-        keys.update(item["sk"]["S"] for item in part.entries if not types or item["eventType"]["S"] in types)
-    return sorted((key for key in keys if floor is None or key > floor), reverse=True), floor
+    floor = max((key_of(part.entries[0]) for part in slices.values() if not part.whole), default=None)
+    return sorted(
+        (key for key in possible_keys(fenced, slices) if floor is None or key > floor), reverse=True
+    ), floor
 
 
 def _look(
     site: Site, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
-) -> Steps[_Slice | None]:
+) -> Steps[Slice | None]:
     """A tag's entries from the key `upto` down, `most` and one at most, but two where there are as many.
 
-    None if any is missing. Entries of the original library have no index, and no head counts them.
+    None if any is missing.
     """
     (before, until), (upto, most) = between, cut
     found: list[Item] = []
     last: Key | None = None
     highest = just_after(until) if upto is None else min(just_after(until), upto)
     if before.count >= until.count or highest < just_after(before):
-        return _Slice((), whole=True)
+        return Slice((), whole=True)
     while True:
-        reply = yield Query(
-            table=site.tags,
-            partition=("pk", text(site.keys.tag(tag))),
-            sort=("sk", text(just_after(before)), text(highest)),
-            forward=False,
-            limit=most + 1,
-            after=last,
+        entries, last = yield from read_entries(
+            site, tag, (just_after(before), highest), last, forward=False, limit=most + 1
         )
-        found += [item for item in reply.items if "tagIndex" in item]
-        last = reply.last
+        found += entries
         if len(found) > 1 or last is None:
             break
     found.reverse()
@@ -172,4 +144,4 @@ def _look(
     bottom = before.count if last is None else indices[0]
     if indices != list(range(bottom, top)):
         return None
-    return _Slice(tuple(found), whole=last is None)
+    return Slice(tuple(found), whole=last is None)

@@ -14,25 +14,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.layout.dcb.conditions import Fence, check_covered
+from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
 from epochal.layout.dcb.reading import (
     Seen,
     Site,
     at_the_end,
+    certain_events,
     hole,
     is_new,
-    just_after,
-    places_of,
-    read_events,
-    settled_events,
+    read_entries,
     stand,
-    types_fenced_by,
     whole,
 )
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Rest, TaggedPage, Takes
 from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import Item, Key, read_number, text
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item, Key, read_number
 
 ENTRIES: Final = 1000
 """Entries of a tag that a part reads, and events that it looks at: some 250 KB, and at most ten requests."""
@@ -55,14 +53,6 @@ class Part:
     done: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
-    """Entries of one tag from where it was read to; `whole` if they go as far as they should."""
-
-    entries: tuple[Item, ...]
-    whole: bool
-
-
 def read_page(
     site: Site, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
 ) -> Steps[TaggedPage]:
@@ -76,7 +66,7 @@ def read_page(
         check_covered(after, fenced)
     if rest is None:
         position = yield from stand(site, fenced)
-        at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+        at = begun(fenced, before)
     else:
         for each in (Position(seen=rest.at), rest.position):
             check_covered(each, fenced, REST)
@@ -95,7 +85,7 @@ def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) 
     """The first events, `limit` at most, that match a query, or of those that are new since `after`."""
     position = yield from stand(site, fenced)
     before: Reach = {} if after is None else after.seen
-    at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    at = begun(fenced, before)
     found: list[RecordedTaggedEvent] = []
     places = iter(range(limit))
     while True:
@@ -118,7 +108,7 @@ def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) 
 
 def first_matches(site: Site, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
     """The first part that has any event, or the end."""
-    at: Reach = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
+    at = begun(fenced, before)
     while True:
         part = yield from read_part(site, fenced, takes, before=before, at=at, until=until)
         if part.events or part.done:
@@ -143,7 +133,7 @@ def read_part(
         field: what a refusal names; under `REST`, `until` came from outside too.
         end: the position of the read, where events shall tell theirs.
     """
-    slices: dict[str, _Slice] = {}
+    slices: dict[str, Slice] = {}
     for tag in fenced.all_tags:
         slices[tag] = yield from _slice(site, tag, at[tag], until[tag], field)
     keys, bound = _in_order(fenced, slices)
@@ -153,11 +143,10 @@ def read_part(
     read = 0
     for start in range(0, len(keys), BATCH_KEYS):
         batch = keys[start : start + BATCH_KEYS]
-        ids = list(map(_event_id, batch))
-        found = yield from read_events(site, ids)
-        found |= yield from settled_events(site, [each for each in ids if each not in found])
+        ids = list(map(event_id_of, batch))
+        found = yield from certain_events(site, ids)
         for key in batch:
-            event = found.get(_event_id(key))
+            event = found.get(event_id_of(key))
             if event is None or not is_new(event, fenced, before, until):
                 continue
             event = replace(event, trail=trail)
@@ -172,7 +161,7 @@ def read_part(
     return _cut(slices, at, bound, taken)
 
 
-def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[_Slice]:
+def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[Slice]:
     """A tag's next entries, all of those that lie between."""
     given = [at, until] if field == REST else [at]
     return (
@@ -180,20 +169,14 @@ def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Ste
     )
 
 
-def _look(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice | None]:
-    """Those, if none is missing. Entries of the original library have no index, and no head counts them."""
+def _look(site: Site, tag: str, at: Reached, until: Reached) -> Steps[Slice | None]:
+    """Those, if none is missing."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
-        reply = yield Query(
-            table=site.tags,
-            partition=("pk", text(site.keys.tag(tag))),
-            sort=("sk", text(just_after(at)), text(just_after(until))),
-            limit=ENTRIES,
-            after=last,
-        )
-        found += [item for item in reply.items if "tagIndex" in item]
-        last = reply.last
+        bounds = (just_after(at), just_after(until))
+        entries, last = yield from read_entries(site, tag, bounds, last, limit=ENTRIES)
+        found += entries
         if found or last is None:
             break
     end = until.count if last is None else at.count + len(found)
@@ -201,35 +184,22 @@ def _look(site: Site, tag: str, at: Reached, until: Reached) -> Steps[_Slice | N
     # Lengths first: where `until` came from outside, the range may be longer than any memory.
     if len(indices) != end - at.count or indices != list(range(at.count, end)):
         return None
-    return _Slice(tuple(found), last is None)
+    return Slice(tuple(found), last is None)
 
 
-def _in_order(fenced: Fence, slices: Mapping[str, _Slice]) -> tuple[list[str], str | None]:
+def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
     """Keys of entries that may match, in order, and the key from which on they are not all known; None: all are."""
-    ends = [f"{_key(part.entries[-1])}~" for part in slices.values() if not part.whole]
+    ends = [f"{key_of(part.entries[-1])}~" for part in slices.values() if not part.whole]
     bound = min(ends, default=None)
-    keys: set[str] = set()
-    for tag, part in slices.items():
-        types = types_fenced_by(fenced, tag)
-        keys.update(_key(item) for item in part.entries if not types or item["eventType"]["S"] in types)
-    ordered = sorted(key for key in keys if bound is None or key < bound)
+    ordered = sorted(key for key in possible_keys(fenced, slices) if bound is None or key < bound)
     return (ordered, bound) if len(ordered) <= ENTRIES else (ordered[:ENTRIES], ordered[ENTRIES])
 
 
-def _cut(slices: Mapping[str, _Slice], at: Reach, bound: str, taken: Sequence[RecordedTaggedEvent]) -> Part:
+def _cut(slices: Mapping[str, Slice], at: Reach, bound: str, taken: Sequence[RecordedTaggedEvent]) -> Part:
     """What was taken, of a part that ends before the key `bound`."""
     reached = dict(at)
     for tag, part in slices.items():
-        passed = [item for item in part.entries if _key(item) < bound]
+        passed = [item for item in part.entries if key_of(item) < bound]
         if passed:
             reached[tag] = Reached(at[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
     return Part(events=tuple(taken), reached=reached, done=False)
-
-
-def _key(entry: Item) -> str:
-    key: str = entry["sk"]["S"]
-    return key
-
-
-def _event_id(key: str) -> str:
-    return key.partition("#")[2]

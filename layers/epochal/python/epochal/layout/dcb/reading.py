@@ -10,14 +10,16 @@ which waits for the append: only what that does not find has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
+from epochal.layout.dcb.entries import begun, just_after, places_of, types_fenced_by
 from epochal.layout.dcb.items import Keys, read_event, read_head
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
+from epochal.model.tagged_results import Reach
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, read_number, text
@@ -76,7 +78,7 @@ def read(
         ids: as for `matches`.
     """
     position = yield from stand(site, fenced, tags)
-    before = {} if after is None else after.seen
+    before: Reach = {} if after is None else after.seen
     events = yield from matches(site, fenced, before, position.seen, ids, end=position)
     return Seen(events=at_the_end(events, position), position=position)
 
@@ -98,8 +100,8 @@ def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Positi
 def matches(
     site: Site,
     fenced: Fence,
-    before: Mapping[str, Reached],
-    until: Mapping[str, Reached],
+    before: Reach,
+    until: Reach,
     ids: Collection[str] = (),
     *,
     end: Position | None = None,
@@ -125,14 +127,8 @@ def matches(
     new.sort(key=lambda event: (event.sortable_id, event.id))
     if end is None:
         return tuple(new)
-    base = {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
-    trail = Trail(base=base, passed=passed, end=end)
+    trail = Trail(base=begun(fenced, before), passed=passed, end=end)
     return tuple(replace(event, trail=trail) for event in new)
-
-
-def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
-    """Keys of entries, with their indices, as a trail has them."""
-    return [(entry["sk"]["S"], read_number(entry, "tagIndex") or 0) for entry in entries]
 
 
 def at_the_end(
@@ -144,9 +140,7 @@ def at_the_end(
     return (*events[:-1], replace(events[-1], trail=Trail.of(position)))
 
 
-def is_new(
-    event: RecordedTaggedEvent, fenced: Fence, before: Mapping[str, Reached], until: Mapping[str, Reached]
-) -> bool:
+def is_new(event: RecordedTaggedEvent, fenced: Fence, before: Reach, until: Reach) -> bool:
     """Whether an event matches, and lies beyond `before` through every item that it matches, but not beyond `until`.
 
     Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
@@ -166,7 +160,7 @@ def is_new(
     return not was_seen and any(not tags.isdisjoint(reached) for tags in fences.values())
 
 
-def _reached(event: RecordedTaggedEvent, position: Mapping[str, Reached]) -> set[str]:
+def _reached(event: RecordedTaggedEvent, position: Reach) -> set[str]:
     return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}
 
 
@@ -215,29 +209,35 @@ def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[I
     last: Key | None = None
     # A position that was altered may end beyond what it begins.
     while before.count < until.count and before.last <= until.last:
-        reply = yield Query(
-            table=site.tags,
-            partition=("pk", text(site.keys.tag(tag))),
-            sort=("sk", text(just_after(before)), text(just_after(until))),
-            after=last,
-        )
-        # Entries of the original library have no index, and are no part of what heads count.
-        found += [item for item in reply.items if "tagIndex" in item]
-        last = reply.last
+        entries, last = yield from read_entries(site, tag, (just_after(before), just_after(until)), last)
+        found += entries
         if last is None:
             break
     return found if len(found) == until.count - before.count else None
 
 
-def just_after(reached: Reached) -> str:
-    """A sort key behind the last entry reached: event ids have no character as high as ~."""
-    return f"{reached.last}#~" if reached.last else "0"
+def read_entries(
+    site: Site,
+    tag: str,
+    between: tuple[str, str],
+    last: Key | None,
+    *,
+    forward: bool = True,
+    limit: int | None = None,
+) -> Steps[tuple[list[Item], Key | None]]:
+    """A page of a tag's entries between two sort keys, and where the next goes on.
 
-
-def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
-    """Types that the items fenced by a tag ask for; none where one of them asks for any."""
-    types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
-    return frozenset().union(*types) if all(types) else frozenset()
+    Entries of the original library have no index, and are no part of what heads count.
+    """
+    reply = yield Query(
+        table=site.tags,
+        partition=("pk", text(site.keys.tag(tag))),
+        sort=("sk", text(between[0]), text(between[1])),
+        forward=forward,
+        limit=limit,
+        after=last,
+    )
+    return [item for item in reply.items if "tagIndex" in item], reply.last
 
 
 def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception]]) -> Steps[T]:
