@@ -12,19 +12,8 @@ from epochal.model.events import Event
 from epochal.plan.values import Item, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_streams
 from tests.unit.layout.items import STREAM, TABLE, calf, item, numbered, store, tip
-
-
-@pytest.fixture
-def tables() -> MemoryTables:
-    return memory_tables()
-
-
-@pytest.fixture
-def streams(tables: MemoryTables) -> Streams:
-    return memory_streams(tables)
-
 
 READS: dict[str, Callable[[Streams], object]] = {
     "forward": lambda streams: list(streams.read(STREAM)),

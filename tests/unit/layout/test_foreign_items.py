@@ -15,18 +15,8 @@ from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_streams
 from tests.unit.layout.items import STREAM, TABLE, calf, event, numbered, store, tip, without
-
-
-@pytest.fixture
-def tables() -> MemoryTables:
-    return memory_tables()
-
-
-@pytest.fixture
-def streams(tables: MemoryTables) -> Streams:
-    return memory_streams(tables)
 
 
 def stored(tables: MemoryTables, base: int = TIP) -> Item:

@@ -16,23 +16,12 @@ from epochal.store.driver import Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
 
 STREAM = "Account-1"
 PAID = Event(type="Paid", data=b"7")
 OTHER = Event(type="Opened")
 
 EXPECTATIONS = ("any", "exists", "no stream", "version", "token", "bare token")
-
-
-@pytest.fixture
-def tables() -> MemoryTables:
-    return memory_tables()
-
-
-@pytest.fixture
-def streams(tables: MemoryTables) -> Streams:
-    return memory_streams(tables)
 
 
 def now_as(name: str, streams: Streams) -> ExpectedVersion:

@@ -21,7 +21,6 @@ from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams, streams_of
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables
 from tests.unit.layout.equinox import Equinox
 
 STREAM = "Order-1"
@@ -51,11 +50,6 @@ def dying(execute: Execute, after: int) -> Execute:
 def opened(execute: Execute, calving: Calving | None = None) -> Streams:
     streams = streams_of(SHARED, Driver(execute=execute, meter=Meter()), BodyCodec())
     return streams if calving is None else replace(streams, calving=calving)
-
-
-@pytest.fixture
-def tables() -> MemoryTables:
-    return memory_tables()
 
 
 def filled(tables: MemoryTables, events: int) -> Streams:
