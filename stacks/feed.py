@@ -23,11 +23,13 @@ from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from epochal.layout.tables import SNAPSHOT, TAGS, TIPS
+from epochal.layout.port import Port
+from epochal.layout.registry import layouts
 from epochal.plan.tables import TableSpec
+from epochal.settings import Settings
 from stacks import allowed, environments
 from stacks.audit import Audit
-from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
+from stacks.heads import heads_of
 from stacks.notices import Notices
 from stacks.parts import grants
 from stacks.parts.failures import Failures
@@ -73,15 +75,12 @@ class FeedStack(Stack):
         self._failures: Final = Failures(self, stage=stage, key=store.key)
         layers = Layers(self, "Layers", code=code)
         self.indexer: Final = self._indexer(stage, store, code, layers)
+        settings = Settings(service=stage.service)
         self.mappings: Final = {
-            spec.kind: self._mapping(id_, _stream_of(spec, store), heads)
-            for spec, id_, heads in (
-                # Its id is from when it was the only one: another id is another mapping of the same stream,
-                # which Lambda refuses as long as the first one is there.
-                (TIPS, "Heads", heads_of_streams()),
-                (SNAPSHOT, "SnapshotHeads", heads_of_aggregates()),
-                (TAGS, "TagsHeads", heads_of_tags(stage.service)),
+            port.heads.kind: self._mapping(
+                _id(port.heads), _stream_of(port.heads, store), heads_of(port.source(settings))
             )
+            for port in _ports()
         }
         self.notices: Final = Notices(
             self,
@@ -98,7 +97,7 @@ class FeedStack(Stack):
 
     def _indexer(self, stage: Stage, store: StoreStack, code: Code, layers: Layers) -> lambda_.Function:
         stores = store.stores
-        following = grants.on_streams([_stream_of(spec, store) for spec in (TIPS, SNAPSHOT, TAGS)])
+        following = grants.on_streams([_stream_of(port.heads, store) for port in _ports()])
         return Function(
             self,
             "Indexer",
@@ -134,6 +133,19 @@ class FeedStack(Stack):
             # Counts what was given up on, which the watch stack's alarms look at.
             metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
         )
+
+
+def _ports() -> list[Port]:
+    return [each.port for each in layouts()]
+
+
+def _id(heads: TableSpec) -> str:
+    """The id of a table's mapping.
+
+    The first layout's is from when it was the only one: another id is another mapping of the same stream, which Lambda
+    refuses as long as the first one is there.
+    """
+    return "Heads" if heads is _ports()[0].heads else f"{heads.kind.capitalize()}Heads"
 
 
 def _stream_of(spec: TableSpec, store: StoreStack) -> str:

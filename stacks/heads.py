@@ -3,7 +3,8 @@ index, to the notifier.
 
 Lambda compares them before it wakes the function; what they drop costs nothing and is never seen again. So they
 look only at what makes an item a head that an append wrote, and drop nothing that the library would index: a head
-that is malformed elsewhere gets through, and is set aside with its cause.
+that is malformed elsewhere gets through, and is set aside with its cause. They are made of the conditions that the
+layouts state (`layout.port.Source`), and mean the same.
 
 Numbers are text here, as they are in records. Only operators that Lambda documents for filters are used.
 """
@@ -11,45 +12,17 @@ Numbers are text here, as they are in records. Only operators that Lambda docume
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
-TIP_INDEX: Final = 2_147_483_647
-"""The sort key of heads of streams (FORMATS §1)."""
-
-EPOCHS: Final = "$AppendsEpoch-"
-"""How names of epochs' streams begin (FORMATS §4)."""
-
-HEAD_NUMBER: Final = 0
-"""The number of an aggregate's head among its snapshots (FORMATS §2)."""
-
-HEAD_SORT_KEY: Final = "#"
-"""The sort key of heads of tags (FORMATS §3)."""
+from epochal.index.names import EPOCHS
+from epochal.layout.port import Source
+from epochal.layout.tips import heads
+from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not
 
 
-def heads_of_streams() -> str:
-    """A Tip changed, and an append changed it.
-
-    `a` is what the latest write appended: writes of unfolds, prunes and tombstones set it to 0. A Tip without a
-    number there was written by nobody who keeps the format: it gets through (decision 119).
-    """
-    return _written(i={"N": [str(TIP_INDEX)]}, a={"N": [{"anything-but": ["0"]}, {"exists": False}]})
-
-
-def heads_of_aggregates() -> str:
-    """A snapshot with number 0 was written, by whichever library: every such write comes with events. Kept copies
-    have the number of an event.
-    """
-    return _written(seq_nr={"N": [str(HEAD_NUMBER)]})
-
-
-def heads_of_tags(service: str) -> str:
-    """A head of a tag of this tenant moved. Entries lie behind it, other tenants' tags under other keys.
-
-    Heads by type get through, where there are any: what begins alike cannot be told apart. The library passes
-    them over, and no append moves them without a tag's head, so nothing is woken in vain.
-    """
-    partition = f"SERVICE#{service}#TAG#" if service else "TAG#"
-    return _written(pk={"S": [{"prefix": partition}]}, sk={"S": [HEAD_SORT_KEY]})
+def heads_of(source: Source) -> str:
+    """A head of the source's feed was written, and maybe by an append."""
+    return _written(source.where if source.moved is None else All((source.where, source.moved)))
 
 
 def epochs() -> str:
@@ -57,9 +30,28 @@ def epochs() -> str:
 
     Marks, states of consumer groups and the series are in the same table, and move no partition.
     """
-    return _written(p={"S": [{"prefix": EPOCHS}]}, i={"N": [str(TIP_INDEX)]})
+    return _written(All((BeginsWith("p", EPOCHS), heads.WHERE)))
 
 
-def _written(**image: Any) -> str:
-    pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": image}}
+def _written(condition: Condition) -> str:
+    pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": _image(condition)}}
     return json.dumps(pattern)
+
+
+def _image(condition: Condition) -> dict[str, Any]:
+    """The part of a pattern that a new image meets where the condition holds."""
+    match condition:
+        case Compare(name, "=", value):
+            return {name: {kind: [content] for kind, content in value.items()}}
+        case BeginsWith(name, prefix):
+            return {name: {"S": [{"prefix": prefix}]}}
+        case Not(Compare(name, "=", value)):
+            return {
+                name: {
+                    kind: [{"anything-but": [content]}, {"exists": False}] for kind, content in value.items()
+                }
+            }
+        case All(conditions):
+            return {name: value for each in conditions for name, value in _image(each).items()}
+        case _:
+            raise ValueError(f"no filter has a form for {condition}")

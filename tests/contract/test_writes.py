@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present, equals
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Delete, Done, Extend, Put, Refusal, Set, Update
 from epochal.plan.values import binary, number, text
@@ -125,6 +125,13 @@ CONDITIONS: list[tuple[str, Condition, bool]] = [
     ("a prefix sorts first", Compare("b", "<", binary(b"\x7f")), False),
     ("all hold", All((Present("n"), equals("s", text("mä")))), True),
     ("one of all fails", All((Present("n"), Absent("s"))), False),
+    ("text begins with a prefix", BeginsWith("s", "m"), True),
+    ("text begins with another", BeginsWith("s", "n"), False),
+    ("an absent attribute begins with nothing", BeginsWith("other", "m"), False),
+    ("not equal", Not(equals("n", number(9))), True),
+    ("not unequal", Not(equals("n", number(10))), False),
+    ("another type is not equal", Not(equals("n", text("10"))), True),
+    ("an absent attribute is not equal", Not(equals("other", number(10))), True),
     ("any holds", AnyOf((Absent("n"), Present("s"))), True),
     ("none holds", AnyOf((Absent("n"), Absent("s"))), False),
     ("nested", All((AnyOf((Absent("i"), Compare("n", "<", number(11)))), Absent("z"))), True),
@@ -138,6 +145,8 @@ ON_NOTHING: list[tuple[str, Condition, bool]] = [
     ("equal", equals("n", number(1)), False),
     ("less", Compare("n", "<", number(1)), False),
     ("all", All((Absent("i"), Absent("n"))), True),
+    ("no prefix", BeginsWith("s", "m"), False),
+    ("not equal", Not(equals("n", number(1))), True),
     ("any", AnyOf((Present("i"), Absent("n"))), True),
     ("neither", AnyOf((Present("i"), equals("n", number(1)))), False),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.dynamo.expressions import Expressions
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.ops import Extend, Set, Update
 from epochal.plan.values import number, sequence, text
 
@@ -18,6 +18,8 @@ N = Present("n")
         (Absent("i"), "attribute_not_exists(#0)"),
         (N, "attribute_exists(#0)"),
         (Compare("n", "<=", number(1)), "#0 <= :0"),
+        (BeginsWith("s", "m"), "begins_with(#0, :0)"),
+        (Not(Compare("n", "=", number(0))), "NOT (#0 = :0)"),
         (All((N, Absent("z"))), "(attribute_exists(#0)) AND (attribute_not_exists(#1))"),
         (AnyOf((N, N)), "(attribute_exists(#0)) OR (attribute_exists(#0))"),
         (All((N,)), "attribute_exists(#0)"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from stacks.heads import heads_of_aggregates, heads_of_streams, heads_of_tags
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -35,12 +35,19 @@ def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
 
 
 @pytest.mark.parametrize(
-    ("table", "pattern"),
-    [("Tips", heads_of_streams()), ("Snapshot", heads_of_aggregates()), ("Tags", heads_of_tags("shop"))],
+    ("table", "image"),
+    [
+        ("Tips", {"i": {"N": ["2147483647"]}, "a": {"N": [{"anything-but": ["0"]}, {"exists": False}]}}),
+        ("Snapshot", {"seq_nr": {"N": ["0"]}}),
+        ("Tags", {"pk": {"S": [{"prefix": "SERVICE#shop#TAG#"}]}, "sk": {"S": ["#"]}}),
+    ],
 )
-def test_only_heads_of_the_stages_tenant_wake_it(synthesise: Synthesise, table: str, pattern: str) -> None:
+def test_only_heads_of_the_stages_tenant_wake_it(
+    synthesise: Synthesise, table: str, image: dict[str, Any]
+) -> None:
     mapping = mapping_of(synthesise(service="shop"), table)
-    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": pattern}]}
+    pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": image}}
+    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": json.dumps(pattern)}]}
 
 
 def test_all_streams_wake_one_function(synthesise: Synthesise) -> None:

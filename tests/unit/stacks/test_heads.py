@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,15 +13,22 @@ from epochal.index.groups import group_stream
 from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
+from epochal.layout.dcb.port import dcb_source
+from epochal.layout.dcb.reading import Site as TagSite
 from epochal.layout.journal.heads import appended as appended_to_aggregate
 from epochal.layout.journal.heads import touched
 from epochal.layout.journal.items import StoredEvent, write_copy
 from epochal.layout.journal.keys import HEAD, KeyResolver
+from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import Base, Batch, Site, transaction
+from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP
+from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import Lock, aggregate_id
 from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, sortable_id, type_tag
+from epochal.plan.conditions import All, Present
+from epochal.plan.effects import holds
 from epochal.plan.ops import Put, Update
 from epochal.plan.values import Item, binary, number, text
 from stacks import heads
@@ -28,6 +36,8 @@ from stacks import heads
 ORDER = aggregate_id("order", "1")
 KEYS = KeyResolver()
 SITE = Site(journal="journal", snapshot="snapshot", keys=KEYS)
+STREAMS = tips_source("tips")
+AGGREGATES = journal_source(SITE)
 PAID = RecordedTaggedEvent(
     id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
     sortable_id=sortable_id(1, 1),
@@ -36,6 +46,10 @@ PAID = RecordedTaggedEvent(
     tags=("order:1",),
     timestamp="2026-11-21T08:00:00.0000000+00:00",
 )
+
+
+def tags_of(service: str = "") -> Source:
+    return dcb_source(TagSite(events="events", tags="tags", keys=Keys(service=service)))
 
 
 def change(image: Item, name: str = "MODIFY") -> dict[str, Any]:
@@ -79,7 +93,7 @@ def tag_head(tag: str, service: str = "") -> Item:
     ids=["a new stream", "an append"],
 )
 def test_an_append_to_a_stream_gets_through(record: dict[str, Any]) -> None:
-    assert passes(record, heads.heads_of_streams())
+    assert passes(record, heads.heads_of(STREAMS))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +108,7 @@ def test_an_append_to_a_stream_gets_through(record: dict[str, Any]) -> None:
     ids=["a calf", "unfolds or a prune", "a tombstone", "an idempotency record", "a deletion"],
 )
 def test_no_other_change_of_a_stream_does(record: dict[str, Any]) -> None:
-    assert not passes(record, heads.heads_of_streams())
+    assert not passes(record, heads.heads_of(STREAMS))
 
 
 @pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
@@ -103,17 +117,17 @@ def test_no_other_change_of_a_stream_does(record: dict[str, Any]) -> None:
 )
 def test_an_append_to_an_aggregate_gets_through(head: Item, name: str) -> None:
     assert appended_to_aggregate(head) is not None
-    assert passes(change(head, name), heads.heads_of_aggregates())
+    assert passes(change(head, name), heads.heads_of(AGGREGATES))
 
 
 def test_so_does_a_head_that_another_library_wrote() -> None:
     assert touched(foreign_head()) == "order-1"
-    assert passes(change(foreign_head()), heads.heads_of_aggregates())
+    assert passes(change(foreign_head()), heads.heads_of(AGGREGATES))
 
 
 def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
     copy = write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), binary(b"{}"), 0)
-    pattern = heads.heads_of_aggregates()
+    pattern = heads.heads_of(AGGREGATES)
     assert not passes(change(copy, "INSERT"), pattern)
     assert not passes(change({**copy, "ttl": number(1)}), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": foreign_head()}}, pattern)
@@ -124,14 +138,14 @@ def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
 def test_a_move_of_a_tags_head_gets_through(service: str, tag: str) -> None:
     head = tag_head(tag, service)
     assert appended_to_tag(head, service) is not None
-    assert passes(change(head), heads.heads_of_tags(service))
-    assert passes(change(head, "INSERT"), heads.heads_of_tags(service))
+    assert passes(change(head), heads.heads_of(tags_of(service)))
+    assert passes(change(head, "INSERT"), heads.heads_of(tags_of(service)))
 
 
 @pytest.mark.parametrize("tag", [EVERYTHING, type_tag("Paid")])
 def test_so_does_a_move_of_a_type_head_which_the_library_passes_over(tag: str) -> None:
     assert appended_to_tag(tag_head(tag)) is None
-    assert passes(change(tag_head(tag)), heads.heads_of_tags(""))
+    assert passes(change(tag_head(tag)), heads.heads_of(tags_of()))
 
 
 @pytest.mark.parametrize(
@@ -143,18 +157,18 @@ def test_a_malformed_tip_gets_through_to_be_set_aside(malformed: Item) -> None:
     tip = {"p": text("Cart-1"), **numbers(i=TIP), **malformed}
     with pytest.raises((CorruptData, KeyError)):  # what `Source.appended` is set aside for
         appended_to_stream(tip)
-    assert passes(change(tip), heads.heads_of_streams())
+    assert passes(change(tip), heads.heads_of(STREAMS))
 
 
 def test_a_malformed_head_gets_through_to_be_set_aside() -> None:
     malformed = {name: value for name, value in tag_head("order:1").items() if name in ("pk", "sk")}
-    assert passes(change(malformed), heads.heads_of_tags(""))
+    assert passes(change(malformed), heads.heads_of(tags_of()))
     malformed = numbers(seq_nr=0, last_seq_nr=-1)
-    assert passes(change(malformed), heads.heads_of_aggregates())
+    assert passes(change(malformed), heads.heads_of(AGGREGATES))
 
 
 def test_entries_of_tags_do_not_nor_deletions() -> None:
-    pattern = heads.heads_of_tags("")
+    pattern = heads.heads_of(tags_of())
     assert not passes(change(write_entry(Keys(), "order:1", 0, PAID), "INSERT"), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": tag_head("order:1")}}, pattern)
 
@@ -185,7 +199,37 @@ def test_what_else_the_index_holds_does_not(image: Item) -> None:
 def test_heads_of_other_tenants_do_not(mine: str, other: str) -> None:
     head = tag_head("order:1", other)
     assert appended_to_tag(head, mine) is None
-    assert not passes(change(head), heads.heads_of_tags(mine))
+    assert not passes(change(head), heads.heads_of(tags_of(mine)))
+
+
+IMAGES: list[Item] = [
+    numbers(i=TIP, n=3, a=3),
+    numbers(i=TIP, n=3, a=0),
+    numbers(i=TIP, n=3),
+    {**numbers(i=TIP, n=3), "a": text("0")},
+    numbers(i=0, a=1),
+    aggregate_head(first=True),
+    foreign_head(),
+    write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), binary(b"{}"), 0),
+    tag_head("order:1"),
+    tag_head("order:1", "shop"),
+    tag_head(EVERYTHING),
+    write_entry(Keys(), "order:1", 0, PAID),
+]
+
+
+@pytest.mark.parametrize("source", [STREAMS, AGGREGATES, tags_of(), tags_of("shop")])
+def test_a_filter_says_what_the_layouts_condition_says(source: Source) -> None:
+    condition = source.where if source.moved is None else All((source.where, source.moved))
+    found = [passes(change(image), heads.heads_of(source)) for image in IMAGES]
+    assert found == [holds(condition, image) for image in IMAGES]
+    assert any(found)
+    assert not all(found)
+
+
+def test_what_a_filter_cannot_say_is_no_filter() -> None:
+    with pytest.raises(ValueError, match="no filter"):
+        heads.heads_of(replace(STREAMS, where=Present("i")))
 
 
 def passes(record: dict[str, Any], pattern: str) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.ops import Extend, Set, Update
-from epochal.plan.values import AttributeValue
+from epochal.plan.values import AttributeValue, text
 
 
 class Expressions:
@@ -38,6 +38,10 @@ class Expressions:
                 return f"attribute_exists({self.name(name)})"
             case Compare(name, operator, value):
                 return f"{self.name(name)} {operator} {self.value(value)}"
+            case BeginsWith(name, prefix):
+                return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
+            case Not(compared):
+                return f"NOT ({self.condition(compared)})"
             case All((only,)) | AnyOf((only,)):
                 return self.condition(only)  # DynamoDB refuses redundant parentheses
             case All(conditions):

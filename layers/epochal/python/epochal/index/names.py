@@ -9,13 +9,16 @@ from epochal.model.names import StreamName
 SERIES: Final = StreamName("$AppendsIndex-0")
 """The one stream that says which epoch each partition has reached, and how many partitions a source has."""
 
+EPOCHS: Final = "$AppendsEpoch-"
+"""How the names of epochs' streams begin."""
+
 MAX_KEY_BYTES: Final = 2048
 """DynamoDB's limit on partition keys, hence on the name of a mark."""
 
 
 def epoch_stream(partition: int, epoch: int) -> StreamName:
     """The stream of one epoch."""
-    return StreamName(f"$AppendsEpoch-{partition}_{epoch}")
+    return StreamName(f"{EPOCHS}{partition}_{epoch}")
 
 
 def mark_name(partition: int, stream: str) -> str:

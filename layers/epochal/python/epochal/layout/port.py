@@ -112,7 +112,8 @@ class Source:
         heal: reads events that stream records have not told.
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
         told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
-        where: a scan's condition that only heads meet.
+        where: what only heads of the feed meet: the condition of a scan, and of what wakes the indexer.
+        moved: what a head meets besides where its latest write may have appended; None where every write of one does.
         stored: the events that an item of an exported table holds (`care.rebuild`).
     """
 
@@ -125,6 +126,7 @@ class Source:
     end: Callable[[Item], End | None]
     told: Callable[[Item], Change | None]
     where: Condition
+    moved: Condition | None
     stored: Callable[[Item], Span | None]
 
     @property

@@ -38,6 +38,21 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginsWith:
+    """The attribute exists, is text, and begins with `prefix`."""
+
+    name: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A comparison does not hold: with an absent attribute, too."""
+
+    condition: Compare
+
+
+@dataclass(frozen=True, slots=True)
 class All:
     """Every one holds."""
 
@@ -51,7 +66,7 @@ class AnyOf:
     conditions: tuple[Condition, ...]
 
 
-Condition = Absent | Present | Compare | All | AnyOf
+Condition = Absent | Present | Compare | BeginsWith | Not | All | AnyOf
 
 
 def equals(name: str, value: AttributeValue) -> Compare:

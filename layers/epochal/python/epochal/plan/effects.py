@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.ops import Check, Delete, Extend, Put, TransactionWrite, Update
 from epochal.plan.values import AttributeValue, Item
 
@@ -25,6 +25,10 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
             return item is not None and name in item
         case Compare():
             return item is not None and condition.name in item and _compares(condition, item[condition.name])
+        case BeginsWith(name, prefix):
+            return item is not None and item.get(name, {}).get("S", "").startswith(prefix)
+        case Not(compared):
+            return not holds(compared, item)
         case All(conditions):
             return all(holds(each, item) for each in conditions)
         case AnyOf(conditions):

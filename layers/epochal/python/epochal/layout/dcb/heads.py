@@ -16,11 +16,17 @@ from epochal.layout.dcb.items import HEAD, Keys, is_head
 from epochal.model.dcb import UNTAGGED, is_reserved
 from epochal.model.ends import End
 from epochal.model.spans import Span
-from epochal.plan.conditions import Condition, equals
+from epochal.plan.conditions import All, BeginsWith, Condition, equals
 from epochal.plan.values import Item, read_list, read_number, text
 
-WHERE: Condition = equals("sk", text(HEAD))
-"""A scan's condition that only heads meet."""
+
+def where(keys: Keys) -> Condition:
+    """What heads of the tenant's tags meet.
+
+    Heads by type do, too, where there are any: what begins alike cannot be told apart. No append moves them without a
+    tag's head.
+    """
+    return All((BeginsWith("pk", keys.tag("")), equals("sk", text(HEAD))))
 
 
 def appended(item: Item, service: str = "") -> Span | None:

@@ -27,7 +27,8 @@ def dcb_source(site: Site, partitions: int = 1) -> Source:
         heal=heal_dcb(site),
         end=lambda item: heads.end(item, service),
         told=lambda item: heads.appended(item, service),
-        where=heads.WHERE,
+        where=heads.where(site.keys),
+        moved=None,
         stored=lambda item: heads.stored(item, service),
     )
 

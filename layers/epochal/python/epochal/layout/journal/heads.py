@@ -16,7 +16,7 @@ from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, number, read_number
 
 WHERE: Condition = equals("seq_nr", number(HEAD))
-"""A scan's condition that only heads meet."""
+"""What only heads meet. Whichever library writes one writes events with it; kept copies have the number of an event."""
 
 
 def appended(item: Item) -> Span | None:

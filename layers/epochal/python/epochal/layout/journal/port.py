@@ -40,6 +40,7 @@ def journal_source(site: Site, partitions: int = 1) -> Source:
         end=_in_place(site, heads.end),
         told=told,
         where=heads.WHERE,
+        moved=None,
         stored=_in_place(site, partial(heads.stored, site)),
     )
 

@@ -10,11 +10,16 @@ from epochal.errors import CorruptData
 from epochal.layout.tips.items import TIP, is_tip
 from epochal.model.ends import End
 from epochal.model.spans import Span
-from epochal.plan.conditions import Condition, equals
+from epochal.plan.conditions import Condition, Not, equals
 from epochal.plan.values import Item, number, read_list, read_number
 
 WHERE: Condition = equals("i", number(TIP))
-"""A scan's condition that only Tips meet."""
+"""What only Tips meet."""
+
+MOVED: Condition = Not(equals("a", number(0)))
+"""What a Tip meets that an append wrote: writes of unfolds, prunes and tombstones set `a` to 0. A Tip without a number
+there was written by nobody who keeps the format, and counts (decision 119).
+"""
 
 
 def appended(item: Item) -> Span | None:

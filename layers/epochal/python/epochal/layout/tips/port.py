@@ -26,6 +26,7 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         end=heads.end,
         told=_told,
         where=heads.WHERE,
+        moved=heads.MOVED,
         stored=heads.stored,
     )
 
