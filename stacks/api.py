@@ -19,7 +19,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAutho
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
-from epochal.http.routes import ROUTES, Route
+from epochal.http.operation import Operation
+from epochal.http.operations import OPERATIONS
 from epochal.settings import REQUEST_SECONDS
 from stacks import allowed, environments
 from stacks.parts.functions import Code, Function, Layers, log_group
@@ -121,13 +122,13 @@ class ApiStack(Stack):
         }
         return [
             made
-            for route in ROUTES
+            for operation in OPERATIONS
             for made in self.api.add_routes(
-                path=route.path,
-                methods=[apigateway.HttpMethod(route.method)],
-                integration=integrations[route.function],
+                path=operation.path,
+                methods=[apigateway.HttpMethod(operation.method)],
+                integration=integrations[operation.function],
                 authorizer=authorizer,
-                authorization_scopes=_scopes(stage, route),
+                authorization_scopes=_scopes(stage, operation),
             )
         ]
 
@@ -171,6 +172,6 @@ def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:
     return HttpIamAuthorizer()
 
 
-def _scopes(stage: Stage, route: Route) -> list[str] | None:
+def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
     """Scopes of which a token must carry one; signatures have none, their policies name routes."""
-    return list(stage.jwt_scopes.get(route.scope, (route.scope,))) if stage.jwt_issuer else None
+    return list(stage.jwt_scopes.get(operation.scope, (operation.scope,))) if stage.jwt_issuer else None

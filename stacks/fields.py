@@ -12,7 +12,7 @@ from typing import Final
 
 from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
-from epochal.http.routes import ROUTES
+from epochal.http.operations import OPERATIONS
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import (
     INLINE_BYTES,
@@ -29,9 +29,10 @@ from epochal.settings import (
 from stacks.declared import reactions
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
 
-FUNCTIONS: Final = (*sorted({route.function for route in ROUTES}), "indexer", "notifier", "auditor")
-ROUTE_KEYS: Final = tuple(route.key for route in ROUTES)
-SCOPES: Final = tuple(sorted({route.scope for route in ROUTES}))
+FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
+ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)
+LIMITS: Final = {each.key: each.requests_per_second for each in OPERATIONS if each.requests_per_second}
+SCOPES: Final = tuple(sorted({each.scope for each in OPERATIONS}))
 
 _ARN: Final = r"arn:aws[a-z-]*"
 _PLACE: Final = r"[a-z0-9-]+:\d{12}"

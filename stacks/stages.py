@@ -21,22 +21,7 @@ from typing import Any, Final, Literal
 
 from epochal.settings import INLINE_BYTES, LIBRARY, SHARDS, UPLOAD_BYTES, WAIT_SECONDS
 from stacks.declared import Declared
-from stacks.fields import RULES
-
-ROUTE_LIMITS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        # Each may wait for `feed_wait_seconds`: with five, these are at most 300 invocations at once, of an account's
-        # usual 1,000. A page has thousands of events, so nobody needs many a second.
-        "GET /feed/{partition}": 50,
-        # Reads through a megabyte of a table or more, whatever comes of it.
-        "GET /dcb/tags": 10,
-        # Walks an index of all events.
-        "GET /dcb/count": 2,
-        # Each lets its caller store `max_upload_bytes` for a day or two.
-        "POST /bodies": 10,
-    }
-)
-"""Routes of which one request can cost much more than it costs who sends it."""
+from stacks.fields import LIMITS, RULES
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -60,7 +45,7 @@ class Stage:
         access_logs: one line for every HTTP request, without the stream's name.
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
-            bursts; one that is not here has what `ROUTE_LIMITS` says, or shares in the whole. None is above the whole.
+            bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
         max_upload_bytes: of a body that is uploaded to the bucket.
         feed_wait_seconds: for which a reader may wait at the tail of the feed, and occupy an invocation.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
@@ -171,8 +156,7 @@ class Stage:
     def limits(self) -> Mapping[str, int]:
         """Requests a second of the routes that have a limit of their own."""
         return {
-            key: min(most, self.requests_per_second)
-            for key, most in {**ROUTE_LIMITS, **self.route_limits}.items()
+            key: min(most, self.requests_per_second) for key, most in {**LIMITS, **self.route_limits}.items()
         }
 
     def existing(self, kind: str) -> str:

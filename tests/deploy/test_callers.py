@@ -19,7 +19,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.http.routes import ROUTES, Route
+from epochal.http.operation import Operation
+from epochal.http.operations import OPERATIONS
 from epochal.local.deploy import Deployment
 from epochal.local.endpoint import ACCOUNT, KEY, SECRET
 
@@ -58,7 +59,7 @@ def sent(method: str, url: str, content: bytes, headers: dict[str, str]) -> tupl
             return error.code, error.read().decode()
 
 
-def path_of(route: Route) -> str:
+def path_of(route: Operation) -> str:
     values = {"{stream}": "Door-1", "{type}": "order", "{partition}": "0", "{version}": "v1"}
     parts = [values.get(part, "door" if part.startswith("{") else part) for part in route.path.split("/")]
     return "/".join(parts)
@@ -112,8 +113,8 @@ def told(text: str) -> list[str]:
     return [each for each in TOLD if each.lower() in text.lower()]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-def test_no_route_answers_who_does_not_sign(deployment: Deployment, route: Route) -> None:
+@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)
+def test_no_route_answers_who_does_not_sign(deployment: Deployment, route: Operation) -> None:
     assert refused(Caller(deployment)(route.method, path_of(route)))
 
 
@@ -121,7 +122,7 @@ def test_no_route_answers_who_does_not_sign(deployment: Deployment, route: Route
     "key", ["AKIAIOSFODNN7EXAMPLE", "210987654321"], ids=["unknown", "of another account"]
 )
 def test_a_key_that_is_not_of_this_account_opens_nothing(deployment: Deployment, key: str) -> None:
-    for route in ROUTES:
+    for route in OPERATIONS:
         status, text = Caller(deployment, key)(route.method, path_of(route))
         assert status in (403, 404), (route, text)
         assert not told(text)
@@ -143,15 +144,15 @@ def test_a_signature_for_another_request_opens_nothing(deployment: Deployment, u
 
 
 def test_a_user_without_a_policy_is_refused_on_every_route(user: User) -> None:
-    for route in ROUTES:
+    for route in OPERATIONS:
         assert refused(user.calls(route.method, path_of(route))), route
 
 
 def test_a_policy_that_names_one_route_opens_that_and_no_other(user: User) -> None:
     user.allow("GET/streams/*/events")
     assert user.calls("GET", "/streams/Door-1/events")[0] == 404
-    for route in ROUTES:
-        if route.operation != "readEvents":
+    for route in OPERATIONS:
+        if route.name != "readEvents":
             assert refused(user.calls(route.method, path_of(route))), route
 
 

@@ -20,7 +20,7 @@ import pytest
 from epochal.codec import json
 from epochal.http import document
 from epochal.http.answer_size import sent_size
-from epochal.http.routes import ROUTES
+from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Put
 from tests.support.api import Answer, Api
@@ -102,7 +102,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def test_every_operation_that_takes_a_document_is_tried() -> None:
-    assert set(TAKING) == {route.operation for route in ROUTES if route.method in ("POST", "PUT")}
+    assert set(TAKING) == {route.name for route in OPERATIONS if route.method in ("POST", "PUT")}
 
 
 @pytest.mark.parametrize("operation", TAKING)

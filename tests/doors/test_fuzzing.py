@@ -25,7 +25,7 @@ from schemathesis.engine.recorder import CheckNode, Interaction, ScenarioRecorde
 from schemathesis.schemas import BaseSchema
 
 from epochal.http.openapi.document import document
-from epochal.http.routes import ROUTES
+from epochal.http.operations import OPERATIONS
 from tests.doors.gateway import Gateway
 from tests.support.api import Api
 
@@ -71,7 +71,7 @@ def test_whatever_is_sent_is_answered_as_documented() -> None:
     seen: Counter[tuple[str, bool]] = Counter()
     failures = [each for found in run(SHORT, examples=5) for each in judged(found, seen)]
     assert not failures, "\n\n".join(failures[:10])
-    operations = {f"{route.method} {route.path}" for route in ROUTES}
+    operations = {f"{route.method} {route.path}" for route in OPERATIONS}
     assert {label for label, _ in seen} == operations
     without_input = {"GET /feed", "GET /health"}
     assert {label for label, refused in seen if refused} >= operations - without_input

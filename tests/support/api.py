@@ -15,17 +15,14 @@ from urllib.parse import quote
 
 from epochal.codec import json
 from epochal.codec.claims import UPLOADS
-from epochal.feed.deployed import reader_of
-from epochal.http import aggregating, feeding, projecting, reading, tagging, writing
+from epochal.http.deployment import Deployment
 from epochal.http.gateway import Handler, serve
-from epochal.http.routes import ROUTES, parameters
+from epochal.http.operations import OPERATIONS
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.reading import tag_site_of
 from epochal.layout.journal.writes import site_of
-from epochal.layout.registry import partitions_of
 from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
-from epochal.model.aggregates import AggregateTypes
 from epochal.model.events import Claim
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
@@ -97,6 +94,44 @@ class Answer:
         return kind.removeprefix("urn:epochal:problem:")
 
 
+class MemoryLinks:
+    """Stand for signed URLs."""
+
+    def __init__(self, objects: MemoryObjects) -> None:
+        self._objects = objects
+
+    def download(self, claim: Claim, seconds: int) -> str:
+        return _url(claim.key, seconds)
+
+    def object(self, key: str, seconds: int) -> str:
+        self._objects.get(key)
+        return _url(key, seconds)
+
+    def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
+        return _url(f"{UPLOADS}{claim.sha256}", seconds), {"content-length": str(claim.size)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryDeployment(Deployment):
+    """Tables and a bucket in memory."""
+
+    s3: Any = None
+    memory_bodies: MemoryBodies = field(default_factory=MemoryBodies)
+    memory_objects: MemoryObjects = field(default_factory=MemoryObjects)
+
+    @property
+    def bodies(self) -> MemoryBodies:
+        return self.memory_bodies
+
+    @property
+    def objects(self) -> MemoryObjects:
+        return self.memory_objects
+
+    @property
+    def links(self) -> MemoryLinks:
+        return MemoryLinks(self.objects)
+
+
 @dataclass
 class Api:
     """Three functions over the tables of a deployment and one bucket. `around` may put faults between them."""
@@ -113,33 +148,19 @@ class Api:
     indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        reader = reader_of(self.settings, self.driver, BodyCodec())
+        deployment = self.deployment
         self.handlers: dict[str, Handler] = {
-            "append": serve(
-                "append",
-                {
-                    **writing.operations(self.streams, upload, self.settings.max_upload_bytes),
-                    **aggregating.appending(self.aggregates, AggregateTypes(self.types)),
-                    **tagging.appending(self.tagged),
-                    **projecting.appending(self.states),
-                },
-            ),
-            "replay": serve(
-                "replay",
-                {
-                    **reading.operations(self.streams, download),
-                    **aggregating.replaying(self.aggregates, AggregateTypes(self.types)),
-                    **tagging.replaying(self.tagged),
-                    **projecting.replaying(self.states, self.link),
-                },
-            ),
-            "feed": serve(
-                "feed",
-                feeding.operations(
-                    reader, partitions_of(self.settings), download, self.settings.feed_wait_seconds
-                ),
-            ),
+            function: serve(function, deployment) for function in ("append", "replay", "feed")
         }
+
+    @property
+    def deployment(self) -> MemoryDeployment:
+        return MemoryDeployment(
+            settings=self.settings,
+            driver=self.driver,
+            memory_bodies=self.bodies,
+            memory_objects=self.objects,
+        )
 
     @property
     def driver(self) -> Driver:
@@ -165,6 +186,7 @@ class Api:
             tags_table=TAGS.kind,
             aggregate_types=self.types,
             type_heads=self.type_heads,
+            projection_states_table=PROJECTION_STATES.kind,
             partitions=self.partitions,
         )
 
@@ -178,12 +200,7 @@ class Api:
 
     @property
     def states(self) -> ProjectionStates:
-        return states_of(Settings(projection_states_table=PROJECTION_STATES.kind), self.driver, self.objects)
-
-    def link(self, key: str, seconds: int) -> str:
-        """Stands for a signed URL of an object."""
-        self.objects.get(key)
-        return f"https://bucket.example/{quote(key)}?expires={seconds}"
+        return states_of(self.settings, self.driver, self.objects)
 
     @property
     def stored(self) -> list[Item]:
@@ -284,21 +301,14 @@ def gateway_event(
     return event
 
 
-def download(claim: Claim, seconds: int) -> str:
-    """Stands for a signed URL."""
-    return f"https://bucket.example/{quote(claim.key)}?expires={seconds}"
-
-
-def upload(claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-    """Stands for a signed upload."""
-    url = f"https://bucket.example/{UPLOADS}{claim.sha256}?expires={seconds}"
-    return url, {"content-length": str(claim.size)}
+def _url(key: str, seconds: int) -> str:
+    return f"https://bucket.example/{quote(key)}?expires={seconds}"
 
 
 def _function(method: str, path: str) -> str:
-    matching = [route for route in ROUTES if parameters(path, route.path) is not None]
-    served = [route.function for route in matching if route.method == method]
-    return (served or [route.function for route in matching] or ["replay"])[0]
+    matching = [each for each in OPERATIONS if each.parameters(path) is not None]
+    served = [each.function for each in matching if each.method == method]
+    return (served or [each.function for each in matching] or ["replay"])[0]
 
 
 def _log_here(function: str) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from epochal.http.openapi.document import document
-from epochal.http.routes import ROUTES, parameters
+from epochal.http.operations import OPERATIONS
 
 
 def hold(event: Mapping[str, Any], status: int, headers: Mapping[str, str], body: str) -> None:
     """Fail where an answer, or a request that was not refused, is none that the document describes."""
     method, path = event["requestContext"]["http"]["method"], event["rawPath"]
     templates = [
-        route.path for route in ROUTES if route.method == method and parameters(path, route.path) is not None
+        each.path for each in OPERATIONS if each.method == method and each.parameters(path) is not None
     ]
     if not templates:
         assert status in (404, 405), f"{method} {path} is not documented, yet it was answered with {status}"

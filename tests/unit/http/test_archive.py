@@ -9,8 +9,8 @@ import pytest
 
 from epochal.codec import json
 from epochal.errors import InvalidInput, Unavailable
-from epochal.http import reading, writing
-from epochal.http.message import Request
+from epochal.http.operation import Request
+from epochal.http.streams import reading, writing
 from epochal.layout.tables import ARCHIVE, TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
@@ -19,7 +19,7 @@ from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams, streams_of
 from epochal.testing.memory import MemoryTables
-from tests.support.api import Clock, download, upload
+from tests.support.api import Clock, MemoryDeployment
 
 STREAM = "Cat-1"
 EVENTS = 60
@@ -34,6 +34,7 @@ class World:
         self.clock = Clock()
         self.seconds = 0.0
         driver = Driver(execute=self.execute, meter=Meter(), clock=self.clock, sleep=self.clock.sleep)
+        self.deployment = MemoryDeployment(settings=SETTINGS, driver=driver)
         self.streams = streams_of(SETTINGS, driver, BodyCodec())
         for number in range(EVENTS):
             self.streams.append(STREAM, [Event(type="E", data=Random(number).randbytes(9_000))])
@@ -44,21 +45,21 @@ class World:
         return self.tables.execute(op)
 
     def prune(self, before: int, *, seconds: float = 25.0) -> Any:
-        operation = writing.operations(self.streams, upload, most=1)["pruneStream"]
         body = json.dumps({"before": before})
         headers = {"content-type": "application/json"}
-        answer = operation(Request(path={"stream": STREAM}, body=body, headers=headers, seconds=seconds))
+        request = Request(path={"stream": STREAM}, body=body, headers=headers, seconds=seconds)
+        answer = writing.prune_stream(writing.opened(self.deployment), request)
         return answer, json.loads(answer.body.encode())
 
     def numbers(self) -> list[int]:
         """What a caller reads, by pages."""
-        operation = reading.operations(self.streams, download)["readEvents"]
+        opened = reading.opened(self.deployment)
         found: list[int] = []
         start: int | None = 0
         while start is not None:
-            page = json.loads(
-                operation(Request(path={"stream": STREAM}, query=(("from", str(start)),))).body.encode()
-            )
+            request = Request(path={"stream": STREAM}, query=(("from", str(start)),))
+            answer: Any = reading.read_events(opened, request)
+            page = json.loads(answer.body.encode())
             found += [event["index"] for event in page["events"]]
             start = page["next"]
         return found
@@ -114,8 +115,8 @@ def test_what_is_appended_while_events_are_copied_is_not_pruned(world: World) ->
             )
         return reply
 
-    world.execute = racing  # type: ignore[method-assign]
-    world.streams = streams_of(SETTINGS, Driver(execute=racing, meter=Meter()), BodyCodec())
+    driver = Driver(execute=racing, meter=Meter())
+    world.deployment = MemoryDeployment(settings=SETTINGS, driver=driver)
     world.prune(EVENTS + 1)
     assert late
     assert world.numbers() == list(range(EVENTS + 1))

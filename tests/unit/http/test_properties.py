@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import aggregate_commands, commands, events, projection_commands, tagged_commands, transport
-from epochal.http.message import Request
-from epochal.model.aggregates import AggregateTypes
+from epochal.http import transport
+from epochal.http.deployment import Performers
+from epochal.http.operation import Operation, Request
+from epochal.http.operations import OPERATIONS
+from epochal.http.problems import Problem
+from epochal.http.streams.representation import EVENT_FIELDS
 from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
 from epochal.model.positions import write_position
-from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api, gateway_event
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ VALUES = st.recursive(
 )
 FIELDS = st.sampled_from(
     [
-        *events.EVENT_FIELDS,
+        *EVENT_FIELDS,
         "events",
         "unfolds",
         "expected",
@@ -75,31 +77,8 @@ SHAPED = st.recursive(
 )
 """Documents that use the API's own words, so that parsing gets past the first field."""
 
-TYPES = AggregateTypes(["order", "user-account"])
+PERFORMERS = Performers(Api().deployment)
 
-PARSERS: dict[str, Callable[[Request], object]] = {
-    "appendEvents": commands.append_events,
-    "uploadBody": partial(commands.upload_body, most=UPLOAD_BYTES),
-    "pruneStream": commands.prune_stream,
-    "deleteStream": commands.delete_stream,
-    "readState": commands.read_state,
-    "readEvents": commands.read_events,
-    "readFeed": commands.read_feed,
-    "checkHealth": commands.nothing,
-    "appendToAggregate": partial(aggregate_commands.append_to_aggregate, TYPES),
-    "readAggregate": partial(aggregate_commands.read_aggregate, TYPES),
-    "readAggregateEvents": partial(aggregate_commands.read_aggregate_events, TYPES),
-    "appendTagged": partial(tagged_commands.append_tagged, type_heads=False),
-    "queryTagged": partial(tagged_commands.query_tagged, type_heads=True),
-    "readTagged": tagged_commands.read_tagged,
-    "listTagged": tagged_commands.list_tagged,
-    "countTagged": tagged_commands.count_tagged,
-    "listTags": tagged_commands.list_tags,
-    "readTag": tagged_commands.read_tag,
-    "writeProjectionState": projection_commands.write_state,
-    "readProjectionState": projection_commands.one_state,
-    "listProjectionStates": projection_commands.list_states,
-}
 HEADERS = st.dictionaries(
     st.sampled_from(["if-match", "if-none-match", "idempotency-key", "content-type", "content-encoding"]),
     st.one_of(TEXT, st.sampled_from(["*", '"1"', 'W/"1"', "application/json", "identity", "k"])),
@@ -123,13 +102,16 @@ def outcome(call: Callable[[], T]) -> T | InvalidInput:
         return refused
 
 
-def is_parsed(operation: str, request: Request) -> None:
-    """A command, or a refusal that names a field and a rule."""
-    found = outcome(lambda: PARSERS[operation](request))
+def is_answered(operation: Operation, request: Request) -> None:
+    """Performed, or refused with a field and a rule, or a problem of what is stored."""
+    try:
+        found = outcome(lambda: PERFORMERS.of(operation)(request))
+    except Problem:
+        return
     assert not isinstance(found, InvalidInput) or (found.field and found.rule)
 
 
-@pytest.mark.parametrize("operation", PARSERS)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 @settings(max_examples=100, deadline=None)
 @given(
     name=st.one_of(TEXT, st.sampled_from(["Cat-1", "0", "$x"])),
@@ -137,26 +119,22 @@ def is_parsed(operation: str, request: Request) -> None:
     headers=HEADERS,
     query=QUERY,
 )
-def test_a_request_is_a_command_or_is_refused_by_field(
-    operation: str, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
+def test_a_request_is_answered_or_is_refused_by_field(
+    operation: Operation, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
     path = {"stream": name, "partition": name, "type": "order", "id": name}
     path |= {"tag": name, "name": name, "version": "v1"}
-    is_parsed(operation, Request(path=path, query=tuple(query), headers=headers, body=body))
+    request = Request(path=path, query=tuple(query), headers=headers, body=body)
+    is_answered(operation, request)
 
 
 @settings(max_examples=300, deadline=None)
 @given(document=SHAPED)
-def test_a_document_is_an_append_or_is_refused_by_field(document: Any) -> None:
+def test_a_document_is_taken_or_is_refused_by_field(document: Any) -> None:
     path = {"stream": "Cat-1", "type": "order", "id": "1", "name": "Totals", "version": "v1"}
-    for operation in (
-        "appendEvents",
-        "appendToAggregate",
-        "appendTagged",
-        "queryTagged",
-        "writeProjectionState",
-    ):
-        is_parsed(operation, Request(path=path, body=json.dumps(document)))
+    for operation in OPERATIONS:
+        if operation.method in ("POST", "PUT"):
+            is_answered(operation, Request(path=path, body=json.dumps(document)))
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from epochal.http.operations import OPERATIONS
 from epochal.http.problems import KINDS
-from epochal.http.routes import ROUTES
 from tests.support.api import Api
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
@@ -68,7 +68,7 @@ def test_the_examples_are_what_the_api_answers() -> None:
 
 def test_the_table_of_routes_is_the_codes() -> None:
     rows = re.findall(r"^\| `(\w+ /\S*)` \| .* \| (\w+) \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(route.key, route.function, route.scope) for route in ROUTES]
+    assert rows == [(route.key, route.function, route.scope) for route in OPERATIONS]
 
 
 def test_the_table_of_problems_is_the_codes() -> None:

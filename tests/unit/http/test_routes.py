@@ -1,23 +1,28 @@
-"""The table of routes that stacks, handlers and documentation share."""
+"""The records of operations, which stacks, handlers and documentation share."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from epochal.http.routes import ROUTES, parameters, routes_of
+from epochal.http.operations import OPERATIONS, operations_of
 from tests.support.api import Api
 
 
 def test_no_two_routes_are_the_same_operation_or_the_same_path_and_method() -> None:
-    assert len({route.key for route in ROUTES}) == len({route.operation for route in ROUTES}) == len(ROUTES)
+    assert (
+        len({route.key for route in OPERATIONS})
+        == len({route.name for route in OPERATIONS})
+        == len(OPERATIONS)
+    )
 
 
 def test_every_route_is_served_by_the_function_it_names() -> None:
     """An operation that a function lacks would be a 500 on its first call."""
-    for route in ROUTES:
+    for route in OPERATIONS:
         body = {} if route.method in ("POST", "PUT") else None
         path = route.path.replace("{stream}", "Cat-1").replace("{partition}", "0")
         path = path.replace("{type}", "order").replace("{id}", "1")
@@ -25,7 +30,7 @@ def test_every_route_is_served_by_the_function_it_names() -> None:
 
 
 def test_every_function_has_routes() -> None:
-    assert all(routes_of(function) for function in ("append", "replay", "feed"))
+    assert all(operations_of(function) for function in ("append", "replay", "feed"))
 
 
 @pytest.mark.parametrize(
@@ -42,19 +47,22 @@ def test_every_function_has_routes() -> None:
 def test_a_path_matches_a_template_segment_by_segment(
     path: str, template: str, expected: dict[str, str] | None
 ) -> None:
-    assert parameters(path, template) == expected
+    operation = replace(OPERATIONS[0], path=template)
+    assert operation.parameters(path) == expected
 
 
-def test_reading_the_routes_imports_nothing_heavy() -> None:
+def test_reading_the_records_imports_nothing_heavy() -> None:
     """Stacks import them at synthesis."""
     code = (
-        "import sys; before = set(sys.modules); import epochal.http.routes\n"
+        "import sys; before = set(sys.modules); import epochal.http.operations\n"
         "print(*sorted(name for name in set(sys.modules) - before if name.startswith('epochal')))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
-    assert found.stdout.split() == ["epochal", "epochal.http", "epochal.http.routes"]
+    resources = ("aggregates", "feed", "projections", "streams", "tagged")
+    modules = sorted(["operation", "operations", *resources])
+    assert found.stdout.split() == ["epochal", "epochal.http", *(f"epochal.http.{each}" for each in modules)]
 
 
 def _paths() -> dict[str, str]:

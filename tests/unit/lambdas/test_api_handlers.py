@@ -17,6 +17,8 @@ from tests.support.api import gateway_event
 ROOT = Path(__file__).parents[3]
 FUNCTIONS = ("append", "replay", "feed")
 
+RESOURCES = ("aggregates", "feed", "projections", "streams", "tagged")
+
 NOT_ON_THE_WAY = (
     "aws_cdk",
     "aws_lambda_powertools.event_handler.middlewares.openapi_validation",
@@ -27,8 +29,10 @@ NOT_ON_THE_WAY = (
     "boto3",
     "click",
     "epochal.cli",
-    "epochal.http.dcb",
+    *(f"epochal.http.{each}.{said}" for each in RESOURCES for said in ("described", "schemas")),
     "epochal.http.openapi",
+    "epochal.http.projections.representation",
+    "epochal.http.tagged.representation",
     "epochal.local",
     "epochal.testing",
     "fastjsonschema",
@@ -145,7 +149,8 @@ def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
 def test_aggregates_have_the_tables_and_shards_that_their_deployment_says(function: str) -> None:
     code = """
 import handler, json
-site = handler.aggregates.site
+from epochal.http.aggregates import reading
+site = reading.opened(handler.deployment).store.site
 print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 """
     assert in_a_fresh_process(function, code) == ["journal", "snapshot", 8]
@@ -155,11 +160,13 @@ print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
     code = f"""
 import handler, json
-from epochal.http import dcb
-made = dcb.operations("{function}", handler.settings, handler.driver, handler.s3)
-stores = [operation.args[0] for operation in made.values()]
-tagged = next(store for store in stores if hasattr(store, "site"))
-states = next(store for store in stores if hasattr(store, "inline_bytes"))
+from importlib import import_module
+module = "writing" if "{function}" == "append" else "reading"
+tagged, states = (
+    import_module(f"epochal.http.{{each}}.{{module}}").opened(handler.deployment)
+    for each in ("tagged", "projections")
+)
+states = getattr(states, "states", states)
 site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
 """

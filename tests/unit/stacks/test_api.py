@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from epochal.http.routes import ROUTES, Route
+from epochal.http.operation import Operation
+from epochal.http.operations import OPERATIONS
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
+from stacks.fields import LIMITS
 from stacks.parts.stores import STATES as STATES_FOLDER
-from stacks.stages import ROUTE_LIMITS, STAGES
+from stacks.stages import STAGES
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
@@ -56,11 +58,11 @@ def routes(deployment: Deployment) -> dict[str, dict[str, Any]]:
 
 
 def test_the_gateway_has_the_librarys_routes_and_no_others(synthesise: Synthesise) -> None:
-    assert set(routes(synthesise())) == {route.key for route in ROUTES}
+    assert set(routes(synthesise())) == {route.key for route in OPERATIONS}
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
-def test_a_route_leads_to_its_function(synthesise: Synthesise, route: Route) -> None:
+@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
+def test_a_route_leads_to_its_function(synthesise: Synthesise, route: Operation) -> None:
     deployment = synthesise()
     target = routes(deployment)[route.key]["Target"]["Fn::Join"][1][1]["Ref"]
     integration = deployment.of_type("api", "AWS::ApiGatewayV2::Integration")[target]["Properties"]
@@ -82,7 +84,7 @@ def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise:
     ((name, authorizer),) = deployment.of_type("api", "AWS::ApiGatewayV2::Authorizer").items()
     found = routes(deployment).values()
     assert {each["AuthorizationType"] for each in found} == {"JWT"}
-    assert [each["AuthorizerId"] for each in found] == [{"Ref": name}] * len(ROUTES)
+    assert [each["AuthorizerId"] for each in found] == [{"Ref": name}] * len(OPERATIONS)
     assert authorizer["Properties"]["JwtConfiguration"] == {
         "Issuer": "https://issuer.example/pool",
         "Audience": ["epochal"],
@@ -93,7 +95,7 @@ def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise:
 def test_a_token_needs_the_scope_of_the_route_as_the_issuer_calls_it(synthesise: Synthesise) -> None:
     scopes = {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]}
     found = routes(synthesise(**ISSUER, jwt_scopes=scopes))
-    for route in ROUTES:
+    for route in OPERATIONS:
         assert found[route.key]["AuthorizationScopes"] == scopes.get(route.scope, [route.scope])
 
 
@@ -136,7 +138,7 @@ def test_routes_are_there_before_they_are_limited(synthesise: Synthesise) -> Non
 
 def test_readers_who_wait_leave_most_of_an_accounts_invocations_to_others() -> None:
     """They have what the limit lets in at once, and what comes while these wait."""
-    most = ROUTE_LIMITS["GET /feed/{partition}"]
+    most = LIMITS["GET /feed/{partition}"]
     for stage in STAGES.values():
         assert most + most * stage.feed_wait_seconds <= 0.3 * 1_000
 
@@ -285,7 +287,7 @@ def test_what_the_stage_leaves_out_is_read_back_as_the_librarys_default(
     assert (settings.service, settings.states_prefix) == (default.service, default.states_prefix)
 
 
-@pytest.mark.parametrize("name", sorted({route.function for route in ROUTES} | {"indexer"}))
+@pytest.mark.parametrize("name", sorted({route.function for route in OPERATIONS} | {"indexer"}))
 def test_every_function_that_is_deployed_has_a_handler(name: str) -> None:
     text = (ROOT / "lambdas" / name / "handler.py").read_text()
     assert "def handler(" in text or "handler = " in text

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from epochal.http.routes import ROUTES, Route
+from epochal.http.operation import Operation
+from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import ALL, READ_MODELS
 from epochal.settings import REACTION, READ_MODELS_TABLE
 from stacks.declared import Declared
@@ -32,8 +33,8 @@ def test_every_setting_is_explained_and_none_that_there_is_not() -> None:
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(RULES)
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
-def test_every_route_stands_beside_its_scope(route: Route) -> None:
+@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
+def test_every_route_stands_beside_its_scope(route: Operation) -> None:
     (row,) = [row for row in ROWS if row.startswith(f"| `{route.scope}` | `")]
     assert f"`{route.key}`" in row
 

@@ -16,8 +16,8 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.feed.events import Places, from_aggregates, from_tagged
 from epochal.feed.results import FeedEvent
-from epochal.http.message import Request
-from epochal.http.writing import operations
+from epochal.http.operation import Request
+from epochal.http.streams.writing import Writing, prune_stream
 from epochal.layout.dcb.port import heal_dcb
 from epochal.layout.dcb.reading import tag_site_of
 from epochal.layout.journal.port import heal_journal
@@ -306,10 +306,11 @@ def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
     tables.used.clear()
-    pruning = operations(streams, lambda claim, _: (claim.key, {}), most=1)["pruneStream"]
+    writing = Writing(streams=streams, upload=lambda claim, _: (claim.key, {}), most=1)
     for before in range(10, CALVES, 10):
         body = json.dumps({"before": before}).encode()
-        pruning(Request(path={"stream": "Flight-1"}, body=body, headers={"content-type": "application/json"}))
+        headers = {"content-type": "application/json"}
+        prune_stream(writing, Request(path={"stream": "Flight-1"}, body=body, headers=headers))
     assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == ARCHIVE_OF["append"]
     tables.used.clear()
     assert len(list(streams.read("Flight-1"))) == CALVES

@@ -16,9 +16,7 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import AggregateMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
-from epochal.http import aggregate_commands as parse
-from epochal.http import aggregate_views as views
-from epochal.http.locks import lock_text, parse_lock
+from epochal.http.aggregates import representation
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
@@ -90,12 +88,16 @@ def append(
         raise click.UsageError("Give either EVENT (and DATA) or --events.")
     if source is not None and occurred_at is not None:
         raise click.UsageError("--at belongs to a single event; --events carry their own.")
-    events = inputs.events_of(source, parse.event) if source else [_event(event or "", data, occurred_at)]
+    events = (
+        inputs.events_of(source, representation.event_of)
+        if source
+        else [_event(event or "", data, occurred_at)]
+    )
     state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
-    view = {**views.appended(which, made, meter.units), "lock": lock_text(made.lock)}
+    view = {**representation.appended(which, made, meter.units), "lock": representation.lock_text(made.lock)}
     count = len(events)
     line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
     output.document(view, [line], as_json=as_json)
@@ -112,17 +114,17 @@ def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
     snapshot = found.snapshot
     view = {
         "aggregate": str(which),
-        **views.stand(snapshot.lock),
-        "lock": lock_text(snapshot.lock),
+        **representation.stand(snapshot.lock),
+        "lock": representation.lock_text(snapshot.lock),
         "snapshotSeqNr": snapshot.seq_nr,
-        "snapshot": views.body(snapshot.data),
-        "events": [views.event(each) for each in found.events],
+        "snapshot": representation.body(snapshot.data),
+        "events": [representation.event(each) for each in found.events],
     }
     rows = [
         ("aggregate", str(which)),
         ("version", snapshot.lock.version),
         ("last event", snapshot.lock.seq_nr),
-        ("lock", lock_text(snapshot.lock)),
+        ("lock", representation.lock_text(snapshot.lock)),
         ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
     ]
     output.document(view, [*output.table(rows), *map(_line, found.events)], as_json=as_json)
@@ -141,7 +143,7 @@ def events(
     if lock is None:
         raise AggregateMissing(str(which))
     found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
-    output.stream(found, views.event, _line, as_json=as_json)
+    output.stream(found, representation.event, _line, as_json=as_json)
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
@@ -153,7 +155,7 @@ def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEve
 
 def _expected(text: str) -> ExpectedLock:
     words = {member.value for member in Expected}
-    return Expected(text) if text in words else parse_lock(text, "--expected")
+    return Expected(text) if text in words else representation.lock_of(text, "--expected")
 
 
 def _line(found: RecordedAggregateEvent) -> str:

@@ -19,7 +19,7 @@ from epochal.cli.errors import ProjectionMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
-from epochal.http import projection_views as views
+from epochal.http.projections import representation
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.projections import StoredState
 from epochal.settings import PROJECTION_STATES_TABLE
@@ -50,7 +50,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
 @_pass_states
 def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
     """Print the versions of NAME that have a state."""
-    output.stream(states.list(name), views.described, _line, as_json=as_json)
+    output.stream(states.list(name), representation.described, _line, as_json=as_json)
 
 
 @projections.command()
@@ -68,13 +68,13 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str, as_js
     if found is None:
         raise ProjectionMissing(name, version)
     if as_json and target == "-":
-        output.document(views.whole(found, b"".join(states.open(found))), (), as_json=True)
+        output.document(representation.whole(found, b"".join(states.open(found))), (), as_json=True)
         return
     with output.progress("reading") as tell, _written(target) as file:
         for chunk in _told(states.open(found), tell):
             file.write(chunk)
     if target != "-":
-        output.document(views.described(found), [_line(found)], as_json=as_json)
+        output.document(representation.described(found), [_line(found)], as_json=as_json)
 
 
 @projections.command()

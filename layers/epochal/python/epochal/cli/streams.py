@@ -12,7 +12,7 @@ from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import StreamDeleted
-from epochal.http import events as parse
+from epochal.http.streams.representation import event_of
 from epochal.model.events import Event, Unfold
 from epochal.model.times import parse_time
 from epochal.model.versions import ExpectedVersion
@@ -65,7 +65,7 @@ def append(
     elif meta or timestamp:
         raise click.UsageError("--meta and --at belong to a single event; --events carry their own.")
     else:
-        events = inputs.events_of(source, parse.event)
+        events = inputs.events_of(source, event_of)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         store.streams,

@@ -16,9 +16,8 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, TableUnnamed
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
-from epochal.http import tagged_commands as parse
-from epochal.http import tagged_views as views
 from epochal.http.fields import Node
+from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
@@ -95,12 +94,12 @@ def append(
     single = replace(
         _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
     )
-    events = inputs.events_of(source, parse.event) if source else [single]
+    events = inputs.events_of(source, representation.event_of) if source else [single]
     fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = _made(measured, events, fail_if, _position_of(after))
-    view = views.appended(made, meter.units, conditional=fail_if is not None)
+    view = representation.appended(made, meter.units, conditional=fail_if is not None)
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
     position = [f"position {view['position']}"] if view["position"] else []
@@ -134,7 +133,7 @@ def query(
         raise click.UsageError("Give either --query or --type and --tag.")
     asked = _query_of(store, source, "--query") if source else _item_of(store, types, tags)
     read = _Read(store=store, query=asked, after=_position_of(after), limit=limit, backward=backward)
-    output.stream(read.events(), views.event, line, as_json=as_json)
+    output.stream(read.events(), representation.event, line, as_json=as_json)
     if read.position is not None:
         position = write_position(read.position)
         output.document({"position": position}, [f"position {position}"], as_json=as_json)
@@ -149,9 +148,10 @@ def event(store: TaggedEvents, *, event_id: str, as_json: bool) -> None:
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
         raise EventMissing(event_id)
-    view = views.event(found)
+    view = representation.event(found)
     rows = [
-        (name, " ".join(value) if name == "tags" else value) for name, value in views.fields(found).items()
+        (name, " ".join(value) if name == "tags" else value)
+        for name, value in representation.fields(found).items()
     ]
     bodies = [("data", _shown(found.data)), *([("meta", _shown(found.meta))] if found.meta else [])]
     output.document(view, output.table([*rows, *bodies]), as_json=as_json)
@@ -223,12 +223,14 @@ def _made(
 
 
 def _query_of(store: TaggedEvents, source: str, option: str) -> Query:
-    return parse.query(Node(inputs.json_of(source, option), option), type_heads=store.site.type_heads)
+    return representation.query_of(
+        Node(inputs.json_of(source, option), option), type_heads=store.site.type_heads
+    )
 
 
 def _item_of(store: TaggedEvents, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
-    return parse.query(Node({"items": [item]}, "query"), type_heads=store.site.type_heads)
+    return representation.query_of(Node({"items": [item]}, "query"), type_heads=store.site.type_heads)
 
 
 def _position_of(after: str | None) -> Position | None:

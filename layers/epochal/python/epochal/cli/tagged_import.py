@@ -12,9 +12,8 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import ImportStopped
 from epochal.cli.tagged import pass_tagged
 from epochal.errors import EpochalError
-from epochal.http import events as parse
-from epochal.http.fields import Node
-from epochal.http.tagged_commands import EVENT_FIELDS, event
+from epochal.http.fields import Node, moment, required
+from epochal.http.tagged.representation import EVENT_FIELDS, event_of
 from epochal.model.dcb import parse_sortable_id
 from epochal.store.importing import Imported, ImportedEvent, Importer
 from epochal.store.tagged import TaggedEvents
@@ -66,7 +65,7 @@ def _imported(node: Node) -> ImportedEvent:
     own = {name: each.value for name, each in fields.items() if name in EVENT_FIELDS}
     sortable = fields.get("sortableId")
     return ImportedEvent(
-        event=event(Node(own, node.at)),
-        timestamp=parse.moment(parse.required(node, fields, "timestamp")),
+        event=event_of(Node(own, node.at)),
+        timestamp=moment(required(node, fields, "timestamp")),
         sortable_id=None if sortable is None else parse_sortable_id(sortable.text(64), sortable.name),
     )

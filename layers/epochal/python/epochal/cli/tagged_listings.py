@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 import click
 
 from epochal.cli import output
 from epochal.cli.errors import TagMissing
 from epochal.cli.tagged import line, pass_tagged
-from epochal.http import tagged_views as views
+from epochal.http.tagged import representation
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
 from epochal.model.tagged_results import TagCount
 from epochal.store.tag_listings import TagListings, until_whole
@@ -43,7 +42,7 @@ def read(
         if tag is None
         else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
     )
-    output.stream(found, views.event, line, as_json=as_json)
+    output.stream(found, representation.event, line, as_json=as_json)
 
 
 @click.command()
@@ -69,7 +68,12 @@ def tags(store: TaggedEvents, *, group: str | None, groups: bool, as_json: bool)
             as_json=as_json,
         )
         return
-    output.stream(_tags(listings, group), _tag, lambda each: f"{each.tag}  {each.events:,}", as_json=as_json)
+    output.stream(
+        _tags(listings, group),
+        representation.tag_count,
+        lambda each: f"{each.tag}  {each.events:,}",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -83,7 +87,7 @@ def tag(store: TaggedEvents, *, name: str, as_json: bool) -> None:
     if latest is None:
         raise TagMissing(name)
     (count,) = listings.counted([name])
-    view = views.tag(count, latest)
+    view = representation.tag(count, latest)
     rows = [
         ("tag", count.tag),
         ("events", count.events),
@@ -110,10 +114,6 @@ def _tags(listings: TagListings, group: str | None) -> list[TagCount]:
         return listings.tags(group)
     with output.progress("reading the tags table") as tell:
         return listings.all_tags(progress=lambda so_far: tell(f"{so_far:,} tags"))
-
-
-def _tag(found: TagCount) -> dict[str, Any]:
-    return {"tag": found.tag, "events": found.events}
 
 
 def _sortable(since: str | None) -> SortableId | None:

@@ -1,4 +1,4 @@
-"""What commands show, as the JSON documents that the HTTP API answers with, and as lines for people."""
+"""What commands show: the JSON of the HTTP API, and lines for people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 from epochal.cli import output
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
-from epochal.http.problems import fault_of
-from epochal.model.events import Body, Claim, Recorded, RecordedUnfold
+from epochal.http.feed.representation import bare
+from epochal.http.streams import representation as streams
+from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
 from epochal.plan.units import Units
 from epochal.store.results import StreamState
@@ -16,18 +17,7 @@ from epochal.store.results import StreamState
 
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:
     """An event."""
-    ids = {"correlationId": found.correlation_id, "causationId": found.causation_id}
-    tags = {"id": found.id, "tags": list(found.tags)} if isinstance(found, FeedEvent) and found.id else {}
-    return {
-        "stream": found.stream,
-        "index": found.index,
-        "type": found.type,
-        "timestamp": found.timestamp,
-        **tags,
-        **{name: value for name, value in ids.items() if value is not None},
-        **bodies.members("data", found.data, _link),
-        **bodies.members("meta", found.meta, _link),
-    }
+    return streams.event(found, _link)
 
 
 def event_line(found: Recorded | FeedEvent) -> str:
@@ -39,10 +29,7 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    why: dict[str, Any] = {} if found.gone is None else {str(found.gone): True}
-    if found.fault is not None:
-        why = {"fault": fault_of(found.fault)}
-    return {"stream": found.stream, "index": found.index, "type": found.type, **why}
+    return bare(found)
 
 
 def item_line(found: FeedItem) -> str:
@@ -64,20 +51,13 @@ def state(found: StreamState) -> dict[str, Any]:
         "lowWater": found.low_water,
         "deleted": found.deleted,
         "tipEvents": len(found.events),
-        "unfolds": [_unfold(each) for each in found.unfolds],
+        "unfolds": [streams.unfold(each, _link) for each in found.unfolds],
     }
 
 
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     """The outcome of an append; its token makes the next one a single request."""
-    return {
-        "stream": stream,
-        "first": outcome.first,
-        "version": outcome.version,
-        "token": outcome.token.text(),
-        "replayed": outcome.replayed,
-        "capacity": {"read": units.read, "write": units.write},
-    }
+    return {**streams.appended(stream, outcome, units), "token": outcome.token.text()}
 
 
 def appended_line(stream: str, outcome: Appended) -> str:
@@ -94,16 +74,6 @@ def body_text(body: Body) -> str:
         return f"<{body.size:,} bytes in the bucket>"
     text = bodies.json_text(body)
     return f"<{len(body):,} bytes>" if text is None and body else " ".join((text or "").splitlines())
-
-
-def _unfold(found: RecordedUnfold) -> dict[str, Any]:
-    return {
-        "version": found.version,
-        "type": found.type,
-        "timestamp": found.timestamp,
-        **bodies.members("data", found.data, _link),
-        **bodies.members("meta", found.meta, _link),
-    }
 
 
 def _link(claim: Claim, _seconds: int) -> NoReturn:

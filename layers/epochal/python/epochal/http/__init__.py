@@ -1,20 +1,16 @@
-"""The HTTP API: requests parsed into commands, commands run on a store, outcomes and errors as responses.
+"""The HTTP API: a folder for each resource, over a kernel that they share.
 
-    routes       which method and path is which operation, of which function: shared with stacks and documentation
-    message      a request and a response, as plain values
-    fields, document, query, preconditions, events      parsing: every refusal names the field and the rule
-    commands     what each operation asks for
-    views        events, states and pages as JSON
-    locks        preconditions of aggregates
-    room         how much fits an answer
-    problems     every error as an RFC 9457 document
-    writing, reading, feeding      the operations themselves
-    aggregating, aggregate_commands, aggregate_views      the same for aggregates
-    tagging, tagged_commands, tagged_views      the same for tagged events
-    projecting, projection_commands, projection_views      the same for states of projections
-    deferred, dcb      the last two, imported at their first request
-    gateway      API Gateway, logs and metrics around them; the only module that knows AWS Lambda
-    openapi      the same tables as an OpenAPI document
+    streams, aggregates, tagged, projections, feed
+        one resource each: its operations as records, how its values are written as JSON, and what performs the
+        operations, each of which parses its request and shows its outcome
+    operations          all records: what the gateway, the stacks and the OpenAPI document read
+    operation           what a record is; a request and a response, as plain values
+    deployment          what operations run on
+    fields, document, query, preconditions      parsing: every refusal names the field and the rule
+    bodies, answer_size                         stored bodies in an answer, and how much fits one
+    problems            every error as an RFC 9457 document
+    gateway, transport  API Gateway, logs and metrics around them; the only modules that know AWS Lambda
+    openapi             the document; nothing on the way of a request imports it, or what resources say for it
 
-Parsing and views are pure. Nothing is imported here, so that stacks can read `routes` without the rest.
+Parsing and showing are pure. Nothing is imported here, so that stacks can read `operations` without the rest.
 """

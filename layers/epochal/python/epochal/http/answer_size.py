@@ -14,6 +14,7 @@ from typing import Any, Final
 from simplejson import RawJSON
 
 from epochal.codec.json import dumps
+from epochal.plan.units import Units
 from epochal.settings import RESPONSE_BYTES
 
 LARGEST: Final = 5_500_000
@@ -57,6 +58,11 @@ class Room:
 def text_of(value: Any) -> str:
     """A value as JSON text."""
     return dumps(value).decode()
+
+
+def capacity(units: Units) -> dict[str, float]:
+    """What a request cost, as an answer tells it."""
+    return {"read": units.read, "write": units.write}
 
 
 def sent_size(text: str) -> int:

@@ -8,7 +8,7 @@ from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
-from epochal.http.message import Request
+from epochal.http.operation import Request
 
 MAX_DEPTH: Final = 100
 """Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""

@@ -6,11 +6,16 @@ Nothing is coerced: `"5"`, `5.0` and `true` are not 5, and null is not an absent
 from __future__ import annotations
 
 import binascii
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
+from epochal.model.times import parse_time
+
+MAX_TYPE_BYTES: Final = 512
+MAX_ID_BYTES: Final = 512
 
 
 class UnknownName(InvalidInput):
@@ -104,3 +109,25 @@ def utf8(text: str, at: str) -> bytes:
 def printable(text: str) -> str:
     """A name that a caller sent, short and in a form that any answer or log can hold."""
     return text[:64].encode("utf-8", "backslashreplace").decode() or "(empty)"
+
+
+def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
+    """A field that must be there."""
+    if name not in fields:
+        raise InvalidInput(f"{node.at}.{name}" if node.at else name, "is required")
+    return fields[name]
+
+
+def json_body(node: Node) -> bytes:
+    """A value as it is stored: compact UTF-8, its numbers exact."""
+    try:
+        return json.dumps(node.value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(node.name, "must hold Unicode text without lone surrogates") from error
+
+
+def moment(node: Node) -> str:
+    """A time in ISO 8601, as it was written."""
+    text = node.text(64)
+    parse_time(text, node.name)
+    return text

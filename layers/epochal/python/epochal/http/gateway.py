@@ -19,11 +19,11 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from epochal.errors import InvalidInput
 from epochal.http import problems
+from epochal.http.deployment import Deployment, Performers
 from epochal.http.fields import UnknownName
-from epochal.http.message import Response
+from epochal.http.operation import Function, Operation, Response
+from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.problems import Problem, problem_of, problem_response
-from epochal.http.routes import ROUTES, Function, Route, parameters, routes_of
-from epochal.http.service import Operations
 from epochal.http.transport import correlation_id, is_request, request_of
 from epochal.settings import service_name
 
@@ -37,23 +37,24 @@ NAMESPACE: Final = "Epochal"
 _FAULT: Final = 500
 
 
-def serve(function: Function, operations: Operations) -> Handler:
-    """The entry point of a function: its routes, each with its operation."""
-    return _Gateway(function, operations).handle
+def serve(function: Function, deployment: Deployment) -> Handler:
+    """The entry point of a function: its operations on a deployment."""
+    return _Gateway(function, deployment).handle
 
 
 class _Gateway:
-    def __init__(self, function: Function, operations: Operations) -> None:
-        self._routes = routes_of(function)
-        self._operations = operations
+    def __init__(self, function: Function, deployment: Deployment) -> None:
+        self._operations = operations_of(function)
+        self._performers = Performers(deployment)
         service = service_name(os.environ, function)
         self._logger = Logger(service=service)
         self._metrics = Metrics(namespace=NAMESPACE, service=service)
         self._app = APIGatewayHttpResolver()
-        for route in self._routes:
-            self._app.route(route.path.replace("{", "<").replace("}", ">"), route.method)(
-                self._matched(route)
-            )
+        for operation in self._operations:
+            if not operation.rare:
+                self._performers.of(operation)
+            path = operation.path.replace("{", "<").replace("}", ">")
+            self._app.route(path, operation.method)(self._matched(operation))
         self._app.not_found(self._unmatched)
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -64,21 +65,21 @@ class _Gateway:
         answer: dict[str, Any] = self._app.resolve(event, context)
         return answer
 
-    def _matched(self, route: Route) -> Callable[..., Answer[str]]:
+    def _matched(self, operation: Operation) -> Callable[..., Answer[str]]:
         def answer(**_: str) -> Answer[str]:
             # The resolver's patterns overlook a line break at the end of a path: a policy could be evaded with it.
-            path = parameters(self._app.current_event.path, route.path)
-            return self._answer(None, {}) if path is None else self._answer(route, path)
+            path = operation.parameters(self._app.current_event.path)
+            return self._answer(None, {}) if path is None else self._answer(operation, path)
 
         return answer
 
     def _unmatched(self, _: Exception) -> Answer[str]:
         """Names that the resolver's patterns have no room for still deserve to hear which rule they break."""
         event = self._app.current_event
-        for route in self._routes:
-            path = parameters(event.path, route.path)
-            if path is not None and route.method == event.http_method:
-                return self._answer(route, path)
+        for operation in self._operations:
+            path = operation.parameters(event.path)
+            if path is not None and operation.method == event.http_method:
+                return self._answer(operation, path)
         return self._answer(None, {})
 
     def _foreign(self, identity: str) -> dict[str, Any]:
@@ -97,25 +98,25 @@ class _Gateway:
             "isBase64Encoded": False,
         }
 
-    def _answer(self, route: Route | None, path: dict[str, str]) -> Answer[str]:
+    def _answer(self, operation: Operation | None, path: dict[str, str]) -> Answer[str]:
         started = time.perf_counter()
         identity = correlation_id(self._app.current_event.raw_event)
         try:
-            response = self._perform(route, path)
+            response = self._perform(operation, path)
         except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
             problem = problem_of(error)
             self._log(error, problem)
             response = problem_response(problem, identity)
-        operation = "none" if route is None else route.operation
-        self._measure(operation, response, identity, time.perf_counter() - started)
+        name = "none" if operation is None else operation.name
+        self._measure(name, response, identity, time.perf_counter() - started)
         return _sent(response, identity)
 
-    def _perform(self, route: Route | None, path: dict[str, str]) -> Response:
+    def _perform(self, operation: Operation | None, path: dict[str, str]) -> Response:
         event, context = self._app.current_event, self._app.lambda_context
-        if route is None:
+        if operation is None:
             raise _no_operation(event.http_method, event.path)
         request = request_of(event.raw_event, path, context.get_remaining_time_in_millis() / 1000)
-        return self._operations[route.operation](request)
+        return self._performers.of(operation)(request)
 
     def _log(self, error: Exception, problem: Problem) -> None:
         kind = problem.kind
@@ -140,7 +141,7 @@ class _Gateway:
 
 
 def _no_operation(method: str, path: str) -> Problem:
-    allowed = [route.method for route in ROUTES if parameters(path, route.path) is not None]
+    allowed = [each.method for each in OPERATIONS if each.parameters(path) is not None]
     if not allowed:
         return Problem(problems.ROUTE_NOT_FOUND)
     if method in allowed:

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
-from epochal.http.message import Request
+from epochal.http.operation import Request
 from epochal.model.versions import (
     ANY,
     MAX_VERSION,
@@ -31,6 +31,7 @@ EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
 
 _TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
 _TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASCII)
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 _EACH: Final = re.compile(r'"([^"]*)"')
 
 
@@ -117,3 +118,11 @@ def _if_match(value: str) -> Expected | str:
     if match is None:
         raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
     return match[1]
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The request's idempotency key, if it has one."""
+    key = request.header("Idempotency-Key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise InvalidInput("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+    return key

@@ -23,7 +23,7 @@ from epochal.errors import (
     Unavailable,
 )
 from epochal.http.document import UnsupportedMedia
-from epochal.http.message import PROBLEM, Response
+from epochal.http.operation import PROBLEM, Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

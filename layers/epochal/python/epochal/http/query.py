@@ -7,8 +7,13 @@ from collections.abc import Collection
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.http.document import no_document
 from epochal.http.fields import UnknownName, printable
-from epochal.http.message import Request
+from epochal.http.operation import Request
+
+DEFAULT_LIMIT: Final = 1_000
+MAX_LIMIT: Final = 10_000
+"""Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
 
 _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
@@ -62,3 +67,9 @@ def _unknown(known: tuple[str, ...]) -> str:
     if not known:
         return "is not known here: this operation takes no query parameters"
     return f"is not known here; known are {', '.join(known)}"
+
+
+def nothing(request: Request) -> None:
+    """Refuse whatever is sent to an operation that takes no input."""
+    no_document(request)
+    Query(request)

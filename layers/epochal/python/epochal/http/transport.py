@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from epochal.errors import InvalidInput
 from epochal.http.fields import utf8
-from epochal.http.message import Request
+from epochal.http.operation import Request
 from epochal.settings import REQUEST_SECONDS
 
 MAX_PARAMETERS: Final = 100

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
-from epochal.http.message import JSON, PROBLEM
-from epochal.http.openapi.operation import ALWAYS, Operation
-from epochal.http.openapi.operations import OPERATIONS
+from epochal.http.aggregates import described as aggregates
+from epochal.http.feed import described as feed
+from epochal.http.openapi.description import ALWAYS, Description, Perform
 from epochal.http.openapi.schemas import components
 from epochal.http.openapi.shapes import Schema, ref
 from epochal.http.openapi.shapes import text as text_schema
+from epochal.http.operation import JSON, PROBLEM, Operation
+from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
-from epochal.http.routes import ROUTES, Route
+from epochal.http.projections import described as projections
+from epochal.http.streams import described as streams
+from epochal.http.tagged import described as tagged
 
 _CORRELATION = "X-Correlation-Id"
+
+DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
+    **streams.DESCRIPTIONS,
+    **aggregates.DESCRIPTIONS,
+    **tagged.DESCRIPTIONS,
+    **projections.DESCRIPTIONS,
+    **feed.DESCRIPTIONS,
+}
 
 
 def text() -> str:
@@ -26,10 +39,8 @@ def text() -> str:
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(
-            route, OPERATIONS[route.operation]
-        )
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -39,7 +50,7 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "Where the stack's output ApiUrl says"}],
-        "tags": [{"name": name} for name in sorted({route.function for route in ROUTES})],
+        "tags": [{"name": name} for name in sorted({operation.function for operation in OPERATIONS})],
         "paths": paths,
         "components": {
             "schemas": components(),
@@ -67,49 +78,50 @@ def _security() -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation) -> dict[str, Any]:
+    described = DESCRIPTIONS[getattr(import_module(operation.module), operation.perform)]
     made: dict[str, Any] = {
-        "operationId": route.operation,
-        "tags": [route.function],
-        "summary": operation.summary,
-        "description": operation.description,
-        "security": [{"sigv4": []}, {"jwt": [route.scope]}],
+        "operationId": operation.name,
+        "tags": [operation.function],
+        "summary": described.summary,
+        "description": described.description,
+        "security": [{"sigv4": []}, {"jwt": [operation.scope]}],
     }
-    if operation.parameters:
-        made["parameters"] = list(operation.parameters)
-    if operation.takes is not None:
-        made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(operation.takes)}}}
-    made["responses"] = _responses(operation)
+    if described.parameters:
+        made["parameters"] = list(described.parameters)
+    if described.takes is not None:
+        made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(described.takes)}}}
+    made["responses"] = _responses(described)
     return made
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
-    headers = _headers(operation.headers)
+def _responses(described: Description) -> dict[str, Any]:
+    headers = _headers(described.headers)
     made: dict[str, Any] = {
-        str(operation.status): {
-            "description": f"{operation.gives}.",
+        str(described.status): {
+            "description": f"{described.gives}.",
             "headers": headers,
-            "content": {JSON: {"schema": ref(operation.gives)}},
+            "content": {JSON: {"schema": ref(described.gives)}},
         }
     }
-    if operation.not_modified:
+    if described.not_modified:
         made["304"] = {"description": "The caller has this state already.", "headers": headers}
-    for status, kinds in _by_status(operation).items():
+    for status, kinds in _by_status(described).items():
         made[str(status)] = {"$ref": f"#/components/responses/{_name(kinds)}"}
     return dict(sorted(made.items()))
 
 
-def _by_status(operation: Operation) -> dict[int, list[Kind]]:
+def _by_status(described: Description) -> dict[int, list[Kind]]:
     """The problems that an operation may answer with."""
     found: dict[int, list[Kind]] = {}
-    for kind in (*ALWAYS, *operation.fails):
+    for kind in (*ALWAYS, *described.fails):
         found.setdefault(kind.status, []).append(kind)
     return found
 
 
 def _problems() -> dict[str, Any]:
     """Every answer that is a problem, by name: several kinds may share a status."""
-    groups = (kinds for operation in OPERATIONS.values() for kinds in _by_status(operation).values())
+    groups = (kinds for described in DESCRIPTIONS.values() for kinds in _by_status(described).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 

@@ -1,262 +1,27 @@
-"""The document's schemas: what is sent and what is answered."""
+"""The document's schemas: those of all resources, and the problem's."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from epochal.codec.claims import PREFIX
-from epochal.http.bodies import CODINGS
-from epochal.http.events import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_ID_BYTES, MAX_TYPE_BYTES, MAX_UNFOLDS
-from epochal.http.openapi.aggregate_schemas import AGGREGATE_SCHEMAS
-from epochal.http.openapi.projection_schemas import PROCESSED, PROJECTION_SCHEMAS
+from epochal.http.aggregates import schemas as aggregates
+from epochal.http.feed import schemas as feed
 from epochal.http.openapi.shapes import (
-    CAPACITY,
     Schema,
     array,
-    base64,
     flag,
-    moment,
-    only_one,
-    record,
     ref,
     text,
     whole,
 )
-from epochal.http.openapi.tagged_schemas import POSITION, TAGGED_SCHEMAS
-from epochal.http.preconditions import EXPECTATIONS
-from epochal.model.versions import MAX_VERSION
-
-STREAM: Final = text(
-    "A stream's name, `Category-id`.",
-    most=512,
-    pattern=r"[A-Za-z0-9\-_.:~@+=]{1,512}",
-    examples=["Aircraft-N14228"],
-)
-CHECKPOINT: Final = text(
-    "A position in a partition of the feed, `epoch@offset`.",
-    pattern=r"\d{1,13}@\d{1,7}",
-    examples=["0@17"],
-)
-_SHA256: Final = text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
-_BYTES: Final = whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
-_STAMP: Final = moment("When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset.")
-_INDEX: Final = whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
-_VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
-_LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
-_OMITTED: Final = {
-    "const": True,
-    "description": "The answer had no room for the bodies: read the event alone.",
-}
-
-_CLAIM: Final = record(
-    {
-        "key": text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"),
-        "sha256": _SHA256,
-        "bytes": _BYTES,
-    },
-    description="Content that has been uploaded (see `POST /bodies`).",
-)
-_LINK: Final = record(
-    {
-        "url": text("Where to get the content, without further credentials.", format="uri"),
-        "expiresIn": whole("Seconds for which the URL works."),
-        "sha256": _SHA256,
-        "bytes": _BYTES,
-        "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
-    },
-    description="A body too large for an answer.",
-)
-
-
-def _base64(what: str) -> Schema:
-    return base64(f"{what}, where it is not JSON.")
-
-
-def _sent(more: dict[str, Schema]) -> Schema:
-    """An event or unfold to be written."""
-    return record(
-        {
-            "type": text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
-            "data": {"description": "The body: any JSON. Numbers are kept exactly as they are written."},
-            "data64": _base64("The body"),
-            "claim": ref("Claim"),
-            "meta": {"description": "Metadata: any JSON."},
-            "meta64": _base64("Metadata"),
-            "timestamp": _STAMP,
-            **more,
-        },
-        required=("type",),
-        allOf=[only_one("data", "data64", "claim"), only_one("meta", "meta64")],
-    )
-
-
-def _bodies() -> dict[str, Schema]:
-    """How bodies are shown; none of these where they are empty."""
-    return {
-        "data": {"description": "The body, as it is stored, where it is JSON."},
-        "data64": _base64("The body"),
-        "dataUrl": ref("Link"),
-        "meta": {"description": "Metadata, where it is JSON."},
-        "meta64": _base64("Metadata"),
-        "metaUrl": ref("Link"),
-        "omitted": _OMITTED,
-    }
-
-
-_IDS: Final = {
-    "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
-    "causationId": text("What caused it.", most=MAX_ID_BYTES),
-}
-# Other libraries write to the same tables, and bind themselves to less.
-_IDS_SHOWN: Final = {name: {"type": "string"} for name in _IDS}
-
-_APPEND: Final = record(
-    {
-        "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
-        "unfolds": array(
-            ref("NewUnfold"),
-            "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
-            MAX_UNFOLDS,
-        ),
-        "expected": {
-            "description": "What the stream must be, else the answer is 409. Left out: anything.",
-            "anyOf": [whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}],
-        },
-    },
-    required=(),
-    description="At least one event or unfold.",
-    anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
-)
-
-_SHOWN_EVENT: Final = {
-    "stream": {"type": "string", "description": "The stream's name."},
-    "index": _INDEX,
-    "type": {"type": "string", "description": "What kind of event it is."},
-}
+from epochal.http.projections import schemas as projections
+from epochal.http.projections.schemas import PROCESSED
+from epochal.http.streams import schemas as streams
+from epochal.http.streams.schemas import INDEX, VERSION
+from epochal.http.tagged import schemas as tagged
+from epochal.http.tagged.schemas import POSITION
 
 SCHEMAS: Final[dict[str, Schema]] = {
-    "NewEvent": _sent(_IDS),
-    "NewUnfold": _sent({}),
-    "Append": _APPEND,
-    "Appended": record(
-        {
-            "stream": STREAM,
-            "first": whole("Index of the first event of this append.", 0, MAX_VERSION),
-            "version": _VERSION,
-            "replayed": flag("An earlier request with the same Idempotency-Key had made this append."),
-            "capacity": CAPACITY,
-        }
-    ),
-    "Event": record(
-        {**_SHOWN_EVENT, "timestamp": {"type": "string"}, **_IDS_SHOWN, **_bodies()},
-        required=("stream", "index", "type", "timestamp"),
-    ),
-    "Unfold": record(
-        {
-            "version": whole("The stream's version that it was made from.", 0, MAX_VERSION),
-            "type": {"type": "string", "description": "What kind of state it is."},
-            "timestamp": {"type": "string"},
-            **_bodies(),
-        },
-        required=("version", "type", "timestamp"),
-    ),
-    "State": record(
-        {
-            "stream": STREAM,
-            "version": _VERSION,
-            "lowWater": _LOW_WATER,
-            "tipEvents": whole("How many of the last events the Tip carries."),
-            "unfolds": array(ref("Unfold"), "State derived from the events."),
-            "events": array(ref("Event"), "Those that the Tip carries, where `events=true` asked for them."),
-        },
-        required=("stream", "version", "lowWater", "tipEvents", "unfolds"),
-    ),
-    "EventPage": record(
-        {
-            "stream": STREAM,
-            "version": _VERSION,
-            "lowWater": _LOW_WATER,
-            "events": array(ref("Event"), "In the order asked for."),
-            "next": {
-                "description": "`from` of the next page; null where there is none.",
-                "anyOf": [_INDEX, {"type": "null"}],
-            },
-            "hole": record(
-                {
-                    "first": whole("The first index that was asked for.", 0, MAX_VERSION),
-                    "end": whole("The index after the last of them.", 0, MAX_VERSION),
-                },
-                description="Events that were asked for before these and have been pruned; absent where none have.",
-            ),
-        },
-        required=("stream", "version", "lowWater", "events", "next"),
-    ),
-    "Prune": record({"before": whole("The first index to keep.", 0, MAX_VERSION)}),
-    "Pruned": record(
-        {
-            "stream": STREAM,
-            "lowWater": _LOW_WATER,
-            "deletedItems": whole("Items deleted by this request."),
-            "done": flag(
-                "False: readers see none of it any more, but items are left. Send the request again."
-            ),
-        }
-    ),
-    "Body": record({"sha256": _SHA256, "bytes": _BYTES}),
-    "Claim": _CLAIM,
-    "Link": _LINK,
-    "Upload": record(
-        {
-            "url": text("Where to put the content, without further credentials.", format="uri"),
-            "method": {"const": "PUT"},
-            "headers": {
-                "type": "object",
-                "description": "To be sent with it, as they are.",
-                "additionalProperties": {"type": "string"},
-            },
-            "expiresIn": whole("Seconds for which the URL works."),
-            "claim": ref("Claim"),
-        }
-    ),
-    "Partitions": record(
-        {
-            "partitions": array(
-                record({"partition": whole("Its number."), "tail": CHECKPOINT}),
-                "Every partition, and the checkpoint after its last entry.",
-            )
-        }
-    ),
-    "FeedItem": record(
-        {
-            **_SHOWN_EVENT,
-            "timestamp": {"type": "string"},
-            **_IDS_SHOWN,
-            **_bodies(),
-            "id": text("A tagged event's id, the same in the streams of all its tags."),
-            "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
-            "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
-            "expired": {"const": True, "description": "The event's time was over; its place stays."},
-            "fault": record(
-                {
-                    "type": text(
-                        "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
-                    ),
-                    "detail": text("What is wrong with what is stored."),
-                },
-                description="The event is there and cannot be read. Those around it can.",
-            ),
-        },
-        required=tuple(_SHOWN_EVENT),
-    ),
-    "FeedPage": record(
-        {
-            "partition": whole("Its number."),
-            "items": array(ref("FeedItem"), "In feed order: within a stream by index, without gaps."),
-            "next": CHECKPOINT,
-            "atTail": flag("The index held no more."),
-        }
-    ),
-    "Health": record({"status": {"const": "ok"}}),
     "Problem": {
         "type": "object",
         "description": "RFC 9457. Compare `type`; the rest is for people and logs.",
@@ -274,9 +39,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "aggregate": text("The aggregate concerned."),
             "version": {
                 "description": "Where the stream or aggregate stands; of a state, the projection's version.",
-                "anyOf": [_VERSION, text("A projection's version.")],
+                "anyOf": [VERSION, text("A projection's version.")],
             },
-            "index": _INDEX,
+            "index": INDEX,
             "partition": whole("The partition asked for."),
             "name": text("The projection concerned."),
             "eventsProcessed": {
@@ -295,4 +60,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
 
 def components() -> dict[str, Any]:
     """The schemas, by name."""
-    return dict(sorted({**SCHEMAS, **AGGREGATE_SCHEMAS, **TAGGED_SCHEMAS, **PROJECTION_SCHEMAS}.items()))
+    found = dict(SCHEMAS)
+    for each in (streams, aggregates, tagged, projections, feed):
+        found |= each.SCHEMAS
+    return dict(sorted(found.items()))

@@ -1,0 +1,28 @@
+"""Aggregates over HTTP.
+
+representation      events, snapshots, locks and outcomes: JSON to value and back
+writing, reading    the operations: each parses its request, performs it and shows the outcome
+schemas, described  the same for the OpenAPI document
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from epochal.http.operation import Operation
+
+_read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read")
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/aggregates/{type}/{id}/events",
+        "append_to_aggregate",
+        module=f"{__name__}.writing",
+        function="append",
+        scope="append",
+    ),
+    _read("GET", "/aggregates/{type}/{id}", "read_aggregate"),
+    _read("GET", "/aggregates/{type}/{id}/events", "read_aggregate_events"),
+)

@@ -1,0 +1,116 @@
+"""What operations run on: the stores of a deployment, each measured for one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from epochal.dynamo.bodies import S3Bodies
+from epochal.dynamo.signed_urls import S3Links
+from epochal.http.operation import Operation, Request, Response
+from epochal.plan.units import Units
+from epochal.settings import Settings
+from epochal.store.driver import Driver, Meter
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+    from epochal.model.events import Claim
+    from epochal.store.bodies import Bodies
+    from epochal.store.projections import Objects
+    from epochal.store.streams import Streams
+
+Perform = Callable[[Request], Response]
+
+
+class Links(Protocol):
+    """Signs URLs that objects of a bucket can be reached at for so many seconds."""
+
+    def download(self, claim: Claim, seconds: int) -> str:
+        """Where the content that `claim` names can be got from."""
+
+    def object(self, key: str, seconds: int) -> str:
+        """Where an object can be got from; raises `MissingBody` where there is none."""
+
+    def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
+        """Where `claim`'s content can be put, and the headers that must be sent with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Tables and a bucket, as the settings name them."""
+
+    settings: Settings
+    driver: Driver
+    s3: S3Client
+
+    @property
+    def bodies(self) -> Bodies:
+        """The bucket's bodies."""
+        return S3Bodies(self.s3, self.settings.bucket)
+
+    @property
+    def links(self) -> Links:
+        """The bucket's URLs."""
+        return S3Links(self.s3, self.settings.bucket)
+
+    @property
+    def objects(self) -> Objects:
+        """The bucket's states of projections."""
+        from epochal.dynamo.objects import S3Objects  # noqa: PLC0415  not part of a cold start
+
+        return S3Objects(self.s3, self.settings.bucket)
+
+
+class Performers:
+    """The functions that perform operations on one deployment, each imported and opened when first asked for."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._opened: dict[str, Any] = {}
+
+    def of(self, operation: Operation) -> Perform:
+        """What answers the operation's requests."""
+        module = import_module(operation.module)
+        if operation.module not in self._opened:
+            self._opened[operation.module] = module.opened(self._deployment)
+        return partial(getattr(module, operation.perform), self._opened[operation.module])
+
+
+class Store(Protocol):
+    """A dataclass whose requests all go through its driver, as every store is."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def driver(self) -> Driver:
+        """What runs its requests."""
+
+
+S = TypeVar("S", bound=Store)
+
+
+def measured(store: S, request: Request) -> tuple[S, Meter]:
+    """The store for one request."""
+    driver, meter = driver_for(request, store.driver)
+    return replace(store, driver=driver), meter
+
+
+def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
+    """`measured`, of streams, whose archive is asked within the same request."""
+    driver, meter = driver_for(request, streams.driver)
+    return streams.on(driver), meter
+
+
+def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
+    """The driver for one request: bounded by its time, its cost counted apart from others'."""
+    meter = Meter()
+    return replace(driver, meter=meter).within(request.seconds), meter
+
+
+def consumed(units: Units) -> dict[str, float]:
+    """What a request cost, as figures for its metrics."""
+    return {"ReadUnits": units.read, "WriteUnits": units.write}

@@ -1,0 +1,108 @@
+"""What an operation is, and its request and response as plain values: so it can be tested without a gateway or network.
+
+A record names the function that performs it, and imports nothing: stacks read all records at synthesis, and a cold
+start loads what its own operations need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Final, Literal
+
+Function = Literal["append", "replay", "feed"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Scope = Literal["append", "manage", "read", "feed"]
+
+JSON: Final = "application/json"
+PROBLEM: Final = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the API.
+
+    Attributes:
+        path: as API Gateway writes it, parameters in braces.
+        perform: the name of the function that answers its requests, which names the operation too.
+        module: where that function is, and `opened`, which makes of a deployment what the function runs on.
+        function: the Lambda function that serves it.
+        scope: what a caller must be allowed to do. With IAM it is a set of routes in a policy; with JWT a token must
+            carry one of the scopes that the deployment maps it to.
+        requests_per_second: its own limit, where one request can cost much more than it costs who sends it.
+        rare: its module is imported at its first request, not at a cold start: most deployments never need it.
+    """
+
+    method: Method
+    path: str
+    perform: str
+    _: KW_ONLY
+    module: str
+    function: Function
+    scope: Scope
+    requests_per_second: int | None = None
+    rare: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in logs, metrics and the OpenAPI document."""
+        first, *rest = self.perform.split("_")
+        return first + "".join(map(str.capitalize, rest))
+
+    @property
+    def key(self) -> str:
+        """API Gateway's route key."""
+        return f"{self.method} {self.path}"
+
+    def parameters(self, path: str) -> dict[str, str] | None:
+        """Values of its path's parameters in `path`, which may be empty or hold anything but `/`; None: no match."""
+        given, wanted = path.split("/"), self.path.split("/")
+        if len(given) != len(wanted):
+            return None
+        values: dict[str, str] = {}
+        for value, part in zip(given, wanted, strict=True):
+            if part.startswith("{"):
+                values[part[1:-1]] = value
+            elif value != part:
+                return None
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked.
+
+    Attributes:
+        path: values of the path's parameters, percent-decoded once.
+        query: names and values in the order sent; a name may stand more than once.
+        headers: by lower-case name.
+        body: as sent, any base64 of the transport undone.
+        seconds: how long the answer may take.
+    """
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    seconds: float = 25.0
+
+    def header(self, name: str) -> str | None:
+        """A header's value without the spaces around it; None where it was not sent."""
+        value = self.headers.get(name.lower())
+        return None if value is None else value.strip(" \t")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What is answered.
+
+    Attributes:
+        body: JSON text; None for none.
+        figures: what to count and measure about this request, by metric name.
+    """
+
+    status: int
+    body: str | None = None
+    media: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
