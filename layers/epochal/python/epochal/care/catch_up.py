@@ -58,7 +58,7 @@ def read_head(source: Source, image: Item) -> Head | Unreadable | None:
     """A head of the feed; None for any other item."""
     try:
         end = source.end(image)
-    except (CorruptData, KeyError, TypeError, ValueError) as cause:
+    except CorruptData as cause:
         return Unreadable(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
     return None if end is None or end.stream.startswith("$") else Head(image=image, end=end)
 

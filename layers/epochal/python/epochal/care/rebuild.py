@@ -136,7 +136,7 @@ class Rebuilder:
         try:
             span = source.stored(item)
             end = source.end(item) if holds(source.where, item) else None
-        except (CorruptData, KeyError, TypeError, ValueError) as cause:
+        except CorruptData as cause:
             done.troubles.append(f"{source.name}: the item {key_of(item)} cannot be read: {cause}")
             return
         if span is not None and not span.stream.startswith("$"):

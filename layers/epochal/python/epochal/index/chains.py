@@ -66,7 +66,7 @@ def step(table: str, place: Place) -> Steps[Page]:
     """Read on by a page, or into the next epoch."""
     try:
         return (yield from _step(table, place))
-    except (CorruptData, KeyError, TypeError, ValueError) as cause:
+    except CorruptData as cause:
         at = 0 if place.cursor is None else place.cursor.at
         fault = _fault("epoch unreadable", place, at, f"{type(cause).__name__}: {cause}")
         goes_on = place.epoch < place.reached or (yield from _begun(table, place.following))
@@ -122,7 +122,7 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
             continue
         try:
             entry = Entry(read_spans(kind, read_event(kind, event).data))
-        except (CorruptData, KeyError, TypeError, ValueError) as cause:
+        except CorruptData as cause:
             faults.append(_fault("entry unreadable", place, offset, str(cause)))
         else:
             entries.append((entry, Checkpoint.of(place.epoch, offset)))
@@ -137,7 +137,7 @@ def _tip(table: str, place: Place) -> Steps[Tip | None]:
 def _begun(table: str, place: Place) -> Steps[bool]:
     try:
         return (yield from _tip(table, place)) is not None
-    except (CorruptData, KeyError, TypeError, ValueError):
+    except CorruptData:
         return True
 
 

@@ -114,7 +114,7 @@ class Indexer(IndexWriter):
                 if change is None or change.stream.startswith("$"):
                     continue
                 number = _partition(source, change.stream)
-            except (CorruptData, KeyError, TypeError, ValueError) as cause:
+            except CorruptData as cause:
                 self._set_aside(source, record, cause, outcome)
             else:
                 batches.setdefault(number, _Batch(source=source)).changes.append((record, change))
@@ -129,14 +129,10 @@ class Indexer(IndexWriter):
             CorruptData: it is malformed, or its stream cannot be healed.
         """
         source = self._source(table)
-        try:
-            change = source.appended(image)
-            number = None if change is None else _partition(source, change.stream)
-        except (KeyError, TypeError, ValueError) as cause:
-            raise CorruptData(f"{type(cause).__name__}: {cause}") from cause
-        if change is None or number is None:
+        change = source.appended(image)
+        if change is None:
             return None
-        ingested = self.ingest(source.heal, number, [change])
+        ingested = self.ingest(source.heal, _partition(source, change.stream), [change])
         if change.stream in ingested.unhealed:
             raise ingested.unhealed[change.stream].cause
         return ingested

@@ -23,7 +23,7 @@ from epochal.model.spans import Span
 from epochal.plan.conditions import Condition
 from epochal.plan.ops import Steps
 from epochal.plan.tables import TableSpec
-from epochal.plan.values import Item
+from epochal.plan.values import Item, decodes
 from epochal.settings import Settings
 
 PIECE: Final = 1024 * 1024
@@ -107,8 +107,7 @@ class Source:
         table: where its heads are; its stream carries their new images.
         partitions: how many it has; recorded on first use, and any other number is refused afterwards.
         setting: what tells a deployment that number.
-        appended: what an image tells; None for one that is no append. Raises `CorruptData`, or what comes of reading
-            an item of another shape.
+        appended: what an image tells; None for one that is no append. Raises `CorruptData`.
         heal: reads events that stream records have not told.
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
         told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
@@ -128,6 +127,11 @@ class Source:
     where: Condition
     moved: Condition | None
     stored: Callable[[Item], Span | None]
+
+    def __post_init__(self) -> None:
+        """Of an item that is not of the layout its readers raise `CorruptData`, and nothing else."""
+        for reader in ("appended", "end", "told", "stored"):
+            object.__setattr__(self, reader, decodes(self.name)(getattr(self, reader)))
 
     @property
     def base(self) -> int:

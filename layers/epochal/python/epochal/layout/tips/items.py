@@ -225,8 +225,9 @@ def read_timestamp(event: AttributeValue) -> str:
         return ""
 
 
+@decodes("tips")
 def read_data(event: AttributeValue) -> Encoded:
-    """An event's data alone, from its wire form."""
+    """An event's data alone, from its wire form. Raises `CorruptData` as `read_event` does."""
     return _read_body(event["M"], "d", "D")
 
 
