@@ -16,9 +16,9 @@ from typing import Any
 
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import CLOSED, Entry
+from epochal.index.feed_walk import Walk, step
 from epochal.index.names import SERIES, epoch_stream
 from epochal.index.series import read_series
-from epochal.index.walk import Walk, step
 from epochal.layout.tips.items import is_tip, tip_key
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Update
 from epochal.plan.values import Item, Key

@@ -21,8 +21,8 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
+from epochal.index.feed_walk import Walk, step
 from epochal.index.findings import Finding
-from epochal.index.walk import Walk, step
 from epochal.layout.port import Source
 from epochal.layout.tables import ALL, INDEX
 from epochal.plan.ops import Execute, Op, Reply, Scan

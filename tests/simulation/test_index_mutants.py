@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from epochal.index import epoch_reads, ingestion, series
-from epochal.index.epoch_reads import Loaded
+from epochal.index import epoch_loading, ingestion, series
+from epochal.index.epoch_loading import Loaded
 from epochal.index.epochs import decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import write_marks
@@ -167,7 +167,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     def careless(table: str, partition: int, loaded: Loaded, tip: Any = None) -> Steps[Loaded]:
         tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
-            return (yield from epoch_reads.load_next(table, partition, loaded.active))
+            return (yield from epoch_loading.load_next(table, partition, loaded.active))
         loaded.active.known, loaded.active.version = tip, tip.version
         return loaded
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.care import verify
-from epochal.index import chains
+from epochal.index import chain_check
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
 from epochal.layout.tips.reading import load_tip
@@ -66,16 +66,16 @@ def test_nothing_is_said_of_an_index_that_grows_by_epochs_while_it_is_walked() -
 
 def takes_what_is_closing_for_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch whose Tip was read before it closed is not read again."""
-    whole = chains._at_end  # noqa: SLF001  # what is broken is inside
+    whole = chain_check._at_end  # noqa: SLF001  # what is broken is inside
 
-    def at_end(table: str, place: chains.Place, cursor: Any) -> Any:
+    def at_end(table: str, place: chain_check.Place, cursor: Any) -> Any:
         following = epoch_stream(place.partition, place.epoch + 1)
         if place.closed or (yield from load_tip(table, following)) is None:
             return (yield from whole(table, place, cursor))
-        fault = chains.Fault(kind="epoch left open", at=Checkpoint.of(place.epoch, cursor.at))
-        return chains.Page(faults=(fault,), place=place.following)
+        fault = chain_check.Fault(kind="epoch left open", at=Checkpoint.of(place.epoch, cursor.at))
+        return chain_check.Page(faults=(fault,), place=place.following)
 
-    monkeypatch.setattr(chains, "_at_end", at_end)
+    monkeypatch.setattr(chain_check, "_at_end", at_end)
 
 
 def believes_a_chain_once_walked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from epochal.feed.span_reader import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
-from epochal.index.walk import Placed
+from epochal.index.feed_walk import Placed
 from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
 from tests.unit.feed.feeds import Feeds, head, record

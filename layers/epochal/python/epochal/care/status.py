@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.index.chain import epoch_tip
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
+from epochal.index.feed_walk import tail
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
-from epochal.index.walk import tail
 from epochal.layout.registry import source_of
 from epochal.layout.tips.items import TIP, event_bytes
-from epochal.layout.tips.reading import load_tip
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps
@@ -138,7 +137,7 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
         if state is not None:
             states[group] = state
     end = yield from tail(table, partition, epoch)
-    tip = yield from load_tip(table, epoch_stream(partition, end.epoch))
+    tip = yield from epoch_tip(table, partition, end.epoch)
     standing: list[GroupStanding] = []
     for group, state in states.items():
         standing.append((yield from _group(table, partition, end, group, state)))
@@ -165,7 +164,7 @@ def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> 
         return None
     count = end.offset if end.epoch > start.epoch else end.offset - start.offset
     for epoch in range(start.epoch, end.epoch):
-        tip = yield from load_tip(table, epoch_stream(partition, epoch))
+        tip = yield from epoch_tip(table, partition, epoch)
         held = 0 if tip is None else tip.version - (tip.span.types[-1:] == (CLOSED,))
         passed = start.offset if epoch == start.epoch else 0
         if passed > held:

@@ -23,7 +23,7 @@ from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_h
 from epochal.care.head_scan import heads
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
-from epochal.index.chains import Place, step
+from epochal.index.chain_check import Place, step
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.continuity import Break, Following, Range
 from epochal.index.entries import Entry

@@ -19,7 +19,7 @@ from epochal.feed.page_limits import Room, fill
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
 from epochal.feed.span_reader import Passage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.walk import tails
+from epochal.index.feed_walk import tails
 from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.kinds import must_be, must_be_names, must_be_whole

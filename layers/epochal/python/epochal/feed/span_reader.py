@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.walk import Placed, Stretch, Walk, step
+from epochal.index.feed_walk import Placed, Stretch, Walk, step
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
 

@@ -1,14 +1,14 @@
 """How far the index has each of some streams, by the indexer's own rule: active, else previous, else mark, else 0.
 
 It takes the memory of two epochs, however many streams there are and however old the index is. It believes the marks:
-whether they are right, only the whole chain tells (`index.chains`).
+whether they are right, only the whole chain tells (`index.chain_check`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from epochal.index.epoch_reads import load_newest, refresh
+from epochal.index.epoch_loading import load_newest, refresh
 from epochal.index.epochs import unknown_streams
 from epochal.index.ingestion import Partition, next_of
 from epochal.index.marks import read_marks

@@ -23,7 +23,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
-from epochal.index.epoch_reads import Loaded, load_newest, load_next, refresh
+from epochal.index.epoch_loading import Loaded, load_newest, load_next, refresh
 from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream

@@ -1,6 +1,6 @@
 """Walking a partition's whole chain of epochs, however broken: what cannot be read is told, and the walk goes on.
 
-A reader of the feed stops where something is wrong (`index.walk`); whoever judges an index must see what comes
+A reader of the feed stops where something is wrong (`index.feed_walk`); whoever judges an index must see what comes
 behind that. Epochs are the truth; the series only tells which of them there should be.
 
     no Tip              the end of the chain; lost, where the series or the next epoch tells that there was more
@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData
+from epochal.index.chain import epoch_tip, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.findings import Kind
-from epochal.index.names import epoch_stream
 from epochal.layout.tips.items import Span, Tip, read_event
-from epochal.layout.tips.reading import Cursor, advance, load_tip, stand
+from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 
 
@@ -113,8 +113,7 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[Fault] = []
     closed = place.closed
-    events = ((offset, *pair) for span in spans for offset, pair in enumerate(span.pairs, span.base))
-    for offset, kind, event in events:
+    for offset, kind, event in stored_entries(spans):
         if closed:
             faults.append(_fault("epoch continued", place, offset))
         if kind == CLOSED:
@@ -131,7 +130,7 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
 
 
 def _tip(table: str, place: Place) -> Steps[Tip | None]:
-    return load_tip(table, epoch_stream(place.partition, place.epoch))
+    return epoch_tip(table, place.partition, place.epoch)
 
 
 def _begun(table: str, place: Place) -> Steps[bool]:

@@ -8,15 +8,14 @@ Whether an epoch without entries has begun, its predecessor tells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from epochal.errors import BeyondTheEnd
+from epochal.index.chain import epoch_tip, is_closed, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
-from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
 from epochal.layout.tips.items import Span, Tip, read_data
-from epochal.layout.tips.reading import Cursor, advance, load_tip, stand
+from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 
@@ -75,14 +74,14 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
     """
     cursor = walk.cursor
     if cursor is None or cursor.at_end:
-        tip = yield from load_tip(table, epoch_stream(walk.partition, walk.at.epoch))
+        tip = yield from epoch_tip(table, walk.partition, walk.at.epoch)
         if not walk.known:
             yield from _check(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
             # On a `Closed` it must not wait for ever.
-            at = Checkpoint.of(walk.at.epoch + 1, 0) if _closed(tip) else walk.at
+            at = Checkpoint.of(walk.at.epoch + 1, 0) if is_closed(tip) else walk.at
             moved = Walk(partition=walk.partition, at=at, known=True)
-            return Stretch(placed=(), walk=moved, at_tail=not _closed(tip))
+            return Stretch(placed=(), walk=moved, at_tail=not is_closed(tip))
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)
@@ -95,7 +94,7 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
     epoch, offset = walk.at.epoch, walk.at.offset
     exists = tip is not None or epoch == 0
     if not exists and offset == 0:
-        exists = _closed((yield from load_tip(table, epoch_stream(walk.partition, epoch - 1))))
+        exists = is_closed((yield from epoch_tip(table, walk.partition, epoch - 1)))
     if not exists or offset > (0 if tip is None else tip.version):
         raise BeyondTheEnd(walk.partition, walk.at)
 
@@ -103,8 +102,8 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
     """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
     while True:
-        tip = yield from load_tip(table, epoch_stream(partition, epoch))
-        if not _closed(tip):
+        tip = yield from epoch_tip(table, partition, epoch)
+        if not is_closed(tip):
             return Checkpoint.of(epoch, 0 if tip is None else tip.version)
         epoch += 1
 
@@ -120,7 +119,7 @@ def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
 
 def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[Placed, ...], Checkpoint]:
     found: list[Placed] = []
-    for kind, event in chain.from_iterable(span.pairs for span in spans):
+    for _, kind, event in stored_entries(spans):
         if kind != CLOSED:
             at = Checkpoint.of(at.epoch, at.offset + 1)
             found.append(Placed(kind, event, at))
@@ -129,7 +128,3 @@ def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[Placed, ...]
         if found:
             found[-1] = replace(found[-1], after=at)
     return tuple(found), at
-
-
-def _closed(tip: Tip | None) -> bool:
-    return tip is not None and tip.span.types[-1:] == (CLOSED,)

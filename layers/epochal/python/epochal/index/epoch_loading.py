@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from epochal.index.entries import Entry, read_entry
+from epochal.index.chain import epoch_tip, stored_entries
+from epochal.index.entries import read_entry
 from epochal.index.epochs import Epoch
-from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
-from epochal.layout.tips.items import Span, Tip, event_bytes, read_event
-from epochal.layout.tips.reading import advance, load_tip, stand
+from epochal.layout.tips.items import Tip, event_bytes, read_event
+from epochal.layout.tips.reading import advance, stand
 from epochal.plan.ops import Steps
 
 
@@ -47,7 +46,7 @@ def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) 
     """
     number = loaded.active.number
     if tip is None:
-        tip = yield from load_tip(table, epoch_stream(partition, number))
+        tip = yield from epoch_tip(table, partition, number)
     if tip is None and loaded.active.known is not None:
         return (yield from load(table, partition, number))
     yield from _catch_up(table, partition, loaded.active, tip)
@@ -78,21 +77,14 @@ def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
 def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
     """Fold into `epoch` the entries that it lacks."""
     if tip is None:
-        tip = yield from load_tip(table, epoch_stream(partition, epoch.number))
+        tip = yield from epoch_tip(table, partition, epoch.number)
     if tip is None:
         return
     cursor = stand(tip, epoch.version)
     while not cursor.at_end:
         pages = yield from advance(table, cursor)
-        for entry in entries(pages.spans):
-            epoch.fold(entry)
+        for _, kind, event in stored_entries(pages.spans):
+            epoch.fold(read_entry(read_event(kind, event)))
         cursor = pages.cursor
     epoch.known = tip
     epoch.size = tip.calved + event_bytes(tip.span)
-
-
-def entries(spans: tuple[Span, ...]) -> Iterator[Entry | None]:
-    """Decode the entries of an epoch; None is `Closed`."""
-    for span in spans:
-        for kind, event in span.pairs:
-            yield read_entry(read_event(kind, event))

@@ -6,7 +6,7 @@ from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
-from epochal.index.walk import Walk, step, tail, tails
+from epochal.index.feed_walk import Walk, step, tail, tails
 from tests.unit.feed.feeds import Feeds, head, record, streams_of
 
 
