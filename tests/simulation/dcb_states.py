@@ -11,7 +11,7 @@ from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import fence
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site
-from epochal.layout.dcb.writes import Batch, Stamp
+from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
@@ -101,7 +101,7 @@ def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[TaggedAppen
     site = Site(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)
     stamp = Stamp(sortable_id(moment, 0), format_ticks(moment))
-    batch = Batch(events=(writer.event,), stamps=(stamp,))
+    batch = TaggedBatch(events=(writer.event,), stamps=(stamp,))
     condition = None
     if writer.query is not None:
         fenced = fence(writer.query, type_heads=type_heads)

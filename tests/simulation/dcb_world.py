@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from epochal.layout.dcb.items import Head, Keys, is_head, read_event, read_head
+from epochal.layout.dcb.items import Keys, TagHead, is_head, read_event, read_head
 from epochal.layout.dcb.reading import Site
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
@@ -81,7 +81,7 @@ class World:
         stored = {event.id: event for event in map(read_event, self.tables.items("events"))}
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
 
-    def heads(self) -> Mapping[str, Head]:
+    def heads(self) -> Mapping[str, TagHead]:
         return {tag_of(item): read_head(item) for item in filter(is_head, self.tables.items("tags"))}
 
     def entries(self) -> list[Item]:

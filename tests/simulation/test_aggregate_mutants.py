@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from epochal.layout.journal import append, reading, retention, writes
-from epochal.layout.journal.items import Head
+from epochal.layout.journal.items import AggregateHead
 from epochal.layout.journal.lookup import last_number
-from epochal.layout.journal.writes import Base, Batch, Site
+from epochal.layout.journal.writes import AggregateBatch, Base, Site
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
@@ -68,7 +68,9 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
 
 @mutant()
 def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
-    def by_head(_site: Site, batch: Batch, _base: Base, head: Head | None, _reply: Refusal) -> Steps[bool]:
+    def by_head(
+        _site: Site, batch: AggregateBatch, _base: Base, head: AggregateHead | None, _reply: Refusal
+    ) -> Steps[bool]:
         yield from ()
         return head is not None and head.append_id == batch.append_id
 
@@ -77,7 +79,9 @@ def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
 
 @mutant()
 def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
-    def by_number(site: Site, batch: Batch, base: Base, _head: Head | None, reply: Refusal) -> Steps[bool]:
+    def by_number(
+        site: Site, batch: AggregateBatch, base: Base, _head: AggregateHead | None, reply: Refusal
+    ) -> Steps[bool]:
         stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
         return reply.ambiguous and stored.item is not None
 
@@ -116,7 +120,7 @@ def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
 
 @mutant()
 def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(patch: Patch) -> None:
-    def plainly(site: Site, batch: Batch, base: Base, reply: Refusal) -> Steps[Any]:
+    def plainly(site: Site, batch: AggregateBatch, base: Base, reply: Refusal) -> Steps[Any]:
         if reply.failed[0]:
             return (yield from right(site, batch, base, reply))
         return (yield from append.read(site, batch.aggregate)), base.first
@@ -135,7 +139,7 @@ def retention_counts_from_the_oldest_copy(patch: Patch) -> None:
 def a_key_is_not_part_of_its_append(patch: Patch) -> None:
     transaction = writes.transaction
 
-    def unrecorded(site: Site, batch: Batch, base: Base) -> Transact:
+    def unrecorded(site: Site, batch: AggregateBatch, base: Base) -> Transact:
         return transaction(site, replace(batch, key=None), base)
 
     patch.setattr(append, "transaction", unrecorded)
@@ -149,9 +153,9 @@ def a_key_is_put_over_another(patch: Patch) -> None:
 
 @mutant("a repeated key is in conflict")
 def a_conflict_is_told_before_a_key_is_looked_for(patch: Patch) -> None:
-    def at_once(_site: Site, _batch: Batch, head: Head | None) -> Steps[Any]:
+    def at_once(_site: Site, _batch: AggregateBatch, head: AggregateHead | None) -> Steps[Any]:
         yield from ()
-        return append.Rejected(head=head)
+        return append.AggregateRejected(head=head)
 
     patch.setattr(append, "_too_late", at_once)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.index import epoch_loading, ingestion, series
-from epochal.index.epoch_loading import Loaded
+from epochal.index.epoch_loading import LoadedEpochs
 from epochal.index.epochs import decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import write_marks
@@ -115,7 +115,7 @@ def an_entry_tells_of_marks_that_were_not_written(patch: Patch) -> None:
 def processes_count_marks_in_orders_of_their_own(patch: Patch) -> None:
     hold, turn = Partition.hold, iter(range(1_000_000))
 
-    def in_some_order(self: Partition, loaded: Loaded) -> None:
+    def in_some_order(self: Partition, loaded: LoadedEpochs) -> None:
         hold(self, loaded)
         if next(turn) % 2:
             self.forgotten = self.forgotten[::-1]
@@ -156,15 +156,15 @@ def an_unknown_stream_is_accepted_where_it_begins(patch: Patch) -> None:
 def the_previous_epoch_is_not_looked_at(patch: Patch) -> None:
     hold = Partition.hold
 
-    def forgetful(self: Partition, loaded: Loaded) -> None:
-        hold(self, Loaded(active=loaded.active, previous=None))
+    def forgetful(self: Partition, loaded: LoadedEpochs) -> None:
+        hold(self, LoadedEpochs(active=loaded.active, previous=None))
 
     patch.setattr(Partition, "hold", forgetful)
 
 
 @mutant("backwards")
 def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
-    def careless(table: str, partition: int, loaded: Loaded, tip: Any = None) -> Steps[Loaded]:
+    def careless(table: str, partition: int, loaded: LoadedEpochs, tip: Any = None) -> Steps[LoadedEpochs]:
         tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
             return (yield from epoch_loading.load_next(table, partition, loaded.active))
@@ -176,7 +176,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
 
 @mutant("does not come to rest")
 def a_refused_write_is_tried_again_as_it_was(patch: Patch) -> None:
-    def unmoved(_table: str, _partition: int, loaded: Loaded, _tip: Any = None) -> Steps[Loaded]:
+    def unmoved(_table: str, _partition: int, loaded: LoadedEpochs, _tip: Any = None) -> Steps[LoadedEpochs]:
         yield from ()
         return loaded
 
@@ -203,7 +203,7 @@ def the_next_epoch_begins_before_the_last_one_has_closed(patch: Patch) -> None:
 def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
     write = Indexing._write  # noqa: SLF001  # the mutant is of this very step
 
-    def hasty(self: Indexing, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
+    def hasty(self: Indexing, partition: Partition, loaded: LoadedEpochs, spans: list[Span]) -> Steps[bool]:
         yield from series.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
         return (yield from write(self, partition, loaded, spans))
 

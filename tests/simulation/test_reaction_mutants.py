@@ -22,7 +22,7 @@ from epochal.reactions import group_member, handling, parking, partition_run, pr
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Progress, Work
 from epochal.reactions.parking import Parking, Replayed
-from epochal.reactions.progress import Done, Task, Turn
+from epochal.reactions.progress import Task, TaskResults, Turn
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.reaction_world import run
@@ -37,7 +37,7 @@ mutant = MUTANTS.add
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
     settled = progress.settled
 
-    def early(state: GroupState, turn: Turn, done: Done) -> GroupState:
+    def early(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
         return replace(settled(state, turn, done), checkpoint=turn.next)
 
     patch.setattr(partition_run, "settled", early)
@@ -58,7 +58,7 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
     settled = progress.settled
 
-    def apart(state: GroupState, turn: Turn, done: Done) -> GroupState:
+    def apart(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
         return replace(settled(state, turn, done), parked=state.parked)
 
     patch.setattr(partition_run, "settled", apart)

@@ -68,12 +68,12 @@ def takes_what_is_closing_for_left_open(monkeypatch: pytest.MonkeyPatch) -> None
     """An epoch whose Tip was read before it closed is not read again."""
     whole = chain_check._at_end  # noqa: SLF001  # what is broken is inside
 
-    def at_end(table: str, place: chain_check.Place, cursor: Any) -> Any:
+    def at_end(table: str, place: chain_check.ChainPosition, cursor: Any) -> Any:
         following = epoch_stream(place.partition, place.epoch + 1)
         if place.closed or (yield from load_tip(table, following)) is None:
             return (yield from whole(table, place, cursor))
-        fault = chain_check.Fault(kind="epoch left open", at=Checkpoint.of(place.epoch, cursor.at))
-        return chain_check.Page(faults=(fault,), place=place.following)
+        fault = chain_check.ChainFault(kind="epoch left open", at=Checkpoint.of(place.epoch, cursor.at))
+        return chain_check.ChainPage(faults=(fault,), place=place.following)
 
     monkeypatch.setattr(chain_check, "_at_end", at_end)
 

@@ -13,7 +13,7 @@ from epochal.layout.tips.calving import Fixed
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Update
-from epochal.store.cache import Cache, Entry, approximate_size
+from epochal.store.cache import Cache, CachedState, approximate_size
 from epochal.store.loading import AllowStale
 from tests.unit.deciders.tally import (
     DECIDER,
@@ -32,9 +32,9 @@ S = "Tally-1"
 STALE = AllowStale()
 
 
-def entry(state: object, version: int = 1, as_of: float = 0.0) -> Entry:
+def entry(state: object, version: int = 1, as_of: float = 0.0) -> CachedState:
     token = Token(version=version, etag="0" * 32)
-    return Entry(state=state, token=token, low_water=0, as_of=as_of, begun=as_of)
+    return CachedState(state=state, token=token, low_water=0, as_of=as_of, begun=as_of)
 
 
 # -------------------------------------------------------------------------------------------- bounds

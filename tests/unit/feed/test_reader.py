@@ -12,7 +12,7 @@ from epochal.feed.span_reader import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
-from epochal.index.feed_walk import Placed
+from epochal.index.feed_walk import PlacedEntry
 from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
 from tests.unit.feed.feeds import Feeds, head, record
@@ -195,13 +195,13 @@ def test_of_a_page_alone_little_is_read_beyond_its_limit() -> None:
 
 def test_countthat_a_page_has_no_room_for_are_decoded_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     feeds, decoded = many(60), Counter[str]()
-    entry = Placed.entry
+    entry = PlacedEntry.entry
 
-    def count(self: Placed) -> Entry:
+    def count(self: PlacedEntry) -> Entry:
         decoded[str(self.after)] += 1
         return entry(self)
 
-    monkeypatch.setattr(Placed, "entry", count)
+    monkeypatch.setattr(PlacedEntry, "entry", count)
     pages = list(feeds.reader().read(0, limit=5))
     assert len(pages) > 20
     assert set(decoded.values()) == {1}

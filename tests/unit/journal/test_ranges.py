@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochal.layout.journal.ranges import Range, beginning, worthwhile
+from epochal.layout.journal.ranges import KeyRange, beginning, worthwhile
 
 TOTALS = st.integers(1, 30_000)
 
@@ -18,7 +18,7 @@ def stretches(draw: st.DrawFn) -> tuple[int, int, int]:
     return first, draw(st.integers(first, total)), total
 
 
-def held(by: Range, total: int) -> list[int]:
+def held(by: KeyRange, total: int) -> list[int]:
     """The numbers whose texts lie in a range, in the order that a query finds them in."""
     texts = sorted(str(n) for n in range(1, total + 1))
     return [int(each) for each in texts if by.low <= each <= by.high]
@@ -54,15 +54,15 @@ def test_a_stretch_begins_with_a_range_of_equally_long_numbers_in_order(
 
 
 def test_the_latest_events_of_a_long_aggregate_are_a_range_and_its_first_are_not() -> None:
-    assert worthwhile(50_001, 50_100, 60_000) == [Range("50001", "50100", 111)]
+    assert worthwhile(50_001, 50_100, 60_000) == [KeyRange("50001", "50100", 111)]
     assert worthwhile(501, 600, 60_000) == []
     assert beginning(501, 600, 60_000) is None
 
 
 def test_an_aggregate_that_is_read_whole_is_one_range() -> None:
-    assert worthwhile(1, 25, 25) == [Range("0", ":", 25)]
-    assert worthwhile(3, 1_200, 1_200) == [Range("0", ":", 1_200)]
+    assert worthwhile(1, 25, 25) == [KeyRange("0", ":", 25)]
+    assert worthwhile(3, 1_200, 1_200) == [KeyRange("0", ":", 1_200)]
 
 
 def test_of_more_events_than_are_sorted_the_longest_numbers_are_a_range() -> None:
-    assert worthwhile(1, 25_000, 25_000) == [Range("10000", "25000", 16_667)]
+    assert worthwhile(1, 25_000, 25_000) == [KeyRange("10000", "25000", 16_667)]

@@ -20,7 +20,7 @@ from epochal.layout.journal.heads import touched
 from epochal.layout.journal.items import StoredEvent, write_copy
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import Base, Batch, Site, transaction
+from epochal.layout.journal.writes import AggregateBatch, Base, Site, transaction
 from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP
@@ -64,7 +64,7 @@ def numbers(**image: int) -> Item:
 def aggregate_head(*, first: bool) -> Item:
     """The head after an append by the library."""
     event = StoredEvent(seq_nr=0, payload=b"{}", occurred_at="", event_type="Paid")
-    batch = Batch(aggregate=ORDER, events=(event,), payload=b"{}", append_id=bytes(16), now=0)
+    batch = AggregateBatch(aggregate=ORDER, events=(event,), payload=b"{}", append_id=bytes(16), now=0)
     before = Base() if first else Base(lock=Lock(version=1, seq_nr=1))
     head = transaction(SITE, batch, before).writes[0]
     if isinstance(head, Put):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from epochal.care.catch_up import Behind, Head, Mender, Unreadable, by_partition, read_head
+from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head
 from epochal.care.head_scan import scan
 from epochal.errors import CorruptData
 from epochal.index.cursors import AuditCursor, read_cursor, write_cursor
@@ -52,7 +52,7 @@ class _Scanning:
     source: Source
     cursor: AuditCursor
     over: bool = False
-    late: list[Head] = field(default_factory=list)
+    late: list[ScannedHead] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +99,10 @@ class Auditor:
         """A page. Half as dear as a consistent read, and as good: an old head is looked at again the next time."""
         source, cursor = scanning.source, scanning.cursor
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
-        heads: list[Head] = []
+        heads: list[ScannedHead] = []
         for image in page.items:
             head = read_head(source, image)
-            if isinstance(head, Unreadable):
+            if isinstance(head, UnreadableHead):
                 audit.troubles.append(f"{source.name}: the head {head.key} cannot be read: {head.cause}")
             elif head is not None:
                 heads.append(head)
@@ -110,12 +110,12 @@ class Auditor:
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [
-            Head(image=each.head.key, end=replace(each.head.end, next=each.end)) for each in behind
+            ScannedHead(image=each.head.key, end=replace(each.head.end, next=each.end)) for each in behind
         ]
         scanning.over = page.last is None
         scanning.cursor = replace(cursor, after=page.last, heads=cursor.heads + len(heads))
 
-    def _mend(self, source: Source, late: list[Head], audit: Audit) -> None:
+    def _mend(self, source: Source, late: list[ScannedHead], audit: Audit) -> None:
         fresh = (self.mender.again(source, each.head.key) for each in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
@@ -126,7 +126,7 @@ class Auditor:
             for stream, unhealed in done.unhealed.items():
                 audit.troubles.append(f"{source.name} {number} {stream}: {unhealed.cause}")
 
-    def _behind(self, source: Source, heads: list[Head], audit: Audit) -> list[Behind]:
+    def _behind(self, source: Source, heads: list[ScannedHead], audit: Audit) -> list[Behind]:
         """Heads that the index lacks something of, where it can be read."""
         found: list[Behind] = []
         for number, mine in by_partition(source, heads).items():

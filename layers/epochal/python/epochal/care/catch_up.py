@@ -24,7 +24,7 @@ from epochal.plan.values import Item, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class ScannedHead:
     """A head as it was read, and where its stream ended then."""
 
     image: Item
@@ -37,7 +37,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class UnreadableHead:
     """A head that cannot be read."""
 
     key: Key
@@ -48,26 +48,26 @@ class Unreadable:
 class Behind:
     """The index lacks events `index` to `end` - 1 of a stream."""
 
-    head: Head
+    head: ScannedHead
     partition: int
     index: int
     end: int
 
 
-def read_head(source: Source, image: Item) -> Head | Unreadable | None:
+def read_head(source: Source, image: Item) -> ScannedHead | UnreadableHead | None:
     """A head of the feed; None for any other item."""
     try:
         end = source.end(image)
     except CorruptData as cause:
-        return Unreadable(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
-    return None if end is None or end.stream.startswith("$") else Head(image=image, end=end)
+        return UnreadableHead(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
+    return None if end is None or end.stream.startswith("$") else ScannedHead(image=image, end=end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mender(IndexWriter):
     """Compares heads with an index, and mends it."""
 
-    def behind(self, source: Source, partition: int, heads: Iterable[Head]) -> list[Behind]:
+    def behind(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> list[Behind]:
         """Heads of a partition that the index has not come up to, with what it lacks. What is pruned, it need not have.
 
         Raises:
@@ -100,13 +100,13 @@ class Mender(IndexWriter):
             if piece.whole:
                 return at
 
-    def again(self, source: Source, key: Key) -> Head | None:
+    def again(self, source: Source, key: Key) -> ScannedHead | None:
         """A head as it is now."""
         image = self.driver.ask(Get(table=source.table, key=key)).item
         found = None if image is None else read_head(source, image)
-        return found if isinstance(found, Head) else None
+        return found if isinstance(found, ScannedHead) else None
 
-    def mend(self, source: Source, partition: int, heads: Iterable[Head]) -> Ingested:
+    def mend(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> Ingested:
         """Index what heads of a partition tell and the index lacks.
 
         Raises:
@@ -116,9 +116,9 @@ class Mender(IndexWriter):
         return self.ingest(source.heal, partition, [change for change in told if change is not None])
 
 
-def by_partition(source: Source, heads: Iterable[Head]) -> dict[int, list[Head]]:
+def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list[ScannedHead]]:
     """Heads by the partition of their streams."""
-    found: dict[int, list[Head]] = {}
+    found: dict[int, list[ScannedHead]] = {}
     for head in heads:
         found.setdefault(source.partition_of(head.end.stream), []).append(head)
     return found

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_head
+from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, read_head
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import heads
 from epochal.errors import CorruptData
@@ -106,7 +106,7 @@ class Rebuilder:
             self._ingest(source, number, mine, done, _pruned)
         return done
 
-    def _changes(self, source: Source, head: Head) -> list[Change]:
+    def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
         """What a head tells, and before that the first piece of what it does not."""
         told = source.told(head.image)
         if told is None:
@@ -148,10 +148,10 @@ class Rebuilder:
         self.tell(f"{source.name}: {done.streams:,} streams, {done.events:,} events indexed")
 
 
-def _readable(source: Source, page: Iterable[Item], done: Rebuilt) -> Iterator[Head]:
+def _readable(source: Source, page: Iterable[Item], done: Rebuilt) -> Iterator[ScannedHead]:
     for image in page:
         head = read_head(source, image)
-        if isinstance(head, Unreadable):
+        if isinstance(head, UnreadableHead):
             done.troubles.append(f"{source.name}: the head {head.key} cannot be read: {head.cause}")
         elif head is not None:
             yield head

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from epochal.care.catch_up import Head
+from epochal.care.catch_up import ScannedHead
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.index.findings import Finding
@@ -97,7 +97,7 @@ class Repairer:
         for finding in findings:
             yield Repaired(finding=finding, why=why.get(str(finding.stream), ""))
 
-    def _heads(self, source: Source, findings: list[Finding]) -> Iterator[Head]:
+    def _heads(self, source: Source, findings: list[Finding]) -> Iterator[ScannedHead]:
         """The heads as they are now: what they tell may be more by now."""
         for finding in findings:
             if finding.key is not None:

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
-from epochal.care.catch_up import Head, Mender, Unreadable, by_partition, read_head
+from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, read_head
 from epochal.care.head_scan import heads
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
-from epochal.index.chain_check import Place, step
+from epochal.index.chain_check import ChainPosition, step
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.continuity import Break, Following, Range
+from epochal.index.continuity import Break, Following, HashRange
 from epochal.index.entries import Entry
 from epochal.index.findings import Finding, Kind
 from epochal.index.marks import read_marks
@@ -53,7 +53,7 @@ Tell = Callable[[str], object]
 def has_heads(driver: Driver, source: Source) -> bool:
     """Whether a source has any head: one that was never used need not be on record."""
     pages = heads(driver, source)
-    return any(isinstance(read_head(source, image), Head) for page in pages for image in page)
+    return any(isinstance(read_head(source, image), ScannedHead) for page in pages for image in page)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Verifier:
         for source in self.sources:
             if source.name not in series.partitions and has_heads(self.mender.driver, source):
                 yield Finding(kind="unregistered", source=source.name)
-            ranges, first = [Range()], True
+            ranges, first = [HashRange()], True
             while ranges:
                 following = Following(most=self.streams, range=ranges.pop())
                 yield from _Pass(self, source, series, following, first).findings()
@@ -119,7 +119,9 @@ class _Pass:
 
     def _chain(self, number: int) -> Generator[Finding, None, int]:
         """Walk a partition's epochs; the number of the last."""
-        place: Place | None = Place(partition=number, reached=self.series.active.get(number, 0))
+        place: ChainPosition | None = ChainPosition(
+            partition=number, reached=self.series.active.get(number, 0)
+        )
         last = 0
         while place is not None:
             last = place.epoch
@@ -189,7 +191,7 @@ class _Pass:
     def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
         """How far streams have come since, beginning with an epoch that has been walked before."""
         found: dict[str, int] = {}
-        place: Place | None = Place(partition=number, epoch=epoch)
+        place: ChainPosition | None = ChainPosition(partition=number, epoch=epoch)
         while place is not None:
             page = self.of.mender.driver.run(step(self.of.mender.index_table, place))
             for span in (span for entry, _ in page.entries for span in entry.spans):
@@ -201,12 +203,12 @@ class _Pass:
     # ------------------------------------------------------------------------------------------------------ the heads
 
     def _heads(self) -> Iterator[Finding]:
-        late: list[Head] = []
+        late: list[ScannedHead] = []
         count = 0
         for page in heads(self.of.mender.driver, self.source, self.of.segments):
             for image in page:
                 head = read_head(self.source, image)
-                if isinstance(head, Unreadable):
+                if isinstance(head, UnreadableHead):
                     if self.first:
                         yield self._finding("head unreadable", None, str(head.key), cause=head.cause)
                 elif head is not None and self.following.range.holds(head.end.stream):
@@ -218,7 +220,7 @@ class _Pass:
                 late = []
         yield from self._late(late)
 
-    def _head(self, head: Head, late: list[Head]) -> Iterator[Finding]:
+    def _head(self, head: ScannedHead, late: list[ScannedHead]) -> Iterator[Finding]:
         """Compare a head with the chain; what the index lacks goes to `late`."""
         stream, mender = head.end.stream, self.of.mender
         followed = self.following.streams.get(stream)
@@ -230,9 +232,9 @@ class _Pass:
             yield self._finding("too far", self.source.partition_of(stream), stream, (end, reached))
         elif end > max(reached, head.end.pruned):
             # Its key is enough to find it again.
-            late.append(Head(image=head.key, end=End(stream, end, head.end.pruned)))
+            late.append(ScannedHead(image=head.key, end=End(stream, end, head.end.pruned)))
 
-    def _late(self, heads: list[Head]) -> Iterator[Finding]:
+    def _late(self, heads: list[ScannedHead]) -> Iterator[Finding]:
         """What is still missing of what these heads told when they were read."""
         if heads:
             self.of.mender.driver.sleep(self.of.settle)
@@ -240,7 +242,7 @@ class _Pass:
             for number, mine in by_partition(self.source, some).items():
                 yield from self._missing(number, mine)
 
-    def _missing(self, number: int, heads: list[Head]) -> Iterator[Finding]:
+    def _missing(self, number: int, heads: list[ScannedHead]) -> Iterator[Finding]:
         mender, cause = self.of.mender, ""
         try:
             late = {behind.head.end.stream: behind for behind in mender.behind(self.source, number, heads)}

@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.feed_walk import Placed, Stretch, Walk, step
+from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, step
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
 
@@ -45,7 +45,7 @@ class _Page:
     def full(self) -> bool:
         return self.count >= self.limit
 
-    def take(self, placed: Placed) -> None:
+    def take(self, placed: PlacedEntry) -> None:
         """Take in an entry; `at` is then the checkpoint after it."""
         kept = [span for span in placed.entry().spans if self.wanted(span)]
         self.spans += kept
@@ -68,11 +68,11 @@ class Passage:
     driver: Driver
     table: str
     walk: Walk
-    left: deque[Placed] = field(default_factory=deque)
+    left: deque[PlacedEntry] = field(default_factory=deque)
     at_tail: bool = False
     items: int = FIRST_ITEMS
     ahead: Executor | None = None
-    _coming: Future[Stretch] | None = None
+    _coming: Future[WalkPage] | None = None
 
     @classmethod
     def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> Passage:
@@ -120,5 +120,5 @@ class Passage:
         ahead = None if self.at_tail else self.ahead
         self._coming = None if ahead is None else ahead.submit(self._request)
 
-    def _request(self) -> Stretch:
+    def _request(self) -> WalkPage:
         return self.driver.run(step(self.table, self.walk, self.items))

@@ -23,7 +23,7 @@ from epochal.plan.ops import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ChainPosition:
     """Where a walk stands.
 
     Attributes:
@@ -39,13 +39,13 @@ class Place:
     closed: bool = False
 
     @property
-    def following(self) -> Place:
+    def following(self) -> ChainPosition:
         """The beginning of the next epoch."""
-        return Place(partition=self.partition, epoch=self.epoch + 1, reached=self.reached)
+        return ChainPosition(partition=self.partition, epoch=self.epoch + 1, reached=self.reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ChainFault:
     """Something that is wrong at a place of the chain."""
 
     kind: Kind
@@ -54,15 +54,15 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ChainPage:
     """Entries with the checkpoints before them, what was wrong, and where to go on; nowhere at the end."""
 
     entries: tuple[tuple[Entry, Checkpoint], ...] = ()
-    faults: tuple[Fault, ...] = ()
-    place: Place | None
+    faults: tuple[ChainFault, ...] = ()
+    place: ChainPosition | None
 
 
-def step(table: str, place: Place) -> Steps[Page]:
+def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
     """Read on by a page, or into the next epoch."""
     try:
         return (yield from _step(table, place))
@@ -70,10 +70,10 @@ def step(table: str, place: Place) -> Steps[Page]:
         at = 0 if place.cursor is None else place.cursor.at
         fault = _fault("epoch unreadable", place, at, f"{type(cause).__name__}: {cause}")
         goes_on = place.epoch < place.reached or (yield from _begun(table, place.following))
-        return Page(faults=(fault,), place=place.following if goes_on else None)
+        return ChainPage(faults=(fault,), place=place.following if goes_on else None)
 
 
-def _step(table: str, place: Place) -> Steps[Page]:
+def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
     cursor = place.cursor
     if cursor is None:
         tip = yield from _tip(table, place)
@@ -86,32 +86,32 @@ def _step(table: str, place: Place) -> Steps[Page]:
     return _decoded(place, pages.spans, pages.cursor)
 
 
-def _without_tip(table: str, place: Place) -> Steps[Page]:
+def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
     """Nothing has come to this epoch yet; or it has been lost."""
     if place.epoch >= place.reached and not (yield from _begun(table, place.following)):
-        return Page(place=None)
+        return ChainPage(place=None)
     # The next epoch has begun, so this one was there before: if it is not there now, it is gone.
     if (yield from _tip(table, place)) is not None:
-        return Page(place=place)
-    return Page(faults=(_fault("epoch lost", place, 0),), place=place.following)
+        return ChainPage(place=place)
+    return ChainPage(faults=(_fault("epoch lost", place, 0),), place=place.following)
 
 
-def _at_end(table: str, place: Place, cursor: Cursor) -> Steps[Page]:
+def _at_end(table: str, place: ChainPosition, cursor: Cursor) -> Steps[ChainPage]:
     """The next epoch; or the end of the chain."""
     if place.closed:
-        return Page(place=place.following)
+        return ChainPage(place=place.following)
     goes_on = place.epoch < place.reached or (yield from _begun(table, place.following))
     fresh = yield from _tip(table, place)
     if fresh is not None and fresh.version > cursor.at:
-        return Page(place=replace(place, cursor=stand(fresh, cursor.at)))
+        return ChainPage(place=replace(place, cursor=stand(fresh, cursor.at)))
     if not goes_on:
-        return Page(place=None)
-    return Page(faults=(_fault("epoch left open", place, cursor.at),), place=place.following)
+        return ChainPage(place=None)
+    return ChainPage(faults=(_fault("epoch left open", place, cursor.at),), place=place.following)
 
 
-def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
+def _decoded(place: ChainPosition, spans: tuple[Span, ...], cursor: Cursor) -> ChainPage:
     entries: list[tuple[Entry, Checkpoint]] = []
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     closed = place.closed
     for offset, kind, event in stored_entries(spans):
         if closed:
@@ -126,19 +126,19 @@ def _decoded(place: Place, spans: tuple[Span, ...], cursor: Cursor) -> Page:
         else:
             entries.append((entry, Checkpoint.of(place.epoch, offset)))
     following = replace(place, cursor=cursor, closed=closed)
-    return Page(entries=tuple(entries), faults=tuple(faults), place=following)
+    return ChainPage(entries=tuple(entries), faults=tuple(faults), place=following)
 
 
-def _tip(table: str, place: Place) -> Steps[Tip | None]:
+def _tip(table: str, place: ChainPosition) -> Steps[Tip | None]:
     return epoch_tip(table, place.partition, place.epoch)
 
 
-def _begun(table: str, place: Place) -> Steps[bool]:
+def _begun(table: str, place: ChainPosition) -> Steps[bool]:
     try:
         return (yield from _tip(table, place)) is not None
     except CorruptData:
         return True
 
 
-def _fault(kind: Kind, place: Place, offset: int, cause: str = "") -> Fault:
-    return Fault(kind=kind, at=Checkpoint.of(place.epoch, offset), cause=cause)
+def _fault(kind: Kind, place: ChainPosition, offset: int, cause: str = "") -> ChainFault:
+    return ChainFault(kind=kind, at=Checkpoint.of(place.epoch, offset), cause=cause)

@@ -18,7 +18,7 @@ HASHES: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class HashRange:
     """Streams by the hash of their names: from `low` to `high` - 1."""
 
     low: int = 0
@@ -28,10 +28,10 @@ class Range:
         """Whether the stream is one of these."""
         return self.low <= crc32(stream.encode()) < self.high
 
-    def halves(self) -> tuple[Range, Range]:
+    def halves(self) -> tuple[HashRange, HashRange]:
         """The lower and the upper half."""
         middle = (self.low + self.high) // 2
-        return Range(self.low, middle), Range(middle, self.high)
+        return HashRange(self.low, middle), HashRange(middle, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Following:
     """
 
     most: int
-    range: Range = Range()
-    left: list[Range] = field(default_factory=list)
+    range: HashRange = HashRange()
+    left: list[HashRange] = field(default_factory=list)
     streams: dict[str, Followed] = field(default_factory=dict)
 
     def add(self, partition: int, span: Span, at: Checkpoint) -> Break | None:

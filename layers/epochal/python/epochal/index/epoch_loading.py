@@ -14,30 +14,30 @@ from epochal.plan.ops import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedEpochs:
     """What an indexer holds of one partition: the active epoch and its predecessor."""
 
     active: Epoch
     previous: Epoch | None
 
 
-def load_newest(table: str, partition: int) -> Steps[Loaded]:
+def load_newest(table: str, partition: int) -> Steps[LoadedEpochs]:
     """The state of a partition that nothing is held of, found from where the series says that it has got to."""
     series = yield from read_series(table)
     return (yield from load(table, partition, series.active.get(partition, 0)))
 
 
-def load(table: str, partition: int, epoch: int) -> Steps[Loaded]:
+def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
     """The first epoch at or after `epoch` that is not closed, and the one before it."""
     if epoch > 0:
         return (yield from load_next(table, partition, (yield from _load_epoch(table, partition, epoch - 1))))
     first = yield from _load_epoch(table, partition, 0)
     if not first.closed:
-        return Loaded(active=first, previous=None)
+        return LoadedEpochs(active=first, previous=None)
     return (yield from load_next(table, partition, first))
 
 
-def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) -> Steps[Loaded]:
+def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
     """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin as
     who holds nothing does: what is held is then the one thing that says it was ever there.
 
@@ -55,7 +55,7 @@ def refresh(table: str, partition: int, loaded: Loaded, tip: Tip | None = None) 
     return (yield from load_next(table, partition, loaded.active))
 
 
-def load_next(table: str, partition: int, closed: Epoch) -> Steps[Loaded]:
+def load_next(table: str, partition: int, closed: Epoch) -> Steps[LoadedEpochs]:
     """The state after an epoch that has closed. If the next one has closed too, the series tells how many have."""
     previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
     if active.closed:
@@ -65,7 +65,7 @@ def load_next(table: str, partition: int, closed: Epoch) -> Steps[Loaded]:
             active = yield from _load_epoch(table, partition, reached)
     while active.closed:
         previous, active = active, (yield from _load_epoch(table, partition, active.number + 1))
-    return Loaded(active=active, previous=previous)
+    return LoadedEpochs(active=active, previous=previous)
 
 
 def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:

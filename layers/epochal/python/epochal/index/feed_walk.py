@@ -21,7 +21,7 @@ from epochal.plan.values import AttributeValue
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedEntry:
     """An entry as stored, and the checkpoint after it. Decoding waits until someone wants it: a request brings
     whole items, of which a page may need the beginning.
     """
@@ -50,10 +50,10 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class WalkPage:
     """Entries in their places; `at_tail`: nothing lay beyond when the epoch's Tip was read."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedEntry, ...]
     walk: Walk
     at_tail: bool
 
@@ -63,7 +63,7 @@ class Stretch:
         return tuple((each.entry(), each.after) for each in self.placed)
 
 
-def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
+def step(table: str, walk: Walk, limit: int | None = None) -> Steps[WalkPage]:
     """Read on by one request (two where an epoch's Tip must be read first).
 
     Args:
@@ -81,13 +81,13 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[Stretch]:
             # On a `Closed` it must not wait for ever.
             at = Checkpoint.of(walk.at.epoch + 1, 0) if is_closed(tip) else walk.at
             moved = Walk(partition=walk.partition, at=at, known=True)
-            return Stretch(placed=(), walk=moved, at_tail=not is_closed(tip))
+            return WalkPage(placed=(), walk=moved, at_tail=not is_closed(tip))
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)
     same = at.epoch == walk.at.epoch
     following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
-    return Stretch(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
+    return WalkPage(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
 
 
 def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
@@ -117,12 +117,12 @@ def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
     return found
 
 
-def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[Placed, ...], Checkpoint]:
-    found: list[Placed] = []
+def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
+    found: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:
             at = Checkpoint.of(at.epoch, at.offset + 1)
-            found.append(Placed(kind, event, at))
+            found.append(PlacedEntry(kind, event, at))
             continue
         at = Checkpoint.of(at.epoch + 1, 0)
         if found:

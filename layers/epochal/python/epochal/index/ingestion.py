@@ -23,7 +23,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
-from epochal.index.epoch_loading import Loaded, load_newest, load_next, refresh
+from epochal.index.epoch_loading import LoadedEpochs, load_newest, load_next, refresh
 from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
@@ -52,17 +52,17 @@ class Partition:
     """
 
     number: int
-    loaded: Loaded | None = None
+    loaded: LoadedEpochs | None = None
     forgotten: tuple[str, ...] = ()
 
     @property
-    def state(self) -> Loaded:
+    def state(self) -> LoadedEpochs:
         """What has been loaded; an error before that."""
         if self.loaded is None:
             raise RuntimeError("the partition has not been loaded")
         return self.loaded
 
-    def hold(self, loaded: Loaded) -> None:
+    def hold(self, loaded: LoadedEpochs) -> None:
         """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
             self.forgotten = tuple(loaded.previous.next) if loaded.previous is not None else ()
@@ -160,7 +160,7 @@ class Indexing:
         if partition.loaded is None:
             partition.hold((yield from load_newest(self.table, partition.number)))
 
-    def _resolve(self, partition: int, loaded: Loaded, changes: Sequence[Change]) -> Steps[_New]:
+    def _resolve(self, partition: int, loaded: LoadedEpochs, changes: Sequence[Change]) -> Steps[_New]:
         """What the index lacks of a batch, gaps healed. Marks are read after the epochs, and never kept."""
         unknown = unknown_streams(changes, loaded.active, loaded.previous)
         marks = yield from read_marks(self.table, partition, unknown)
@@ -197,7 +197,7 @@ class Indexing:
                 break
         return events
 
-    def _write(self, partition: Partition, loaded: Loaded, spans: list[Span]) -> Steps[bool]:
+    def _write(self, partition: Partition, loaded: LoadedEpochs, spans: list[Span]) -> Steps[bool]:
         """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
         and has been refreshed.
         """
@@ -234,7 +234,7 @@ def _pruned(gap: Gap, piece: Healed) -> int:
     return reached - gap.index - piece.events
 
 
-def next_of(stream: str, loaded: Loaded, marks: dict[str, int]) -> int:
+def next_of(stream: str, loaded: LoadedEpochs, marks: dict[str, int]) -> int:
     """The next index of a stream to be indexed; `marks` were read after the epochs."""
     if stream in loaded.active.next:
         return loaded.active.next[stream]

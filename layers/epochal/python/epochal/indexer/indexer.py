@@ -15,7 +15,7 @@ from epochal.index.ingestion import Ingested
 from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import register
 from epochal.indexer.index_writer import IndexWriter
-from epochal.indexer.quarantine import Poison, set_aside
+from epochal.indexer.quarantine import UnreadableRecord, set_aside
 from epochal.layout.port import Change, Source, Touched
 from epochal.plan.values import Item
 
@@ -156,7 +156,7 @@ class Indexer(IndexWriter):
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
-        poison = Poison(sequence_number=record.sequence_number, image=record.image, cause=cause)
+        poison = UnreadableRecord(sequence_number=record.sequence_number, image=record.image, cause=cause)
         steps = set_aside(self.index_table, source.base, poison, self.ids())
         try:
             outcome.set_aside += self.driver.run(steps)

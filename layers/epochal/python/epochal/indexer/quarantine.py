@@ -33,7 +33,7 @@ _KEYS: Final = ("p", "i", "pkey", "skey", "pk", "sk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poison:
+class UnreadableRecord:
     """A record that cannot be indexed, and why."""
 
     sequence_number: str
@@ -46,7 +46,7 @@ def key_of(image: Item) -> Key:
     return {name: image[name] for name in _KEYS if name in image}
 
 
-def set_aside(table: str, base: int, poison: Poison, ids: Ids) -> Steps[bool]:
+def set_aside(table: str, base: int, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
     """Keep a record of the source whose first partition is `base`. False: it had been set aside before."""
     stream = poison_stream(base)
     batch = batch_of(
@@ -61,7 +61,7 @@ def set_aside(table: str, base: int, poison: Poison, ids: Ids) -> Steps[bool]:
     return isinstance(result, Written) and not result.replayed
 
 
-def _body(poison: Poison) -> Encoded:
+def _body(poison: UnreadableRecord) -> Encoded:
     """The image, or of one that an entry has no room for its keys: evidence must not become poison itself."""
     cause, image = poison.cause, poison.image
     fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}

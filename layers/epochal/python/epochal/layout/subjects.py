@@ -41,16 +41,16 @@ class Forgotten:
     timestamp: str
 
 
-Standing = Wrapped | Forgotten
+SubjectState = Wrapped | Forgotten
 
 
-def look_up(table: str, subject: str) -> Steps[Standing | None]:
+def look_up(table: str, subject: str) -> Steps[SubjectState | None]:
     """A subject's key, strongly consistent; None where it never had one."""
     reply = yield Get(table=table, key=_key(subject))
     return None if reply.item is None else _read(reply.item)
 
 
-def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps[Standing]:
+def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps[SubjectState]:
     """Give a subject its key, unless it has one, or has been forgotten: then that is the answer."""
     item = {**_key(subject), "k": {"B": wrapped.key}, "t": text(timestamp)}
     reply = yield Put(table=table, item=item, condition=Absent("pk"))
@@ -71,7 +71,7 @@ def forgotten(items: Iterable[Item]) -> dict[str, Forgotten]:
     return {name: each for name, each in found.items() if isinstance(each, Forgotten)}
 
 
-def _read(item: Item) -> Standing:
+def _read(item: Item) -> SubjectState:
     return Forgotten(item["t"]["S"]) if "z" in item else Wrapped(item["k"]["B"])
 
 

@@ -28,7 +28,7 @@ from epochal.index.groups import GroupState, Held, Overtaken
 from epochal.reactions.category_check import Meeting, at_first
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure, Progress, Streak, Work
-from epochal.reactions.progress import Done, Task, Turn, may_park, settled, turn_of
+from epochal.reactions.progress import Task, TaskResults, Turn, may_park, settled, turn_of
 
 STRETCH: Final = 1_000
 """Events of a stretch, at least, where there are as many: a save for each, against what a crash repeats."""
@@ -137,7 +137,7 @@ class Run:
         self._next = page.next
         return page
 
-    def _work(self, turn: Turn, begun: GroupState) -> Iterator[Done]:
+    def _work(self, turn: Turn, begun: GroupState) -> Iterator[TaskResults]:
         """What is done so far, every few seconds and at the end."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
@@ -148,9 +148,9 @@ class Run:
                 self.events += progress.next - task.first
                 if progress.failure is not None and self._parks(progress.failure, begun, parked):
                     parked[task.stream] = progress.failure.index
-            yield Done(reached=reached, parked=parked)
+            yield TaskResults(reached=reached, parked=parked)
         if not turn.tasks:
-            yield Done()
+            yield TaskResults()
 
     def _side_by_side(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
         pool = self.executor(self.member.reaction.parallel)

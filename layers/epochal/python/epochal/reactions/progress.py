@@ -37,7 +37,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class TaskResults:
     """What became of the tasks so far.
 
     Attributes:
@@ -63,7 +63,7 @@ def turn_of(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> 
     return Turn(tasks=tuple(tasks.values()), seen=seen, next=following)
 
 
-def settled(state: GroupState, turn: Turn, done: Done) -> GroupState:
+def settled(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
     """The state after as much of a turn as is done. The checkpoint passes nothing but what is handled or parked."""
     parked = {**state.parked, **done.parked}
     begun = {task.stream: task.first for task in turn.tasks}
@@ -98,5 +98,5 @@ def still_parked(state: GroupState, stream: str, index: int) -> GroupState:
     return replace(state, parked={**state.parked, stream: max(index, state.parked[stream])})
 
 
-def _finished(task: Task, done: Done) -> bool:
+def _finished(task: Task, done: TaskResults) -> bool:
     return task.stream in done.parked or done.reached.get(task.stream, -1) >= task.end

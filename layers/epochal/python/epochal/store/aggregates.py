@@ -16,11 +16,11 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.codec.payloads import Form
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.journal.append import Rejected, append, base_of, check_form, read
-from epochal.layout.journal.items import Head, StoredEvent
+from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, read
+from epochal.layout.journal.items import AggregateHead, StoredEvent
 from epochal.layout.journal.reading import Stretch, Via, events
 from epochal.layout.journal.retention import Retention, retire
-from epochal.layout.journal.writes import Batch, Key, Site, site_of
+from epochal.layout.journal.writes import AggregateBatch, Key, Site, site_of
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
@@ -78,7 +78,7 @@ class AggregateConflict:
     """
 
     version: int
-    head: Head | None = field(default=None, compare=False, repr=False)
+    head: AggregateHead | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class AggregateStore:
         if not new:
             raise InvalidInput("events", "must not be empty")
         nanoseconds, serializer = self.now(), self.site.serializer
-        batch = Batch(
+        batch = AggregateBatch(
             aggregate=aggregate,
             events=_stored(serializer.events, new, format_ticks(from_unix_nanoseconds(nanoseconds))),
             payload=None
@@ -210,7 +210,7 @@ class AggregateStore:
             else _key(aggregate, idempotency_key, new, snapshot, nanoseconds),
         )
         result = self.driver.run(append(self.site, batch, expected))
-        if isinstance(result, Rejected):
+        if isinstance(result, AggregateRejected):
             version = 0 if result.head is None else result.head.version
             return AggregateConflict(version=version, head=result.head)
         error = None if result.replayed else self._retire_after(aggregate, batch)
@@ -243,7 +243,7 @@ class AggregateStore:
         self._check_id(aggregate)
         return self.driver.run(self._replay(aggregate))
 
-    def since(self, head: Head, seq_nr: int) -> Replay:
+    def since(self, head: AggregateHead, seq_nr: int) -> Replay:
         """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
 
         One request where these are not many, and none where there are none: the head is not read again.
@@ -294,7 +294,7 @@ class AggregateStore:
         head = yield from read(self.site, aggregate)
         return None if head is None else (yield from self._held(head))
 
-    def _held(self, head: Head) -> Steps[AggregateSnapshot]:
+    def _held(self, head: AggregateHead) -> Steps[AggregateSnapshot]:
         """The snapshot in a head."""
         aggregate = head.aggregate
         base = yield from base_of(self.site, head, aggregate)
@@ -309,7 +309,7 @@ class AggregateStore:
         snapshot = yield from self._snapshot(aggregate)
         return None if snapshot is None else (yield from self._replayed(snapshot, snapshot.seq_nr))
 
-    def _since(self, head: Head, seq_nr: int) -> Steps[Replay]:
+    def _since(self, head: AggregateHead, seq_nr: int) -> Steps[Replay]:
         snapshot = yield from self._held(head)
         return (yield from self._replayed(snapshot, seq_nr))
 
@@ -331,7 +331,7 @@ class AggregateStore:
         found = yield from events(self.site, stretch, self.via)
         return [self.recorded(aggregate, each) for each in found]
 
-    def _folded(self, head: Head, data: bytes) -> int:
+    def _folded(self, head: AggregateHead, data: bytes) -> int:
         """What the snapshot has folded in; where another library wrote it, it must say so itself."""
         number = head.payload_seq_nr if head.payload_seq_nr is not None else self.number_of(data)
         if number is None:
@@ -340,7 +340,7 @@ class AggregateStore:
             )
         return number
 
-    def _retire_after(self, aggregate: AggregateId, batch: Batch) -> EpochalError | None:
+    def _retire_after(self, aggregate: AggregateId, batch: AggregateBatch) -> EpochalError | None:
         """Retention after a commit: what goes wrong is reported beside it, never instead of it."""
         if self.retention is None or batch.payload is None:
             return None

@@ -25,7 +25,7 @@ _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodTyp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CachedState:
     """A state of a stream.
 
     Attributes:
@@ -68,7 +68,7 @@ class Cache:
             raise InvalidInput("cache", "must have room for at least 1 entry and 1 byte")
         if max_seconds is not None and not max_seconds > 0:
             raise InvalidInput("cache", "must keep states for more than 0 seconds")
-        self._entries: OrderedDict[Hashable, tuple[Entry, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[CachedState, int]] = OrderedDict()
         self._most = entries
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
@@ -84,7 +84,7 @@ class Cache:
         """Bytes of all states, about; 0 where they are not bounded, and so not reckoned."""
         return self._bytes
 
-    def get(self, key: Hashable, now: float = -inf) -> Entry | None:
+    def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
         """The entry under `key`, which is thereby used, unless it is too old by the clock reading `now`."""
         with self._lock:
             if key not in self._entries:
@@ -96,7 +96,7 @@ class Cache:
             self._entries.move_to_end(key)
             return entry
 
-    def put(self, key: Hashable, entry: Entry) -> None:
+    def put(self, key: Hashable, entry: CachedState) -> None:
         """Keep an entry, unless there is a later one."""
         size = 0 if self._max_bytes is None else self._size_of(entry.state)
         with self._lock:
@@ -124,7 +124,7 @@ class Cache:
         self._bytes -= size
 
 
-def _later(one: Entry, other: Entry) -> bool:
+def _later(one: CachedState, other: CachedState) -> bool:
     return (one.token.version, one.as_of) > (other.token.version, other.as_of)
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import append
 from epochal.layout.dcb.importing import Dated, cut
-from epochal.layout.dcb.writes import Batch, Stamp, recorded
+from epochal.layout.dcb.writes import Stamp, TaggedBatch, recorded
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent, parse_sortable_id, sortable_id
 from epochal.model.times import PER_SECOND, Ticks, from_unix_nanoseconds, parse_time
 from epochal.store.tagged import TaggedEvents
@@ -129,7 +129,9 @@ class Importer:
         )
 
     def _append(self, new: Sequence[Dated]) -> tuple[RecordedTaggedEvent, ...]:
-        batch = Batch(events=tuple(dated.event for dated in new), stamps=tuple(dated.stamp for dated in new))
+        batch = TaggedBatch(
+            events=tuple(dated.event for dated in new), stamps=tuple(dated.stamp for dated in new)
+        )
         return self.store.driver.run(append(self.store.site, batch)).events
 
     def _dated(self, history: Iterable[ImportedEvent], first: int) -> Iterator[Dated]:

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from epochal.layout.tips.batch import Known
 from epochal.layout.tips.items import Tip
 from epochal.model.versions import Token
-from epochal.store.cache import Cache, Entry
+from epochal.store.cache import Cache, CachedState
 from epochal.store.folding import Folder, Loaded
 
 S = TypeVar("S")
@@ -91,7 +91,7 @@ class Loader(Generic[S, E]):
         """Cache a state, if there is a stream to hold it to."""
         token = token_of(loaded.known)
         if self.cache is not None and token is not None:
-            entry = Entry(
+            entry = CachedState(
                 state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of, begun=loaded.begun
             )
             self.cache.put(self._key(stream), entry)

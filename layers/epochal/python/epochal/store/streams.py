@@ -377,5 +377,5 @@ def _conflict(rejected: Rejected) -> Conflict:
     return Conflict(version=tip.version, token=tip.token(), deleted=tip.deleted)
 
 
-def _pruned(pruned: pruning.Pruned) -> Pruned:
+def _pruned(pruned: pruning.PruneProgress) -> Pruned:
     return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done)

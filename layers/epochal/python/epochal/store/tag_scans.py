@@ -33,7 +33,7 @@ answering."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScanPosition:
     """Where a page goes on: in the part `part` of `parts`, with the tags that follow `beyond`."""
 
     parts: int
@@ -51,15 +51,15 @@ class Scanned:
     """Tags with their numbers of events, and where the next page goes on; None at the end."""
 
     events: dict[str, int]
-    rest: Place | None
+    rest: ScanPosition | None
 
 
-def read_place(written: str, field: str = "after") -> Place:
-    """Read `Place.text` back, and nothing else; raises `InvalidInput` naming `field`."""
+def read_place(written: str, field: str = "after") -> ScanPosition:
+    """Read `ScanPosition.text` back, and nothing else; raises `InvalidInput` naming `field`."""
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         parts, part, beyond = json.loads(raw)
-        place = Place(parts, part, beyond)
+        place = ScanPosition(parts, part, beyond)
         whole = all(type(number) is int for number in (parts, part)) and isinstance(beyond, str)
         if whole and parts in (1, PARTS) and 0 <= part < parts and place.text() == written:
             if beyond:
@@ -70,23 +70,23 @@ def read_place(written: str, field: str = "after") -> Place:
     raise InvalidInput(field, "must be `next` of the page before")
 
 
-def scan(store: TaggedEvents, after: Place | None, limit: int) -> Scanned:
+def scan(store: TaggedEvents, after: ScanPosition | None, limit: int) -> Scanned:
     """At most `limit` tags of all groups. There may be none, and the scan still have moved on."""
     scanned = _Scan(store)
-    place = after or Place(1)
+    place = after or ScanPosition(1)
     found: dict[str, int] = {}
     while place.part < place.parts:
         if len(found) == limit or scanned.is_enough():
             return Scanned(found, place)
         events = scanned.part(place)
         if events is None:
-            return Scanned(found, Place(PARTS))
+            return Scanned(found, ScanPosition(PARTS))
         tags = sorted(tag for tag in events if tag > place.beyond)
         taken = tags[: limit - len(found)]
         found |= {tag: events[tag] for tag in taken}
         if len(taken) < len(tags):
             return Scanned(found, replace(place, beyond=taken[-1]))
-        place = Place(place.parts, place.part + 1)
+        place = ScanPosition(place.parts, place.part + 1)
     return Scanned(found, None)
 
 
@@ -102,7 +102,7 @@ class _Scan:
         """Whether the page has cost what it may."""
         return self._requests >= REQUESTS or self._units >= READ_UNITS
 
-    def part(self, place: Place) -> Counter[str] | None:
+    def part(self, place: ScanPosition) -> Counter[str] | None:
         """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
         counts: Counter[str] = Counter()
         after: Key | None = None
@@ -118,5 +118,5 @@ class _Scan:
             self._units += page.units.read
             if after is None:
                 return counts
-            if place == Place(1):
+            if place == ScanPosition(1):
                 return None

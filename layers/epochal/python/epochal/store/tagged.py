@@ -22,7 +22,7 @@ from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import first_events, read_page
 from epochal.layout.dcb.reading import Seen, Site, read, tag_site_of
-from epochal.layout.dcb.writes import Batch, Stamp
+from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import (
     Position,
     Query,
@@ -246,7 +246,7 @@ class TaggedEvents:
         op = events_by_id(self.site, ids, consistent=consistent)
         return {event.id: event for event in map(read_event, self.driver.ask(op).items)}
 
-    def _batch(self, events: Sequence[TaggedEvent]) -> Batch:
+    def _batch(self, events: Sequence[TaggedEvent]) -> TaggedBatch:
         if not events:
             raise InvalidInput("events", "must not be empty")
         checked = tuple(self.checked(event, f"events[{at}]") for at, event in enumerate(events))
@@ -256,7 +256,7 @@ class TaggedEvents:
         stamps = (
             Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in checked
         )
-        return Batch(events=checked, stamps=tuple(stamps))
+        return TaggedBatch(events=checked, stamps=tuple(stamps))
 
 
 def _in_the_way(rejected: TaggedConflict) -> str:

@@ -18,7 +18,7 @@ from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import first_matches
 from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
-from epochal.layout.dcb.writes import Batch, Planned, plan, recorded, tags_of
+from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
 from epochal.plan.batches import settled
@@ -40,7 +40,7 @@ class Condition:
 
 
 def append(
-    site: Site, batch: Batch, condition: Condition | None = None
+    site: Site, batch: TaggedBatch, condition: Condition | None = None
 ) -> Steps[TaggedAppended | TaggedConflict]:
     """Append `batch`.
 
@@ -60,7 +60,9 @@ def append(
     return TaggedAppended(events=stored, position=_beginning(condition), replayed=True) if stored else answer
 
 
-def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[TaggedAppended | TaggedConflict]:
+def _append(
+    site: Site, batch: TaggedBatch, condition: Condition | None
+) -> Steps[TaggedAppended | TaggedConflict]:
     position = Position()
     if condition is not None:
         begun = yield from _position(site, batch, condition)
@@ -88,7 +90,7 @@ def _append(site: Site, batch: Batch, condition: Condition | None) -> Steps[Tagg
             position = replace(position, seen=seen)
 
 
-def _sent(site: Site, batch: Batch, planned: Planned) -> Steps[Done | Refusal]:
+def _sent(site: Site, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
     """The reply to the transaction. Where its token went with something else, which was not this append, it is sent
     without: its conditions alone keep it from being made twice.
     """
@@ -106,7 +108,7 @@ def _beginning(condition: Condition | None) -> Position:
     return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
-def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position | TaggedConflict]:
+def _position(site: Site, batch: TaggedBatch, condition: Condition) -> Steps[Position | TaggedConflict]:
     """Where the condition counts from; without a position, everything that matches is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
@@ -121,7 +123,7 @@ def _position(site: Site, batch: Batch, condition: Condition) -> Steps[Position 
 
 
 def _in_the_way(
-    site: Site, batch: Batch, condition: Condition, position: Position, until: Mapping[str, Reached]
+    site: Site, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
 ) -> Steps[TaggedConflict]:
     """What matches between a position and how far heads have got, as much of it as is wanted."""
     if condition.takes is None:
@@ -133,18 +135,18 @@ def _in_the_way(
     )
 
 
-def _heads(site: Site, batch: Batch, position: Position) -> Steps[dict[str, Reached]]:
+def _heads(site: Site, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
     """Heads of every tag concerned: as the position knows them, the others read."""
     known: dict[str, Reached] = {**position.heads, **position.seen}
     missing = sorted(_tags(site, batch).difference(known))
     return known | (yield from read_heads(site, missing))
 
 
-def _ids(batch: Batch) -> set[str]:
+def _ids(batch: TaggedBatch) -> set[str]:
     return {event.id or "" for event in batch.events}
 
 
-def _tags(site: Site, batch: Batch) -> set[str]:
+def _tags(site: Site, batch: TaggedBatch) -> set[str]:
     return {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
 
 
@@ -166,7 +168,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
             )
 
 
-def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+def _stored(site: Site, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """Our events as they are stored, if they are there already and equal; none of them, nothing.
 
     Read, not taken from a refusal: of a transaction that met another one it tells only a part.
@@ -187,7 +189,7 @@ def _stored(site: Site, batch: Batch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     return stored_events
 
 
-def _carried_out(site: Site, batch: Batch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
+def _carried_out(site: Site, batch: TaggedBatch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
     """Wait until the append that stored these events is over: its heads may show last, and without them nobody who is
     told of it now would find them.
     """

@@ -104,7 +104,7 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class TagHead:
     """A tag's head: what it has reached, and the latest append."""
 
     reached: Reached
@@ -200,9 +200,9 @@ def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[RecordedT
     }
 
 
-def read_head(item: Item) -> Head:
+def read_head(item: Item) -> TagHead:
     """Decode a head."""
-    return Head(
+    return TagHead(
         reached=Reached(read_number(item, "n") or 0, read_text(item, "last") or ""),
         types=tuple(kind["S"] for kind in read_list(item, "c")),
         ids=tuple(event_id["S"] for event_id in read_list(item, "ids")),

@@ -34,7 +34,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TaggedBatch:
     """One append: all or nothing.
 
     Attributes:
@@ -84,7 +84,7 @@ def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> Recorded
     )
 
 
-def plan(site: Site, batch: Batch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
+def plan(site: Site, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
     """The transaction that appends on exactly these heads; `fences` must not have moved either."""
     events = tuple(_recorded(site, batch, heads))
     by_tag: dict[str, list[RecordedTaggedEvent]] = {}
@@ -108,7 +108,7 @@ def plan(site: Site, batch: Batch, heads: Mapping[str, Reached], fences: Sequenc
     return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
 
 
-def _recorded(site: Site, batch: Batch, heads: Mapping[str, Reached]) -> Iterator[RecordedTaggedEvent]:
+def _recorded(site: Site, batch: TaggedBatch, heads: Mapping[str, Reached]) -> Iterator[RecordedTaggedEvent]:
     """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
     last = ""
     for event, stamp in zip(batch.events, batch.stamps, strict=True):

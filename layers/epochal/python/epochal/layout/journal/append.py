@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.journal.items import Head, read_event, read_head
+from epochal.layout.journal.items import AggregateHead, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
-from epochal.layout.journal.writes import Base, Batch, Key, Site, lock_after, transaction
+from epochal.layout.journal.writes import AggregateBatch, Base, Key, Site, lock_after, transaction
 from epochal.model.aggregates import AggregateId, ExpectedLock, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
 from epochal.plan.effects import after
@@ -33,7 +33,7 @@ from epochal.plan.values import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class AggregateWritten:
     """Committed: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it."""
 
     first: int
@@ -42,13 +42,15 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class AggregateRejected:
     """Not committed: this head stood in the way; None where there is no such aggregate."""
 
-    head: Head | None
+    head: AggregateHead | None
 
 
-def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | Rejected]:
+def append(
+    site: Site, batch: AggregateBatch, expected: ExpectedLock
+) -> Steps[AggregateWritten | AggregateRejected]:
     """Append `batch`.
 
     Raises:
@@ -62,7 +64,7 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     while isinstance(base, Base):
         reply = yield transaction(site, batch, base)
         if isinstance(reply, Done):
-            return Written(first=base.first, lock=lock_after(batch, base))
+            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
         if isinstance(reply, Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
@@ -71,9 +73,9 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
             return _earlier(batch, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
-            return Written(first=base.first, lock=lock_after(batch, base))
+            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
-            return Rejected(head=head)
+            return AggregateRejected(head=head)
         check_form(site, head)
         again = yield from _again(site, batch, expected, head)
         if again == base and taken is not None:
@@ -85,7 +87,9 @@ def append(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Written | 
     return base
 
 
-def _start(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Base | Written | Rejected]:
+def _start(
+    site: Site, batch: AggregateBatch, expected: ExpectedLock
+) -> Steps[Base | AggregateWritten | AggregateRejected]:
     """What the first try builds on: what is expected tells it, or the head that is read."""
     if isinstance(expected, Lock):
         return Base(lock=expected)
@@ -98,19 +102,19 @@ def _start(site: Site, batch: Batch, expected: ExpectedLock) -> Steps[Base | Wri
     return (yield from base_of(site, head, batch.aggregate))
 
 
-def read(site: Site, aggregate: AggregateId) -> Steps[Head | None]:
+def read(site: Site, aggregate: AggregateId) -> Steps[AggregateHead | None]:
     """The head, strongly consistent; None where there is no such aggregate."""
     reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
     return None if reply.item is None else read_head(reply.item, aggregate)
 
 
-def check_form(site: Site, head: Head | None) -> None:
+def check_form(site: Site, head: AggregateHead | None) -> None:
     """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
     if head is not None:
         site.serializer.snapshot(head.payload)
 
 
-def accepts(expected: ExpectedLock, head: Head | None) -> bool:
+def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
     """Whether a head is what a writer expects."""
     match expected:
         case Expected.ANY:
@@ -125,7 +129,7 @@ def accepts(expected: ExpectedLock, head: Head | None) -> bool:
             return head is not None and head.version == version
 
 
-def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base]:
+def base_of(site: Site, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:
     """What an append on this head builds on."""
     if head is None:
         return Base()
@@ -135,7 +139,9 @@ def base_of(site: Site, head: Head | None, aggregate: AggregateId) -> Steps[Base
     return Base(lock=Lock(version=head.version, seq_nr=last), looked_up=True)
 
 
-def _too_late(site: Site, batch: Batch, head: Head | None) -> Steps[Written | Rejected]:
+def _too_late(
+    site: Site, batch: AggregateBatch, head: AggregateHead | None
+) -> Steps[AggregateWritten | AggregateRejected]:
     """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
     if batch.key is not None:
         head_key = site.keys.key(batch.aggregate, HEAD)
@@ -143,21 +149,21 @@ def _too_late(site: Site, batch: Batch, head: Head | None) -> Steps[Written | Re
         record, _ = (yield TransactGet(keys=keys)).items
         if record is not None and int(record["ttl"]["N"]) >= batch.key.now:
             return _earlier(batch, batch.key, record)
-    return Rejected(head=head)
+    return AggregateRejected(head=head)
 
 
-def _earlier(batch: Batch, key: Key, record: Item) -> Written:
+def _earlier(batch: AggregateBatch, key: Key, record: Item) -> AggregateWritten:
     """What the record of the key says: it was put by the append itself."""
     if bytes(record["contents"]["B"]) != key.contents:
         raise InvalidInput("idempotency_key", "was used before for other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
     replayed = bytes(record["append_id"]["B"]) != batch.append_id
-    return Written(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
+    return AggregateWritten(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
 
 
 def _in_the_way(
-    site: Site, batch: Batch, base: Base, reply: Refusal
-) -> Steps[tuple[Head | None, int | None]]:
+    site: Site, batch: AggregateBatch, base: Base, reply: Refusal
+) -> Steps[tuple[AggregateHead | None, int | None]]:
     """The head as it is now: the one that came back; or, where only an event stood in the way, read in one moment with
     that event, whose number comes too if it is there.
     """
@@ -171,14 +177,16 @@ def _in_the_way(
     return found, None if event is None else number
 
 
-def _too_large(site: Site, batch: Batch, base: Base) -> Steps[TooLarge]:
+def _too_large(site: Site, batch: AggregateBatch, base: Base) -> Steps[TooLarge]:
     """A head that has no room for the types of the events beside the snapshot that it keeps."""
     reply = yield Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
     left = after(transaction(site, batch, base).writes[0], reply.item)
     return TooLarge("events", max(ITEM_BYTES + 1, item_size(left or {})), ITEM_BYTES)
 
 
-def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Refusal) -> Steps[bool]:
+def _was_ours(
+    site: Site, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: Refusal
+) -> Steps[bool]:
     if head is not None and head.append_id == batch.append_id:
         return True
     if not reply.ambiguous:
@@ -188,13 +196,15 @@ def _was_ours(site: Site, batch: Batch, base: Base, head: Head | None, reply: Re
     return stored is not None and read_event(stored).append_id == batch.append_id
 
 
-def _again(site: Site, batch: Batch, expected: ExpectedLock, head: Head | None) -> Steps[Base | Rejected]:
+def _again(
+    site: Site, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
+) -> Steps[Base | AggregateRejected]:
     """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
     base = yield from base_of(site, head, batch.aggregate)
     if isinstance(expected, Lock) and base.lock != expected:
         now = yield from read(site, batch.aggregate)
         if not accepts(expected, now):
-            return Rejected(head=now)
+            return AggregateRejected(head=now)
         last = 0 if base.lock is None else base.lock.seq_nr
         raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
     return base

@@ -36,7 +36,7 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class AggregateHead:
     """An aggregate's head.
 
     Attributes:
@@ -96,7 +96,7 @@ def read_event(item: Item) -> StoredEvent:
     )
 
 
-def read_head(item: Item, aggregate: AggregateId) -> Head:
+def read_head(item: Item, aggregate: AggregateId) -> AggregateHead:
     """Decode a head; what was written before another library's last write is taken for unknown."""
     version = read_number(item, "version")
     if version is None or "payload" not in item:
@@ -106,7 +106,7 @@ def read_head(item: Item, aggregate: AggregateId) -> Head:
             f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, and would not be found by it"
         )
     ours = read_number(item, "head_version") == version
-    return Head(
+    return AggregateHead(
         aggregate=aggregate,
         version=version,
         payload=_payload(item),

@@ -18,7 +18,7 @@ SORTED_AT_MOST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class KeyRange:
     """Sort keys from one text up to another, both behind the aggregate's id; `most` of its events lie there."""
 
     low: str
@@ -26,7 +26,7 @@ class Range:
     most: int
 
 
-def worthwhile(first: int, last: int, total: int) -> list[Range]:
+def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
     """Ranges that hold fewer than twice the events wanted of them: `first` to `last` of the `total` there are.
 
     One for all; or else one for each length of which more are wanted than a request reads by key.
@@ -34,14 +34,14 @@ def worthwhile(first: int, last: int, total: int) -> list[Range]:
     parts = list(_parts(first, last))
     if len(parts) == 1:
         return [each for each in (_alike(*parts[0], total),) if _is_dense(each, first, last)]
-    whole = Range("0", ":", total)
+    whole = KeyRange("0", ":", total)
     if last - first < SORTED_AT_MOST and _is_dense(whole, first, last):
         return [whole]
     long = [part for part in parts if part[1] - part[0] >= BATCH_KEYS]
     return [found for part in long if _is_dense(found := _alike(*part, total), *part)]
 
 
-def beginning(first: int, last: int, total: int) -> Range | None:
+def beginning(first: int, last: int, total: int) -> KeyRange | None:
     """The range that holds the first of these numbers, all those of equal length, in order; None where another way
     is cheaper.
     """
@@ -62,14 +62,14 @@ def _end(first: int, last: int) -> int:
     return min(last, longest)
 
 
-def _is_dense(found: Range, first: int, last: int) -> bool:
+def _is_dense(found: KeyRange, first: int, last: int) -> bool:
     return found.most < 2 * (last - first + 1)
 
 
-def _alike(first: int, last: int, total: int) -> Range:
+def _alike(first: int, last: int, total: int) -> KeyRange:
     """The range of numbers of equal length."""
     lengths = range(1, len(str(total)) + 1)
-    return Range(str(first), str(last), sum(_lying(length, first, last, total) for length in lengths))
+    return KeyRange(str(first), str(last), sum(_lying(length, first, last, total) for length in lengths))
 
 
 def _lying(length: int, first: int, last: int, total: int) -> int:

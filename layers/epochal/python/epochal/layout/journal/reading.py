@@ -20,7 +20,7 @@ from typing import Literal
 
 from epochal.errors import CorruptData
 from epochal.layout.journal.items import StoredEvent, read_event
-from epochal.layout.journal.ranges import Range, beginning, worthwhile
+from epochal.layout.journal.ranges import KeyRange, beginning, worthwhile
 from epochal.layout.journal.writes import Site
 from epochal.model.aggregates import AggregateId
 from epochal.plan.batches import get_all, settled
@@ -113,7 +113,7 @@ def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Step
     return found
 
 
-def _range(site: Site, aggregate: AggregateId, within: Range) -> Query:
+def _range(site: Site, aggregate: AggregateId, within: KeyRange) -> Query:
     return Query(
         table=site.journal,
         partition=("pkey", site.keys.key(aggregate, 0)["pkey"]),

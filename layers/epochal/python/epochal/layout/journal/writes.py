@@ -71,7 +71,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class AggregateBatch:
     """One append to an aggregate.
 
     Attributes:
@@ -116,7 +116,7 @@ class Base:
         return 1 if self.lock is None else self.lock.seq_nr + 1
 
 
-def lock_after(batch: Batch, base: Base) -> Lock:
+def lock_after(batch: AggregateBatch, base: Base) -> Lock:
     """The lock that an append leaves."""
     version = 1 if base.lock is None else base.lock.version + 1
     return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
@@ -133,7 +133,7 @@ def unchanged(base: Base) -> Condition:
     return All((version, ours, equals("last_seq_nr", number(base.lock.seq_nr))))
 
 
-def transaction(site: Site, batch: Batch, base: Base) -> Transact:
+def transaction(site: Site, batch: AggregateBatch, base: Base) -> Transact:
     """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
 
     Raises:
@@ -156,7 +156,7 @@ def transaction(site: Site, batch: Batch, base: Base) -> Transact:
     return Transact(writes=tuple(writes))
 
 
-def _key_record(site: Site, batch: Batch, key: Key, first: int, after: Lock) -> Put:
+def _key_record(site: Site, batch: AggregateBatch, key: Key, first: int, after: Lock) -> Put:
     item = {
         **key.primary,
         "contents": binary(key.contents),
@@ -170,7 +170,7 @@ def _key_record(site: Site, batch: Batch, key: Key, first: int, after: Lock) -> 
     return Put(table=site.snapshot, item=item, condition=free)
 
 
-def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
+def _head(site: Site, batch: AggregateBatch, base: Base, after: Lock) -> Put | Update:
     ours = {
         "version": number(after.version),
         "last_updated_at": number(batch.now),
@@ -193,7 +193,7 @@ def _head(site: Site, batch: Batch, base: Base, after: Lock) -> Put | Update:
     )
 
 
-def _first_head(site: Site, batch: Batch, ours: dict[str, AttributeValue]) -> Put:
+def _first_head(site: Site, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> Put:
     if batch.payload is None:
         raise InvalidInput("snapshot", "an aggregate's first event needs one")
     item = {

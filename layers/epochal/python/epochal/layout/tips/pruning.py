@@ -26,7 +26,7 @@ DELETES: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PruneProgress:
     """Events below `low_water` are gone for readers; `done` once their calves are deleted too."""
 
     low_water: int
@@ -34,7 +34,9 @@ class Pruned:
     done: bool
 
 
-def prune(table: str, stream: str, before: int, etag: str, *, deletes: int = DELETES) -> Steps[Pruned | None]:
+def prune(
+    table: str, stream: str, before: int, etag: str, *, deletes: int = DELETES
+) -> Steps[PruneProgress | None]:
     """Make the events below `before` gone. None: there is no such stream.
 
     Args:
@@ -55,7 +57,7 @@ def prune(table: str, stream: str, before: int, etag: str, *, deletes: int = DEL
 
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
-) -> Steps[Pruned | Rejected]:
+) -> Steps[PruneProgress | Rejected]:
     """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
 
     Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not
@@ -112,7 +114,7 @@ def _update(table: str, tip: Tip, wanted: Tip) -> Update:
     )
 
 
-def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pruned]:
+def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[PruneProgress]:
     """Delete up to `deletes` calves that lie wholly below the mark, oldest first."""
     deleted = 0
     while mark > 0:
@@ -124,10 +126,10 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
             yield Delete(table=table, key=calf_key(stream, span.base), condition=condition)
         deleted += len(below[:room])
         if len(below) > room:
-            return Pruned(low_water=mark, deleted=deleted, done=False)
+            return PruneProgress(low_water=mark, deleted=deleted, done=False)
         if len(below) < len(reply.items) or reply.last is None:
             break
-    return Pruned(low_water=mark, deleted=deleted, done=True)
+    return PruneProgress(low_water=mark, deleted=deleted, done=True)
 
 
 def _oldest(table: str, stream: str, mark: int, limit: int) -> Query:
