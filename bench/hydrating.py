@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bench.flight_feed import PARTITION, full_feed, put
 from bench.local import local_at
 from epochal.dynamo.interpreter import interpreter
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.hydration import PARALLEL
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX, TIPS
@@ -68,7 +69,11 @@ class Feed:
     def reader(self, execute: Execute) -> FeedReader:
         """A reader with a meter of its own."""
         driver = Driver(execute=execute, meter=Meter())
-        return FeedReader(driver=driver, table=self.index, streams=Streams(driver=driver, table=self.tips))
+        return FeedReader(
+            driver=driver,
+            table=self.index,
+            histories=(StreamHistory(Streams(driver=driver, table=self.tips)),),
+        )
 
     def recorded(self) -> list[Op]:
         """What the library asks for, in its order."""

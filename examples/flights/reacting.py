@@ -14,6 +14,7 @@ from math import inf
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS
@@ -113,7 +114,9 @@ class Reactions:
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         streams = Streams(driver=self._driver, table=self.deployment.tips_table)
-        reader = FeedReader(driver=self._driver, table=self.deployment.index_table, streams=streams)
+        reader = FeedReader(
+            driver=self._driver, table=self.deployment.index_table, histories=(StreamHistory(streams),)
+        )
         return Reactor(member=Member(reaction=reaction, reader=reader))
 
 

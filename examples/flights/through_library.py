@@ -11,6 +11,7 @@ from epochal.codec import json
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.deployed import reader_of
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import Deployment
@@ -37,7 +38,9 @@ class LibraryStore:
 
     def __init__(self, streams: Streams, index_table: str, feed: FeedReader | None = None) -> None:
         self._streams = streams
-        self._feed = feed or FeedReader(driver=streams.driver, table=index_table, streams=streams)
+        self._feed = feed or FeedReader(
+            driver=streams.driver, table=index_table, histories=(StreamHistory(streams),)
+        )
 
     @classmethod
     def of(cls, deployment: Deployment) -> LibraryStore:

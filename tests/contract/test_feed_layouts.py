@@ -12,6 +12,9 @@ import pytest
 from epochal.care.quarantined import PoisonRecords
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
@@ -77,9 +80,11 @@ class Deployment:
         self.reader = FeedReader(
             driver=self.driver,
             table=self.settings.index_table,
-            streams=self.streams,
-            aggregates=self.aggregates,
-            tagged=self.tagged,
+            histories=(
+                StreamHistory(self.streams),
+                AggregateHistory(self.aggregates),
+                TagHistory(self.tagged),
+            ),
         )
 
     def perform(self, *ops: Op) -> None:

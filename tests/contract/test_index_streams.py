@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
@@ -72,7 +73,7 @@ class Source:
 
     def feed(self) -> dict[str, list[str]]:
         """Types by stream; fails where a stream is not in order, or not in its partition."""
-        reader = FeedReader(driver=self.driver, table=self.index, streams=self.store)
+        reader = FeedReader(driver=self.driver, table=self.index, histories=(StreamHistory(self.store),))
         found: dict[str, list[str]] = {}
         for tail in reader.partitions():
             for item in (item for page in reader.read(tail.partition) for item in page.items):

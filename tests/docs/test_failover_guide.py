@@ -22,6 +22,7 @@ from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import Store
 from epochal.errors import CorruptData
+from epochal.indexer.sources import sources_of
 from epochal.layout.tables import ALL, INDEX, READ_MODELS
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
@@ -81,6 +82,7 @@ def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) 
         tagged=feed.tagged,
         states=states,
         feed=feed.reader,
+        sources=sources_of(SETTINGS),
         sizes=list,
     )
     monkeypatch.setattr(command_line, "open_store", lambda _: store)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.errors import InvalidInput
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer.indexer import Indexer, Record
@@ -266,7 +267,9 @@ class Explorer:
         reaction = Reaction(
             name=GROUP, handler=handler, max_events=2, attempts=1, parallel=1, on_failure=self.on_failure
         )
-        reader = FeedReader(driver=driver, table="index", streams=Streams(driver=driver, table="tips"))
+        reader = FeedReader(
+            driver=driver, table="index", histories=(StreamHistory(Streams(driver=driver, table="tips")),)
+        )
         member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=bytes_of(who))
         return Reactor(member=member, executor=Inline)
 

@@ -20,6 +20,9 @@ from aws_lambda_powertools import Logger, Metrics
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
@@ -189,9 +192,11 @@ class Pipeline:
         return FeedReader(
             driver=driver,
             table=self.settings.index_table,
-            streams=Streams(driver=driver, table=self.settings.tips_table),
-            aggregates=AggregateStore(driver=driver, site=site_of(self.settings)),
-            tagged=TaggedEvents(driver=driver, site=tag_site_of(self.settings)),
+            histories=(
+                StreamHistory(Streams(driver=driver, table=self.settings.tips_table)),
+                AggregateHistory(AggregateStore(driver=driver, site=site_of(self.settings))),
+                TagHistory(TaggedEvents(driver=driver, site=tag_site_of(self.settings))),
+            ),
         )
 
     def missing(self) -> list[tuple[str, int]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record
@@ -65,7 +66,9 @@ class ReactionWorld:
     def reactor(self, name: str, execute: Execute) -> Reactor:
         """A process of the group."""
         driver, fresh = self.driver(name, execute)
-        reader = FeedReader(driver=driver, table="index", streams=self.streams(f"{name} reads", execute))
+        reader = FeedReader(
+            driver=driver, table="index", histories=(StreamHistory(self.streams(f"{name} reads", execute)),)
+        )
 
         reaction = Reaction(
             name=GROUP, handler=self.group.handler(driver.sleep), max_events=2, attempts=2, parallel=1

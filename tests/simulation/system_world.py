@@ -22,6 +22,9 @@ from epochal.care.catch_up import Mender
 from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.errors import Unavailable
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
 from epochal.layout.dcb.port import dcb_source
@@ -137,9 +140,11 @@ class System:
         return FeedReader(
             driver=driver,
             table="index",
-            streams=Streams(driver=driver, table="tips"),
-            aggregates=AggregateStore(driver=driver, site=JOURNAL),
-            tagged=TaggedEvents(driver=driver, site=site),
+            histories=(
+                StreamHistory(Streams(driver=driver, table="tips")),
+                AggregateHistory(AggregateStore(driver=driver, site=JOURNAL)),
+                TagHistory(TaggedEvents(driver=driver, site=site)),
+            ),
         )
 
     def _indexer(self, name: str, execute: Execute) -> Indexer:

@@ -14,7 +14,7 @@ import pytest
 
 from epochal.care.auditor import Auditor
 from epochal.dynamo import notices
-from epochal.feed import events
+from epochal.feed.histories import dcb as tagged_events
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
@@ -117,14 +117,14 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 
 @mutant("is not Written")
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
-    of_tag, last = events.of_tag, [b""]
+    of_tag, last = tagged_events.of_tag, [b""]
 
     def mixed(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         right = of_tag(tag, index, event)
         data, last[0] = last[0], right.data  # type: ignore[assignment]  # no claims here
         return replace(right, data=data) if index % 2 else right
 
-    patch.setattr(events, "of_tag", mixed)
+    patch.setattr(tagged_events, "of_tag", mixed)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from epochal.cli.main import epochal
 from epochal.cli.target import Store, TableSize
 from epochal.codec import json
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
@@ -56,7 +57,9 @@ class Terminal:
             aggregates=memory_aggregates(self.tables, types=TYPES),
             tagged=TaggedEvents(driver=self.streams.driver, site=tag_site_of(SETTINGS)),
             states=states_of(SETTINGS, self.streams.driver, self.objects),
-            feed=FeedReader(driver=self.streams.driver, table=INDEX.kind, streams=self.streams),
+            feed=FeedReader(
+                driver=self.streams.driver, table=INDEX.kind, histories=(StreamHistory(self.streams),)
+            ),
             sources=sources_of(SETTINGS),
             sizes=lambda: [TableSize(name="tips", items=3, bytes=4_096)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.indexer.indexer import Indexer, Record
@@ -83,7 +84,8 @@ class Feeds:
         )
 
     def reader(self, streams: Streams | None = None) -> FeedReader:
-        return FeedReader(driver=self.driver, table="index", streams=streams)
+        histories = () if streams is None else (StreamHistory(streams),)
+        return FeedReader(driver=self.driver, table="index", histories=histories)
 
     def append(self, stream: str, *types: str) -> Appended:
         """Append events of these types, whatever the stream's version."""

@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
@@ -95,9 +98,11 @@ class Layouts:
         return FeedReader(
             driver=self.driver,
             table="index",
-            streams=self.streams,
-            aggregates=self.aggregates,
-            tagged=self.tagged,
+            histories=(
+                StreamHistory(self.streams),
+                AggregateHistory(self.aggregates),
+                TagHistory(self.tagged),
+            ),
             types=JOURNAL.types,
         )
 

@@ -10,6 +10,7 @@ import pytest
 
 from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
+from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
@@ -71,7 +72,9 @@ def index(tables: MemoryTables, *declared: str) -> int:
 def feed(tables: MemoryTables, *declared: str, categories: list[str] | None = None) -> list[bytes | object]:
     """The bodies of all events of the feed."""
     ours = store(tables, *declared)
-    reader = FeedReader(driver=driver(tables), table="index", aggregates=ours, types=ours.site.types)
+    reader = FeedReader(
+        driver=driver(tables), table="index", histories=(AggregateHistory(ours),), types=ours.site.types
+    )
     page = reader.page(10_000, data=True, categories=categories)
     return [item.event.data for item in page.items if item.event is not None]
 

@@ -12,6 +12,7 @@ import pytest
 from epochal.dynamo.stores import Place, open_streams
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
+from epochal.feed.histories.tips import StreamHistory
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
@@ -126,9 +127,9 @@ def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     with pytest.raises(InvalidInput, match="calving: must be transactional"):
         open_streams("t", equinox=True, calving=ByCost(), place=place)
     assert Settings.from_environment({EQUINOX: "true"}).equinox
-    reader = reader_of(SHARED, streams.driver, BodyCodec())
-    assert reader.streams is not None
-    assert not reader.streams.tombstones
+    (history,) = reader_of(SHARED, streams.driver, BodyCodec()).histories
+    assert isinstance(history, StreamHistory)
+    assert not history.store.tombstones
 
 
 def test_equinoxs_own_limit_is_the_modes(tables: MemoryTables) -> None:

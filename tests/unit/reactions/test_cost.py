@@ -19,9 +19,8 @@ def spent(world: World) -> tuple[int, float, float]:
     reading, meter = Meter(), Meter()
     reactor = world.reactor()
     member = reactor.member
-    assert member.reader.streams is not None
-    streams = replace(member.reader.streams, driver=replace(member.reader.streams.driver, meter=reading))
-    reader = replace(member.reader, driver=replace(member.driver, meter=meter), streams=streams)
+    driver = replace(member.driver, meter=meter)
+    reader = replace(member.reader.on(replace(member.driver, meter=reading)), driver=driver)
     measured = replace(member, reader=reader)
     replace(reactor, member=measured).run(0, seconds=60)
     units = reading.units + meter.units

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from random import randbytes
 
+from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
@@ -62,7 +63,9 @@ def beside(vast: Vast) -> Execute:
 
 def reactor(execute: Execute, handler: Handler) -> Reactor:
     driver = Driver(execute=execute, meter=Meter())
-    reader = FeedReader(driver=driver, table="index", streams=Streams(driver=driver, table="tips"))
+    reader = FeedReader(
+        driver=driver, table="index", histories=(StreamHistory(Streams(driver=driver, table="tips")),)
+    )
     reaction = Reaction(name="board", handler=handler)
     return Reactor(member=Member(reaction=reaction, reader=reader), executor=Inline)
 

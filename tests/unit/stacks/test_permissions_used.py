@@ -14,7 +14,8 @@ from random import Random
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.feed.events import Places, from_aggregates, from_tagged
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams.writing import Writing, prune_stream
@@ -224,9 +225,12 @@ def replay(tables: Tables) -> None:
 
 def feed(tables: Tables) -> None:
     """What `feed` does to fill in events."""
-    assert len(list(from_tagged(tables.tagged, Places())("order:1", 0, 1))) == 1
-    assert len(list(from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER))) == EVENTS_OF_ORDER
-    *_, missing = from_aggregates(tables.aggregates)(str(ORDER), 0, EVENTS_OF_ORDER + 1)
+    assert len(list(TagHistory(tables.tagged).events()("order:1", 0, 1))) == 1
+    assert (
+        len(list(AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER)))
+        == EVENTS_OF_ORDER
+    )
+    *_, missing = AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
 
 

@@ -19,6 +19,10 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput
+from epochal.feed.histories.dcb import TagHistory
+from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.history import History
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.reading import Site as TagSite
@@ -118,12 +122,17 @@ def open_feed(
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
     distinct(streams="" if streams is None else streams.table, index_table=index_table)
+    histories: list[History] = []
+    if streams is not None:
+        histories.append(StreamHistory(streams))
+    if aggregates is not None:
+        histories.append(AggregateHistory(aggregates))
+    if tagged is not None:
+        histories.append(TagHistory(tagged))
     return FeedReader(
         driver=place.driver(kinds={index_table: INDEX.kind}),
         table=index_table,
-        streams=streams,
-        aggregates=aggregates,
-        tagged=tagged,
+        histories=tuple(histories),
         types=aggregates.site.types if aggregates else None,
     )
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate, wanted
-from epochal.feed.events import Places, from_aggregates, from_streams, from_tagged
+from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate, bare_items, hydrated
 from epochal.feed.page_limits import Room, fill
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
@@ -24,10 +24,7 @@ from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.spans import Span
-from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,29 +57,18 @@ class FeedReader:
     Attributes:
         driver: runs requests on the index table.
         table: the index table.
-        streams: where events of the source `tips` are read from when data is asked for.
-        aggregates: likewise, of `journal`.
-        tagged: likewise, of `dcb`.
+        histories: where events are read from when data is asked for: of one layout each.
         types: of aggregates, as declared for their tables: they tell an id's category. None: they are not known.
     """
 
     driver: Driver
     table: str
-    streams: Streams | None = None
-    aggregates: AggregateStore | None = None
-    tagged: TaggedEvents | None = None
+    histories: tuple[History, ...] = ()
     types: AggregateTypes | None = None
-    _places: Places = field(default_factory=Places, repr=False, compare=False)
 
     def on(self, driver: Driver) -> FeedReader:
         """The same reader, with all its requests through another driver."""
-        return replace(
-            self,
-            driver=driver,
-            streams=self.streams and self.streams.on(driver),
-            aggregates=self.aggregates and replace(self.aggregates, driver=driver),
-            tagged=self.tagged and replace(self.tagged, driver=driver),
-        )
+        return replace(self, driver=driver, histories=tuple(each.on(driver) for each in self.histories))
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """Every partition on record with its tail; none before an indexer has registered its source."""
@@ -147,6 +133,15 @@ class FeedReader:
         those that can no longer be read come as `gone`, those that cannot with their `fault`.
         """
         return self._hydrate(partition)(stream, first, end)
+
+    def end_of(self, partition: int, stream: str, since: int) -> int:
+        """The index after the last event that a stream's store holds by now, whatever the feed has got to; it is at
+        least `since`.
+
+        Raises:
+            InvalidInput: the reader was not given the store of the partition's layout.
+        """
+        return self._history(partition).end_of(stream, since)
 
     def spans(
         self,
@@ -242,12 +237,11 @@ class FeedReader:
         )
 
     def _hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        match source_of(partition):
-            case "tips" if self.streams is not None:
-                return from_streams(self.streams, fetch=fetch)
-            case "journal" if self.aggregates is not None:
-                return from_aggregates(self.aggregates)
-            case "dcb" if self.tagged is not None:
-                return from_tagged(self.tagged, self._places)
-            case source:
-                raise InvalidInput("data", f"needs a reader that was given the store of {source}")
+        return self._history(partition).events(fetch=fetch)
+
+    def _history(self, partition: int) -> History:
+        source = source_of(partition)
+        for each in self.histories:
+            if each.name == source:
+                return each
+        raise InvalidInput("data", f"needs a reader that was given the store of {source}")

@@ -30,6 +30,7 @@ class Layout:
         table: the setting that names the table of its heads; a deployment without one has no such layout.
         partitions: the setting that says how many partitions it has.
         module: where its `PORT` is.
+        history: where `open_history` is, which reads its events for the feed (`feed.history`).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Layout:
     table: str
     partitions: str
     module: str
+    history: str
 
     @property
     def port(self) -> Port:
@@ -52,6 +54,7 @@ LAYOUTS: tuple[Layout, ...] = (
         table="tips_table",
         partitions="partitions",
         module="epochal.layout.tips.port",
+        history="epochal.feed.histories.tips",
     ),
     Layout(
         name="journal",
@@ -59,6 +62,7 @@ LAYOUTS: tuple[Layout, ...] = (
         table="snapshot_table",
         partitions="journal_partitions",
         module="epochal.layout.journal.port",
+        history="epochal.feed.histories.journal",
     ),
     Layout(
         name="dcb",
@@ -66,6 +70,7 @@ LAYOUTS: tuple[Layout, ...] = (
         table="tags_table",
         partitions="dcb_partitions",
         module="epochal.layout.dcb.port",
+        history="epochal.feed.histories.dcb",
     ),
 )
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import inf
 
 from epochal.errors import InvalidInput
-from epochal.feed.stream_ends import end_of
 from epochal.index.groups import GroupState, Held
 from epochal.index.parked import Cause
 from epochal.reactions.handling import Failure, Progress, Work
@@ -131,7 +130,7 @@ class Parking:
             held = saved.held
 
     def _end(self, partition: int, stream: str, index: int) -> int:
-        return end_of(self.reactor.member.reader, partition, stream, index)
+        return self.reactor.member.reader.end_of(partition, stream, index)
 
     def _find(self, partition: int, stream: str) -> tuple[Held, int]:
         held = self.reactor.member.load(partition)

@@ -1,0 +1,137 @@
+"""Tagged events, by tag: the tag's entries, then the events that they name.
+
+One that is missing, and not being written, has expired.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.feed.history import faulty
+from epochal.feed.hydration import Hydrate
+from epochal.feed.results import FeedEvent
+from epochal.layout.dcb.reading import certain_events, read_heads
+from epochal.layout.dcb.seeking import entries
+from epochal.model.dcb import RecordedTaggedEvent, bytes_of
+from epochal.model.tagged_results import TagEntry
+from epochal.plan.limits import BATCH_KEYS
+from epochal.settings import Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from epochal.store.tagged import TaggedEvents, tagged_of
+
+PLACES: Final = 10_000
+"""Tags whose place is remembered: some 2 MB."""
+
+
+class Places:
+    """Where readers have got to in tags, so that they need not seek when they read on; safe under threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, int], str] = OrderedDict()
+
+    def before(self, tag: str, index: int) -> str | None:
+        """The sortable id of the entry before `index`, where that is known."""
+        with self._lock:
+            return self._known.get((tag, index))
+
+    def keep(self, tag: str, last: TagEntry, index: int) -> None:
+        """Remember the entry before `index`, and forget what was remembered longest ago."""
+        with self._lock:
+            self._known[tag, index] = last.sortable_id
+            if len(self._known) > PLACES:
+                self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TagHistory:
+    """Tagged events, by tag."""
+
+    store: TaggedEvents
+    places: Places = field(default_factory=Places, repr=False, compare=False)
+    name = "dcb"
+
+    def on(self, driver: Driver) -> TagHistory:
+        """The same, through another driver."""
+        return replace(self, store=replace(self.store, driver=driver))
+
+    def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of a tagged event is in the bucket
+        """Reads events of tags."""
+
+        def hydrate(tag: str, first: int, end: int) -> Iterator[FeedEvent]:
+            at = first
+            while at < end:
+                after = self.places.before(tag, at)
+                try:
+                    batch = self.store.driver.run(
+                        entries(self.store.site, tag, at, end, limit=BATCH_KEYS, after=after)
+                    )
+                except CorruptData as fault:
+                    yield from faulty(tag, at, end, fault)
+                    return
+                found = _tagged(self.store, [entry.event_id for entry in batch])
+                for index, entry in enumerate(batch, at):
+                    yield _of_entry(tag, index, entry, found.get(entry.event_id))
+                at += len(batch)
+                self.places.keep(tag, batch[-1], at)
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        """How many events a tag has had."""
+        return max(since, self.store.driver.run(read_heads(self.store.site, [stream]))[stream].count)
+
+
+def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> TagHistory:
+    """The tagged events of a deployment."""
+    return TagHistory(tagged_of(settings, driver))
+
+
+def _tagged(store: TaggedEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent | CorruptData]:
+    """Tagged events together; where one of them is broken, those of either half. What is missing has expired."""
+    try:
+        return {**store.driver.run(certain_events(store.site, ids))}
+    except CorruptData as fault:
+        if len(ids) == 1:
+            return {ids[0]: fault}
+        half = len(ids) // 2
+        return _tagged(store, ids[:half]) | _tagged(store, ids[half:])
+
+
+def _of_entry(
+    tag: str, index: int, entry: TagEntry, found: RecordedTaggedEvent | CorruptData | None
+) -> FeedEvent:
+    if isinstance(found, RecordedTaggedEvent):
+        return of_tag(tag, index, found)
+    return FeedEvent(
+        stream=tag,
+        index=index,
+        type=entry.event_type,
+        timestamp=entry.created_at,
+        id=entry.event_id,
+        gone="expired" if found is None else None,
+        fault=found,
+    )
+
+
+def of_tag(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
+    """A tagged event, as event `index` of one of its tags."""
+    return FeedEvent(
+        stream=tag,
+        index=index,
+        type=event.type,
+        data=bytes_of(event.data),
+        meta=bytes_of(event.meta),
+        timestamp=event.timestamp,
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+        tags=event.tags,
+        id=event.id,
+        user=event.executed_user,
+    )

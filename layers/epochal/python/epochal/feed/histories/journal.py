@@ -1,0 +1,102 @@
+"""Events of aggregates, by key; numbers have no holes, so one that is missing is corruption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from epochal.errors import CorruptData
+from epochal.feed.history import faulty
+from epochal.feed.hydration import Hydrate
+from epochal.feed.results import FeedEvent
+from epochal.layout.journal.items import StoredEvent
+from epochal.layout.journal.port import heal_journal
+from epochal.layout.journal.reading import Stretch, events
+from epochal.layout.port import Gap
+from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
+from epochal.plan.limits import BATCH_KEYS
+from epochal.settings import Settings
+from epochal.store.aggregates import AggregateStore, aggregates_of
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateHistory:
+    """Events of aggregates."""
+
+    store: AggregateStore
+    name = "journal"
+
+    def on(self, driver: Driver) -> AggregateHistory:
+        """The same, through another driver."""
+        return AggregateHistory(replace(self.store, driver=driver))
+
+    def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of an aggregate is in the bucket
+        """Reads events of aggregates."""
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            aggregate = self.store.site.types.read(stream)
+            if aggregate is None:
+                yield from faulty(stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate"))
+                return
+            for start in range(first, end, BATCH_KEYS):
+                yield from _of_aggregate(self.store, aggregate, start, min(start + BATCH_KEYS, end))
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        """The index after an aggregate's last event, looked for from `since` on: a head that another library wrote does
+        not tell.
+        """
+        heal = heal_journal(self.store.site)
+        while True:
+            found = self.store.driver.run(heal(Gap(stream=stream, index=since, end=None)))
+            since += found.events
+            if found.whole:
+                return since
+
+
+def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateHistory:
+    """The aggregates of a deployment."""
+    return AggregateHistory(aggregates_of(settings, driver))
+
+
+def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
+    """Events of an aggregate together; where one of them is missing or broken, those of either half."""
+    stretch = Stretch(aggregate=aggregate, first=first + 1, last=end, total=None)
+    try:
+        found = store.driver.run(events(store.site, stretch, store.via))
+    except CorruptData as fault:
+        if end - first == 1:
+            yield from faulty(str(aggregate), first, end, fault)
+            return
+        middle = (first + end) // 2
+        yield from _of_aggregate(store, aggregate, first, middle)
+        yield from _of_aggregate(store, aggregate, middle, end)
+    else:
+        yield from (_shown(store, aggregate, event) for event in found)
+
+
+def _shown(store: AggregateStore, aggregate: AggregateId, event: StoredEvent) -> FeedEvent:
+    try:
+        return _event(store.recorded(aggregate, event))
+    except CorruptData as fault:
+        return FeedEvent(
+            stream=str(aggregate),
+            index=event.seq_nr - 1,
+            type=event.event_type or "",
+            timestamp=event.occurred_at,
+            fault=fault,
+        )
+
+
+def _event(event: RecordedAggregateEvent) -> FeedEvent:
+    """An event of an aggregate; numbers begin at 1, indices at 0."""
+    return FeedEvent(
+        stream=str(event.aggregate),
+        index=event.seq_nr - 1,
+        type=event.type,
+        data=event.data,
+        timestamp=event.occurred_at,
+    )
