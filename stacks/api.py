@@ -22,7 +22,8 @@ from constructs import Construct
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.settings import REQUEST_SECONDS
-from stacks import allowed, environments
+from stacks import allowed
+from stacks.environments import settings_of
 from stacks.parts.functions import Code, Function, Layers, log_group
 from stacks.stages import Stage
 from stacks.store import StoreStack
@@ -69,34 +70,11 @@ class ApiStack(Stack):
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
-        events = {
-            **environments.events(stage, store.stores),
-            **environments.bucket(store.stores),
-            **environments.archive(store.stores),
-            **environments.retries(stage),
-        }
-        states = {**environments.tagged_writes(stage), **environments.projection_states(store.stores)}
-        writing = {
-            **environments.uploads(stage),
-            **environments.snapshots(stage),
-            **environments.large_states(stage),
-        }
-        settings = {
-            "append": (
-                "appends, prunes and deletes",
-                {**events, **states, **writing},
-                allowed.append(stage, store.stores),
-            ),
-            "replay": (
-                "reads what is stored",
-                {**events, **states, **environments.tagged_reads(stage)},
-                allowed.replay(stage, store.stores),
-            ),
-            "feed": (
-                "reads the feed",
-                {**events, **environments.feed(stage, store.stores), **environments.waiting(stage)},
-                allowed.feed(stage, store.stores),
-            ),
+        settings = settings_of(stage, store.stores)
+        functions = {
+            "append": ("appends, prunes and deletes", allowed.append(stage, store.stores)),
+            "replay": ("reads what is stored", allowed.replay(stage, store.stores)),
+            "feed": ("reads the feed", allowed.feed(stage, store.stores)),
         }
         return {
             name: Function(
@@ -108,10 +86,10 @@ class ApiStack(Stack):
                 code=code,
                 layers=layers,
                 timeout=TIMEOUT,
-                environment=environment,
+                environment=settings.environment(name),
                 allowed=statements,
             ).function
-            for name, (description, environment, statements) in settings.items()
+            for name, (description, statements) in functions.items()
         }
 
     def _routes(self, stage: Stage) -> list[apigateway.HttpRoute]:

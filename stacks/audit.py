@@ -13,7 +13,8 @@ from aws_cdk import aws_events as events
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from stacks import allowed, environments
+from stacks import allowed
+from stacks.environments import settings_of
 from stacks.parts.alarms import ONCE, Alarms, metric, watch_function
 from stacks.parts.functions import Code, Function, Layers
 from stacks.parts.stores import Stores
@@ -42,7 +43,7 @@ class Audit(Construct):
             code=code,
             layers=layers,
             timeout=TIMEOUT,
-            environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
+            environment=settings_of(stage, stores).environment("auditor"),
             allowed=allowed.auditor(stage, stores),
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))

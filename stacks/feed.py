@@ -27,8 +27,9 @@ from epochal.layout.port import Port
 from epochal.layout.registry import layouts
 from epochal.plan.tables import TableSpec
 from epochal.settings import Settings
-from stacks import allowed, environments
+from stacks import allowed
 from stacks.audit import Audit
+from stacks.environments import settings_of
 from stacks.heads import heads_of
 from stacks.notices import Notices
 from stacks.parts import grants
@@ -107,7 +108,7 @@ class FeedStack(Stack):
             code=code,
             layers=layers,
             timeout=TIMEOUT,
-            environment={**environments.events(stage, stores), **environments.feed(stage, stores)},
+            environment=settings_of(stage, stores).environment("indexer"),
             allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
         ).function
 

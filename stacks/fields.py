@@ -7,27 +7,17 @@ what is deployed also runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 
-from epochal.codec.payloads import NAMES
+from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import (
-    INLINE_BYTES,
-    LARGEST_UPLOAD,
-    LIBRARIES,
-    MAX_COPIES,
-    MAX_PARTITIONS,
-    MAX_RETRIES,
-    MAX_SHARDS,
-    MAX_TTL_DAYS,
-    MAX_WAIT_SECONDS,
-    MAX_WRITE_SHARDS,
-)
+from epochal.settings import DECLARED, Options
 from stacks.declared import reactions
-from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of
+from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
 
 FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
 ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)
@@ -54,14 +44,27 @@ def _aggregate_types(value: object) -> tuple[str, ...]:
     return types
 
 
-def _retries(value: object) -> int | None:
-    """A number; null is as many as the time allows."""
-    number: int | None = None if value is None else a_number(0, MAX_RETRIES)(value)
-    return number
+def _rule(option: Setting) -> Rule:
+    """What a stage may choose for a setting of the library."""
+    match option.kind:
+        case Number(least=least, most=most):
+            number = a_number(least, most)
+            # Null is as good as unsaid where a setting may be.
+            return number if option.default is not None else or_null(number)
+        case Flag():
+            return a_flag
+        case OneOf(of=choices):
+            return one_of(*choices)
+        case Text(pattern=pattern, meaning=meaning):
+            return a_text(pattern, meaning)
+        case Names():
+            return a_list(_WORD)
 
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
+        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options)},
+        "aggregate_types": _aggregate_types,
         # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
         "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
         "tags": a_map(a_text(r".{1,256}", "text of 1 to 256 characters")),
@@ -79,8 +82,6 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "requests_per_second": a_number(1, 100_000),
         "burst": a_number(1, 50_000),
         "route_limits": a_map(a_number(1, 50_000), keys=ROUTE_KEYS),
-        "max_upload_bytes": a_number(1, LARGEST_UPLOAD),
-        "feed_wait_seconds": a_number(0, MAX_WAIT_SECONDS),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
         "replica_region": a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1"),
@@ -89,25 +90,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "jwt_audience": a_list(_WORD),
         # An empty list would let any token through.
         "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
-        "partitions": a_number(1, MAX_PARTITIONS),
-        "journal_partitions": a_number(1, MAX_PARTITIONS),
-        "dcb_partitions": a_number(1, MAX_PARTITIONS),
         "alarm_topic": _TOPIC,
-        "aggregate_types": _aggregate_types,
-        "journal_shards": a_number(1, MAX_SHARDS),
-        "journal_keys": one_of(*LIBRARIES),
-        "journal_serializer": one_of(*NAMES),
-        "equinox": a_flag,
-        "type_heads": a_flag,
-        "write_shards": a_number(1, MAX_WRITE_SHARDS),
-        # As Sekiban has it; `#` and `|` would end it early within keys.
-        "service": a_text(r"([a-z0-9-]{1,64})?", "at most 64 lower-case letters, digits and hyphens"),
-        "consistent_reads": a_flag,
-        "snapshot_copies": a_number(0, MAX_COPIES),
-        "snapshot_ttl_days": a_number(0, MAX_TTL_DAYS),
-        "state_inline_bytes": a_number(0, INLINE_BYTES),
         "archive": a_flag,
-        "retries": _retries,
         "reactions": reactions,
         "read_models": a_flag,
         "existing_tips": _STREAM,

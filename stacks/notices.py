@@ -20,7 +20,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from epochal.settings import TOPIC
+from epochal.settings import Settings
 from stacks import heads
 from stacks.parts import grants
 from stacks.parts.failures import Failures
@@ -64,7 +64,7 @@ class Notices(Construct):
             code=code,
             layers=layers,
             timeout=TIMEOUT,
-            environment={TOPIC: self.topic.topic_arn},
+            environment=Settings(topic=self.topic.topic_arn).environment("notifier"),
             allowed=[
                 *grants.on_streams([self._stream]),
                 grants.on_topic(self.topic, *grants.batched("Publish", named=stage.batches_named)),

@@ -37,6 +37,11 @@ def a_number(least: int, most: int) -> Rule:
     return rule
 
 
+def or_null(rule: Rule) -> Rule:
+    """What obeys `rule`, or null."""
+    return lambda value: None if value is None else rule(value)
+
+
 def one_of(*choices: str | int) -> Rule:
     """One of `choices`."""
 

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.settings import INLINE_BYTES, LIBRARY, SHARDS, UPLOAD_BYTES, WAIT_SECONDS
+from epochal.settings import Options
 from stacks.declared import Declared
 from stacks.fields import LIMITS, RULES
 
@@ -27,8 +27,8 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Settings of one deployment.
+class Stage(Options):
+    """Settings of one deployment: what its functions are told, and how it is deployed.
 
     Attributes:
         name: `dev`, `staging` or `prod`.
@@ -46,8 +46,6 @@ class Stage:
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
             bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
-        max_upload_bytes: of a body that is uploaded to the bucket.
-        feed_wait_seconds: for which a reader may wait at the tail of the feed, and occupy an invocation.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
         replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
@@ -55,30 +53,8 @@ class Stage:
         jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
         jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
             a scope that is not here stands for itself, so that leaving one out opens nothing.
-        partitions, journal_partitions, dcb_partitions: partitions of the feed, of streams, of aggregates and of
-            tags. Fixed at the first deployment; another number is a rebuild.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
-        aggregate_types: types of aggregates that the API serves; with none it refuses them all. A type that holds `-`
-            must be among them, or the feed sets its events aside.
-        journal_shards: shards of aggregates' partition keys. Fixed once something is stored: with another
-            number it is not found.
-        journal_keys, journal_serializer: the library of event-store-adapter by whose hash keys are made, and as which
-            events and snapshots are written. Fixed likewise.
-        equinox: Equinox applications use the table of streams too: calves are written as they write them, and streams
-            are deleted without a tombstone.
-        type_heads: tagged events may be appended on conditions by type alone, at the price of heads that every
-            append moves. Fixed once something is stored: what was appended without is not found by type.
-        write_shards: shards of the index of all tagged events. May be raised later, never lowered.
-        service: tenant of tagged events and projection states, where tables are shared; empty for tables of
-            one tenant. Fixed once something is stored, like `journal_shards`.
-        consistent_reads: single tagged events and tags are read strongly consistent; else they cost half, and may miss
-            what was appended a moment ago.
-        snapshot_copies: of an aggregate's snapshots that are kept beside its head; 0 keeps none.
-        snapshot_ttl_days: after which those beyond them expire; 0 deletes them at once.
-        state_inline_bytes: compressed states of projections that are larger go to the bucket.
         archive: a table that streams are copied to before the API prunes them, and read from afterwards.
-        retries: of one request to a table, before a caller is told that the store is unavailable; None for as many as
-            the time of the request allows.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
         existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
@@ -107,8 +83,6 @@ class Stage:
     requests_per_second: int = 1_000
     burst: int = 500
     route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    max_upload_bytes: int = UPLOAD_BYTES
-    feed_wait_seconds: int = WAIT_SECONDS
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
     replica_region: str = ""
@@ -116,24 +90,8 @@ class Stage:
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
-    partitions: int = 1
-    journal_partitions: int = 1
-    dcb_partitions: int = 1
     alarm_topic: str = ""
-    aggregate_types: tuple[str, ...] = ()
-    journal_shards: int = SHARDS
-    journal_keys: str = LIBRARY
-    journal_serializer: str = LIBRARY
-    equinox: bool = False
-    type_heads: bool = False
-    write_shards: int = 1
-    service: str = ""
-    consistent_reads: bool = True
-    snapshot_copies: int = 0
-    snapshot_ttl_days: int = 0
-    state_inline_bytes: int = INLINE_BYTES
     archive: bool = False
-    retries: int | None = None
     reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
     read_models: bool = False
     existing_tips: str = ""

@@ -16,7 +16,8 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from epochal.plan.tables import TableSpec
-from epochal.settings import PROJECTIONS
+from epochal.settings import DECLARED
+from stacks.environments import settings_of
 from stacks.parts.buckets import private_bucket
 from stacks.parts.stores import UPLOADS, Stores, specs_of
 from stacks.parts.tables import keyed_table
@@ -59,34 +60,10 @@ class StoreStack(Stack):
 
     def _outputs(self, stage: Stage) -> None:
         """What a client past the API must know to find what is stored."""
-        values = {
-            "TipsTable": (self.stores.tips.table_name, "Table of streams"),
-            "IndexTable": (self.stores.index.table_name, "Table of the feed"),
-            "JournalTable": (self.stores.journal.table_name, "Events of aggregates"),
-            "SnapshotTable": (self.stores.snapshot.table_name, "Heads of aggregates"),
-            "JournalShards": (str(stage.journal_shards), "Shards of aggregates' keys"),
-            "JournalKeys": (stage.journal_keys, "Library by whose hash aggregates' keys are made"),
-            "JournalSerializer": (stage.journal_serializer, "Library as which aggregates are written"),
-            "EventsTable": (self.stores.events.table_name, "Tagged events"),
-            "TagsTable": (self.stores.tags.table_name, "Heads and entries of tags"),
-            "WriteShards": (str(stage.write_shards), "Shards of the index of all tagged events"),
-            "Equinox": (flag(stage.equinox), "Whether Equinox applications use the table of streams too"),
-            "TypeHeads": (flag(stage.type_heads), "Whether there are conditions by type alone"),
-            "ProjectionStatesTable": (self.stores.projection_states.table_name, "States of projections"),
-            "StatesPrefix": (PROJECTIONS, "Where large states lie in the bucket"),
-            "BucketName": (self.stores.bucket.bucket_name, "Bucket of large bodies and states"),
-        }
-        if self.stores.archive:
-            values["ArchiveTable"] = (self.stores.archive.table_name, "Streams as they were before pruning")
-        if self.stores.read_models:
-            values["ReadModelsTable"] = (self.stores.read_models.table_name, "Read models of reactions")
-        # An output may not be empty.
-        if stage.aggregate_types:
-            values["AggregateTypes"] = (",".join(stage.aggregate_types), "Types of aggregates, as declared")
-        if stage.service:
-            values["Service"] = (stage.service, "Tenant of tagged events and projection states")
-        for name, (value, description) in values.items():
-            CfnOutput(self, name, value=value, description=description)
+        values = settings_of(stage, self.stores).outputs()
+        for each in DECLARED.values():
+            if each.output in values:
+                CfnOutput(self, each.output, value=values[each.output], description=each.help)
 
     def _exist(self) -> None:
         """Where everything is taken over, make what costs and does nothing.
@@ -107,8 +84,3 @@ def _unclaimed() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(id="unclaimed", prefix=UPLOADS, expiration=day, noncurrent_version_expiration=day),
         s3.LifecycleRule(id="unclaimed-markers", prefix=UPLOADS, expired_object_delete_marker=True),
     ]
-
-
-def flag(value: bool) -> str:
-    """A flag as environments and outputs have it."""
-    return "true" if value else "false"

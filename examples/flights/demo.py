@@ -69,7 +69,9 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Depl
     """Epochal on it."""
     with display.step("cdk deploy --all", "cdk deploy --all") as bars:
         deployment = deploy.deploy(places, server, tell=bars.say)
-    display.say(f"tables {deployment.tips_table} and {deployment.index_table}, API {deployment.api_url}")
+    display.say(
+        f"tables {deployment.settings.tips_table} and {deployment.settings.index_table}, API {deployment.api_url}"
+    )
     return deployment
 
 

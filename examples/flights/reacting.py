@@ -113,9 +113,10 @@ class Reactions:
         return parked
 
     def _reactor(self, reaction: Reaction) -> Reactor:
-        streams = Streams(driver=self._driver, table=self.deployment.tips_table)
+        tables = self.deployment.settings
+        streams = Streams(driver=self._driver, table=tables.tips_table)
         reader = FeedReader(
-            driver=self._driver, table=self.deployment.index_table, histories=(StreamHistory(streams),)
+            driver=self._driver, table=tables.index_table, histories=(StreamHistory(streams),)
         )
         return Reactor(member=Member(reaction=reaction, reader=reader))
 

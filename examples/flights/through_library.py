@@ -47,8 +47,10 @@ class LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
-        streams = Streams(driver=driver, table=deployment.tips_table)
-        return cls(streams, deployment.index_table, reader_of(deployment.settings, driver, BodyCodec()))
+        streams = Streams(driver=driver, table=deployment.settings.tips_table)
+        return cls(
+            streams, deployment.settings.index_table, reader_of(deployment.settings, driver, BodyCodec())
+        )
 
     def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
         """One request, and now and then one or two more to move events out of the Tip."""

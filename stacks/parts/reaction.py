@@ -18,6 +18,7 @@ region. The function may read what it is fed with, keep its group's state and it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -31,9 +32,8 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.settings import QUEUE, REACTION
 from stacks import allowed as permissions
-from stacks import environments
+from stacks.environments import settings_of
 from stacks.parts import grants
 from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from stacks.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
@@ -137,6 +137,9 @@ class Reaction(Construct):
             visibility_timeout=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=max_receives),
         )
+        settings = replace(settings_of(stage, stores), reaction=name, queue=self.queue.queue_url)
+        if not read_models:
+            settings = replace(settings, read_models_table="")
         self.function: Final = Function(
             self,
             "Function",
@@ -148,13 +151,7 @@ class Reaction(Construct):
             timeout=timeout,
             environment={
                 **(environment or {}),
-                **environments.events(stage, stores),
-                **environments.bucket(stores),
-                **environments.archive(stores),
-                **environments.feed(stage, stores),
-                **(environments.read_models(stores) if read_models else {}),
-                REACTION: name,
-                QUEUE: self.queue.queue_url,
+                **settings.environment("reaction"),
             },
             allowed=[
                 *permissions.reaction(stage, stores),

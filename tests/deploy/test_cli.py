@@ -32,8 +32,13 @@ def run(deployment: Deployment, request: pytest.FixtureRequest) -> Run:
     """Runs a command with `--json` on the deployment, and reads what it prints."""
     where = ["--stack", "epochal-dev-store"]
     if request.param == "tables":
-        where = ["--tips-table", deployment.tips_table, "--index-table", deployment.index_table]
-        where += ["--bucket", deployment.bucket]
+        where = [
+            "--tips-table",
+            deployment.settings.tips_table,
+            "--index-table",
+            deployment.settings.index_table,
+        ]
+        where += ["--bucket", deployment.settings.bucket]
 
     def command(*arguments: str) -> list[Any]:
         ran = _epochal(*where, "--endpoint", deployment.endpoint.url, *arguments, "--json")

@@ -39,7 +39,7 @@ def course() -> str:
 def states(deployment: Deployment) -> ProjectionStates:
     """The same states, past the API."""
     driver = Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
-    objects = S3Objects(deployment.endpoint.client("s3"), deployment.bucket)
+    objects = S3Objects(deployment.endpoint.client("s3"), deployment.settings.bucket)
     return states_of(deployment.settings, driver, objects)
 
 

@@ -16,8 +16,8 @@ from epochal.local.endpoint import KEY, SECRET
 
 def test_a_deployment_names_tables_and_a_bucket_that_are_there(deployment: Deployment) -> None:
     tables = deployment.endpoint.client("dynamodb").list_tables()["TableNames"]
-    assert {deployment.tips_table, deployment.index_table} <= set(tables)
-    deployment.endpoint.client("s3").head_bucket(Bucket=deployment.bucket)
+    assert {deployment.settings.tips_table, deployment.settings.index_table} <= set(tables)
+    deployment.endpoint.client("s3").head_bucket(Bucket=deployment.settings.bucket)
 
 
 def test_a_signed_request_to_the_api_url_is_answered(deployment: Deployment) -> None:

@@ -158,7 +158,7 @@ def test_secondary_indexes_are_for_those_who_list_tags(role: Callable[[str], Rol
 def test_in_buckets_a_function_reaches_its_prefixes_and_no_other(
     role: Callable[[str], Role], deployment: Deployment, name: str
 ) -> None:
-    client, kept = role(name).client("s3"), deployment.bucket
+    client, kept = role(name).client("s3"), deployment.settings.bucket
     failures = kept.replace("-bodies-", "-failures-")
     probes: dict[tuple[str, str], Callable[[], object]] = {}
     for bucket, prefix, what in (

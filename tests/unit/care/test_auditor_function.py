@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from epochal import settings
 from epochal.dynamo import clients, interpreter
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Put
+from epochal.settings import variable
 from tests.unit.care.damage import Damaged
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "auditor" / "handler.py"
@@ -35,14 +35,14 @@ def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "dynamodb_client", lambda: "a client")
     monkeypatch.setattr(interpreter, "interpreter", lambda _: world.layouts.execute)
     for name, value in {
-        settings.TIPS_TABLE: "tips",
-        settings.JOURNAL_TABLE: "journal",
-        settings.SNAPSHOT_TABLE: "snapshot",
-        settings.JOURNAL_SHARDS: "4",
-        settings.AGGREGATE_TYPES: "user-account",
-        settings.EVENTS_TABLE: "events",
-        settings.TAGS_TABLE: "tags",
-        settings.INDEX_TABLE: "index",
+        variable("tips_table"): "tips",
+        variable("journal_table"): "journal",
+        variable("snapshot_table"): "snapshot",
+        variable("journal_shards"): "4",
+        variable("aggregate_types"): "user-account",
+        variable("events_table"): "events",
+        variable("tags_table"): "tags",
+        variable("index_table"): "index",
         "AWS_LAMBDA_FUNCTION_NAME": "auditor",
     }.items():
         monkeypatch.setitem(os.environ, name, value)

@@ -9,7 +9,6 @@ import json
 import pytest
 
 from epochal.codec.bare import SERIALIZERS
-from epochal.codec.payloads import NAMES
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
 from epochal.indexer.indexer import Indexer, Record
@@ -20,7 +19,7 @@ from epochal.model.aggregates import aggregate_id
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
-from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, LIBRARIES, Settings
+from epochal.settings import LIBRARIES, PAYLOADS, Settings, variable
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
@@ -99,8 +98,8 @@ def test_events_of_every_library_come_through_the_feed_with_types_and_data(libra
 def test_a_setting_that_names_no_library_names_its_variable() -> None:
     with pytest.raises(InvalidInput) as caught:
         site_of(settings("dotnet", "plain"))
-    assert caught.value.field == JOURNAL_KEYS
+    assert caught.value.field == variable("journal_keys")
     with pytest.raises(InvalidInput) as caught:
         site_of(settings("go", "dotnet"))
-    assert caught.value.field == JOURNAL_SERIALIZER
-    assert (tuple(HASHES), tuple(SERIALIZERS)) == (LIBRARIES, NAMES)
+    assert caught.value.field == variable("journal_serializer")
+    assert (tuple(HASHES), tuple(SERIALIZERS)) == (LIBRARIES, PAYLOADS)

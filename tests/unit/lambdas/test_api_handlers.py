@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal import settings
+from epochal.settings import variable
 from tests.support.api import gateway_event
 
 ROOT = Path(__file__).parents[3]
@@ -62,14 +62,14 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
             "AWS_DEFAULT_REGION": "eu-central-1",
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
-            settings.TIPS_TABLE: "tips",
-            settings.INDEX_TABLE: "index",
-            settings.BUCKET: "bucket",
-            settings.PARTITIONS: "2",
-            settings.JOURNAL_TABLE: "journal",
-            settings.SNAPSHOT_TABLE: "snapshot",
-            settings.AGGREGATE_TYPES: "order,user-account",
-            settings.JOURNAL_SHARDS: "8",
+            variable("tips_table"): "tips",
+            variable("index_table"): "index",
+            variable("bucket"): "bucket",
+            variable("partitions"): "2",
+            variable("journal_table"): "journal",
+            variable("snapshot_table"): "snapshot",
+            variable("aggregate_types"): "order,user-account",
+            variable("journal_shards"): "8",
             **environment,
         },
         capture_output=True,
@@ -142,7 +142,7 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
     code = "import handler, json; print(json.dumps(handler.settings.partitions))"
-    assert in_a_fresh_process("feed", code, **{settings.PARTITIONS: "7"}) == 7
+    assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == 7
 
 
 @pytest.mark.parametrize("function", ["append", "replay"])
@@ -171,13 +171,13 @@ site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
 """
     told = {
-        settings.EVENTS_TABLE: "events",
-        settings.TAGS_TABLE: "tags",
-        settings.TYPE_HEADS: "true",
-        settings.WRITE_SHARDS: "4",
-        settings.SERVICE: "acme",
-        settings.PROJECTION_STATES_TABLE: "states",
-        settings.STATES_PREFIX: "kept",
+        variable("events_table"): "events",
+        variable("tags_table"): "tags",
+        variable("type_heads"): "true",
+        variable("write_shards"): "4",
+        variable("service"): "acme",
+        variable("projection_states_table"): "states",
+        variable("states_prefix"): "kept",
     }
     assert in_a_fresh_process(function, code, **told) == ["events", "tags", True, 4, "acme", "states", "kept"]
 

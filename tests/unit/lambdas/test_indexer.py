@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from epochal import settings
 from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput
 from epochal.index.names import epoch_stream
@@ -19,6 +18,7 @@ from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op
+from epochal.settings import variable
 from epochal.store.driver import Patience
 from tests.unit.feed.events import event, stream_record
 from tests.unit.feed.feeds import Feeds, streams_of
@@ -47,9 +47,9 @@ def start(feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler
     monkeypatch.setattr(interpreter, "interpreter", lambda client: feeds.execute if client else None)
     monkeypatch.setattr(Patience, "wait", lambda *_: float("inf"))
     for name, value in {
-        settings.TIPS_TABLE: "tips",
-        settings.INDEX_TABLE: "index",
-        settings.PARTITIONS: "2",
+        variable("tips_table"): "tips",
+        variable("index_table"): "index",
+        variable("partitions"): "2",
         "AWS_LAMBDA_FUNCTION_NAME": "indexer",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
@@ -150,13 +150,13 @@ def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
     layouts = Layouts()
     monkeypatch.setattr(interpreter, "interpreter", lambda _: layouts.execute)
     for name, value in {
-        settings.PARTITIONS: "1",
-        settings.JOURNAL_TABLE: "journal",
-        settings.SNAPSHOT_TABLE: "snapshot",
-        settings.JOURNAL_SHARDS: "4",
-        settings.AGGREGATE_TYPES: "user-account",
-        settings.EVENTS_TABLE: "events",
-        settings.TAGS_TABLE: "tags",
+        variable("partitions"): "1",
+        variable("journal_table"): "journal",
+        variable("snapshot_table"): "snapshot",
+        variable("journal_shards"): "4",
+        variable("aggregate_types"): "user-account",
+        variable("events_table"): "events",
+        variable("tags_table"): "tags",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
     handler = start()
@@ -180,6 +180,6 @@ def test_a_process_that_was_given_another_number_of_partitions_does_not_start(
 ) -> None:
     start()
     start()
-    monkeypatch.setitem(os.environ, settings.PARTITIONS, "3")
+    monkeypatch.setitem(os.environ, variable("partitions"), "3")
     with pytest.raises(InvalidInput, match="2 on record"):
         start()

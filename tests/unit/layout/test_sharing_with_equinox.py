@@ -17,7 +17,7 @@ from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
-from epochal.settings import EQUINOX, Settings
+from epochal.settings import Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams, streams_of
@@ -126,7 +126,7 @@ def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     assert open_streams("t", calving=small, place=place).calving == small
     with pytest.raises(InvalidInput, match="calving: must be transactional"):
         open_streams("t", equinox=True, calving=ByCost(), place=place)
-    assert Settings.from_environment({EQUINOX: "true"}).equinox
+    assert Settings.from_environment({variable("equinox"): "true"}).equinox
     (history,) = reader_of(SHARED, streams.driver, BodyCodec()).histories
     assert isinstance(history, StreamHistory)
     assert not history.store.tombstones

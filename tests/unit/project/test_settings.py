@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.settings import (
-    AGGREGATE_TYPES,
-    DCB_PARTITIONS,
-    JOURNAL_PARTITIONS,
-    JOURNAL_SHARDS,
-    PARTITIONS,
-    TYPE_HEADS,
-    WRITE_SHARDS,
-    Settings,
+from epochal.layout.tables import ALL, ARCHIVE, READ_MODELS
+from epochal.settings import DECLARED, FOUND_BY, Settings, variable
+
+TOLD = Settings(
+    tips_table="t",
+    index_table="i",
+    bucket="b",
+    aggregate_types=("order", "user-account"),
+    write_shards=4,
+    type_heads=True,
+    consistent_reads=False,
+    retries=0,
+    service="acme",
 )
+"""A value of each kind."""
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "cli.md").read_text()
+
+
+def test_what_a_function_is_told_it_reads_back() -> None:
+    told = Settings.from_environment(TOLD.environment("replay"))
+    assert told == replace(TOLD, index_table="")
+
+
+def test_what_a_stack_tells_is_read_back() -> None:
+    assert Settings.from_outputs(TOLD.outputs()) == replace(TOLD, consistent_reads=True, retries=None)
+
+
+def test_nothing_is_told_of_what_is_not_said() -> None:
+    told = Settings().environment("append")
+    assert variable("archive_table") not in told
+    assert variable("retries") not in told
+    assert "" not in Settings().outputs().values()
+
+
+def test_settings_name_the_tables_that_there_are() -> None:
+    kinds = {spec.kind for spec in (*ALL, ARCHIVE, READ_MODELS)}
+    assert {each.table for each in DECLARED.values() if each.table} == kinds
+
+
+def test_a_stack_is_known_by_outputs_that_it_has() -> None:
+    assert set(FOUND_BY) <= {each.output for each in DECLARED.values()}
+
+
+@pytest.mark.parametrize(
+    "setting", [each for each in DECLARED.values() if each.option], ids=lambda each: each.name
+)
+def test_the_guide_to_the_command_line_has_every_option_with_its_variable(setting: Setting) -> None:
+    cells = [line.split("|")[1:3] for line in GUIDE.splitlines() if line.startswith("| `--")]
+    (variables,) = [variables for options, variables in cells if f"`{setting.flag}`" in options]
+    assert f"`{setting.variable}`" in variables
 
 
 def test_a_function_that_is_told_nothing_has_the_defaults() -> None:
@@ -22,19 +67,27 @@ def test_a_function_that_is_told_nothing_has_the_defaults() -> None:
 
 
 def test_types_are_separated_by_commas() -> None:
-    read = Settings.from_environment({AGGREGATE_TYPES: "order,user-account"})
+    read = Settings.from_environment({variable("aggregate_types"): "order,user-account"})
     assert read.aggregate_types == ("order", "user-account")
-    assert Settings.from_environment({AGGREGATE_TYPES: ""}).aggregate_types == ()
+    assert Settings.from_environment({variable("aggregate_types"): ""}).aggregate_types == ()
 
 
 @pytest.mark.parametrize("text", [",", "order,", "order,,account", "order, account", " "])
 def test_types_that_are_empty_or_have_spaces_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Settings.from_environment({AGGREGATE_TYPES: text})
-    assert refused.value.field == AGGREGATE_TYPES
+        Settings.from_environment({variable("aggregate_types"): text})
+    assert refused.value.field == variable("aggregate_types")
 
 
-@pytest.mark.parametrize("name", [PARTITIONS, JOURNAL_SHARDS, JOURNAL_PARTITIONS, DCB_PARTITIONS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        variable("partitions"),
+        variable("journal_shards"),
+        variable("journal_partitions"),
+        variable("dcb_partitions"),
+    ],
+)
 @pytest.mark.parametrize("text", ["", "0", "-1", "10001", "1.0", "two", "²"])
 def test_a_number_out_of_bounds_is_refused(name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match="whole number from 1 to 10,000") as refused:
@@ -45,13 +98,13 @@ def test_a_number_out_of_bounds_is_refused(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["0", "1001", "-1"])
 def test_write_shards_out_of_bounds_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="whole number from 1 to 1,000") as refused:
-        Settings.from_environment({WRITE_SHARDS: text})
-    assert refused.value.field == WRITE_SHARDS
+        Settings.from_environment({variable("write_shards"): text})
+    assert refused.value.field == variable("write_shards")
 
 
 @pytest.mark.parametrize("text", ["True", "1", "", "yes"])
 def test_a_flag_is_true_or_false_and_nothing_else(text: str) -> None:
-    assert Settings.from_environment({TYPE_HEADS: "true"}).type_heads
-    assert not Settings.from_environment({TYPE_HEADS: "false"}).type_heads
+    assert Settings.from_environment({variable("type_heads"): "true"}).type_heads
+    assert not Settings.from_environment({variable("type_heads"): "false"}).type_heads
     with pytest.raises(InvalidInput, match="must be true or false"):
-        Settings.from_environment({TYPE_HEADS: text})
+        Settings.from_environment({variable("type_heads"): text})

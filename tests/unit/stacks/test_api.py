@@ -197,7 +197,7 @@ def test_concurrency_is_reserved_for_the_functions_that_the_stage_names(synthesi
 
 
 def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
-    deployment = synthesise()
+    deployment = synthesise(service="shop", aggregate_types=["order"])
     told = {
         name: {
             key

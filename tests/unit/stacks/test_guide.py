@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from aws_cdk.assertions import Match, Template
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import ALL, READ_MODELS
-from epochal.settings import REACTION, READ_MODELS_TABLE
+from epochal.settings import DECLARED, Options, variable
 from stacks.declared import Declared
 from stacks.fields import FUNCTIONS, RULES
 from stacks.stages import STAGES, stage_from
@@ -31,6 +31,17 @@ def test_every_setting_is_explained_and_none_that_there_is_not() -> None:
     _, _, table = GUIDE.partition("| field | default | what it does |")
     cells = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines() if row]
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(RULES)
+
+
+@pytest.mark.parametrize("option", fields(Options), ids=lambda option: option.name)
+def test_a_setting_has_the_default_that_is_told(option: Field[Any]) -> None:
+    (row,) = [row.split("|") for row in ROWS if f"`{option.name}`" in row.split("|")[1]]
+    value = option.default
+    if isinstance(value, int) and not isinstance(value, bool):
+        told = f"{value:,}"
+    else:
+        told = DECLARED[option.name].text(value) or "none"
+    assert row[2].strip().startswith((told, f"`{told}`")) or value is None
 
 
 @pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
@@ -124,7 +135,7 @@ def test_a_reaction_can_be_deployed_as_its_guide_says(
     (entry / "handler.py").write_text(handler)
     (tmp_path / "epochal").symlink_to(ROOT)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(REACTION, "departures-board")
+    monkeypatch.setenv(variable("reaction"), "departures-board")
     names: dict[str, Any] = {"__name__": "handler"}
     exec(compile(handler, "handler.py", "exec"), names)  # noqa: S102  the guide's own
     assert callable(names["handler"])
@@ -151,8 +162,8 @@ def test_the_read_model_that_the_guide_declares_is_made_by_its_handler(
     _, declared = blocks("json")
     stage = stage_from("prod", {"prod": json.loads(f"{{{declared}}}")})
     ((name, reaction),) = stage.reactions.items()
-    monkeypatch.setenv(REACTION, name)
-    monkeypatch.setenv(READ_MODELS_TABLE, stage.named(READ_MODELS.kind))
+    monkeypatch.setenv(variable("reaction"), name)
+    monkeypatch.setenv(variable("read_models_table"), stage.named(READ_MODELS.kind))
     names: dict[str, Any] = {"__name__": "handler"}
     exec(compile(blocks("py")[-1], "handler.py", "exec"), names)  # noqa: S102  the guide's own
     assert callable(names["handler"])

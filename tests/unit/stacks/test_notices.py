@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.settings import TOPIC
+from epochal.settings import variable
 from stacks.heads import epochs
 from tests.unit.stacks.templates import Synthesise
 
@@ -60,7 +60,7 @@ def test_the_topic_is_fifo_by_partition_and_deduplicates_by_what_a_notice_says(
 def test_the_notifier_is_told_of_the_topic(synthesise: Synthesise) -> None:
     ((id_, _),) = synthesise().of_type("feed", "AWS::SNS::Topic").items()
     notifier = synthesise().named("feed", "AWS::Lambda::Function", "NoticesNotifier")["Properties"]
-    assert notifier["Environment"]["Variables"][TOPIC] == {"Ref": id_}
+    assert notifier["Environment"]["Variables"][variable("topic")] == {"Ref": id_}
 
 
 def test_the_topic_takes_no_plain_http(synthesise: Synthesise) -> None:

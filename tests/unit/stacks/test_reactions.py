@@ -16,15 +16,7 @@ from epochal.feed.results import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModels
-from epochal.settings import (
-    BUCKET,
-    INDEX_TABLE,
-    QUEUE,
-    REACTION,
-    READ_MODELS_TABLE,
-    TAGS_TABLE,
-    TIPS_TABLE,
-)
+from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from stacks.deployment import Sources
@@ -80,12 +72,12 @@ def test_each_declared_reaction_is_a_function_of_its_own(deployed: Deployment) -
 def test_it_is_told_its_name_its_queue_and_where_everything_is(deployed: Deployment) -> None:
     function = properties(deployed, FUNCTION, "boardFunction")
     variables = function["Environment"]["Variables"]
-    assert variables[REACTION] == "board"
-    assert variables[QUEUE] == {"Ref": id_of(deployed, QUEUE_TYPE, "boardQueue")}
-    assert variables[TIPS_TABLE] == "epochal-prod-tips"
-    assert variables[INDEX_TABLE] == "epochal-prod-index"
-    assert variables[TAGS_TABLE] == "epochal-prod-tags"
-    assert variables[BUCKET]["Fn::Join"][1][0] == "epochal-prod-bodies-"
+    assert variables[variable("reaction")] == "board"
+    assert variables[variable("queue")] == {"Ref": id_of(deployed, QUEUE_TYPE, "boardQueue")}
+    assert variables[variable("tips_table")] == "epochal-prod-tips"
+    assert variables[variable("index_table")] == "epochal-prod-index"
+    assert variables[variable("tags_table")] == "epochal-prod-tags"
+    assert variables[variable("bucket")]["Fn::Join"][1][0] == "epochal-prod-bodies-"
     assert variables["BOARD"] == "board"
     assert (function["Timeout"], function["MemorySize"], len(function["Layers"])) == (120, 512, 2)
 
@@ -246,7 +238,7 @@ def test_tables_of_other_names_are_found_too(synthesise: Synthesise) -> None:
         reactions=REACTIONS, read_models=True, existing_tips=f"{arn}/stream/2026-01-01T00:00:00.000"
     )
     variables = properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
-    assert variables[TIPS_TABLE] == "kept"
+    assert variables[variable("tips_table")] == "kept"
     assert arn in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
 
 
@@ -282,7 +274,7 @@ def test_a_reaction_that_makes_read_models_is_told_their_table_and_may_change_it
     deployed: Deployment,
 ) -> None:
     variables = properties(deployed, FUNCTION, "delaysFunction")["Environment"]["Variables"]
-    assert variables[READ_MODELS_TABLE] == "epochal-prod-read-models"
+    assert variables[variable("read_models_table")] == "epochal-prod-read-models"
     (policy,) = properties(deployed, "AWS::IAM::Role", "delaysFunctionRole")["Policies"]
     (statement,) = [
         each for each in policy["PolicyDocument"]["Statement"] if "read-models" in str(each["Resource"])
@@ -297,7 +289,8 @@ def test_a_reaction_that_makes_read_models_is_told_their_table_and_may_change_it
 
 def test_others_are_neither_told_of_it_nor_let_in(deployed: Deployment) -> None:
     assert (
-        READ_MODELS_TABLE not in properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
+        variable("read_models_table")
+        not in properties(deployed, FUNCTION, "boardFunction")["Environment"]["Variables"]
     )
     assert "read-models" not in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
 

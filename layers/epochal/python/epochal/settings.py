@@ -1,51 +1,21 @@
-"""Names that the deployment and the code must agree on, each written once.
+"""What the deployment and the code must agree on, each declared once.
 
-Stacks read the constants to set a function's environment; functions read the same constants back through
-`Settings.from_environment`. Nothing else in the library looks at the environment.
+Stacks write a function's settings into its environment and those of the tables into the outputs of the store's stack;
+functions, programs and commands read the same declarations back. Nothing else in the library looks at the environment.
+To add a setting, add a field: `declaration` tells what is made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
 
-from epochal.errors import InvalidInput
+from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text, setting
 
 LAMBDA_PYTHON = "3.13"
 """The one Python version the functions run on in AWS; the library itself supports 3.11 to 3.14."""
-
-TIPS_TABLE = "EPOCHAL_TIPS_TABLE"
-INDEX_TABLE = "EPOCHAL_INDEX_TABLE"
-JOURNAL_TABLE = "EPOCHAL_JOURNAL_TABLE"
-SNAPSHOT_TABLE = "EPOCHAL_SNAPSHOT_TABLE"
-BUCKET = "EPOCHAL_BUCKET"
-PARTITIONS = "EPOCHAL_PARTITIONS"
-AGGREGATE_TYPES = "EPOCHAL_AGGREGATE_TYPES"
-JOURNAL_SHARDS = "EPOCHAL_JOURNAL_SHARDS"
-JOURNAL_KEYS = "EPOCHAL_JOURNAL_KEYS"
-JOURNAL_SERIALIZER = "EPOCHAL_JOURNAL_SERIALIZER"
-EVENTS_TABLE = "EPOCHAL_EVENTS_TABLE"
-TAGS_TABLE = "EPOCHAL_TAGS_TABLE"
-PROJECTION_STATES_TABLE = "EPOCHAL_PROJECTION_STATES_TABLE"
-STATES_PREFIX = "EPOCHAL_STATES_PREFIX"
-SERVICE = "EPOCHAL_SERVICE"
-TYPE_HEADS = "EPOCHAL_TYPE_HEADS"
-EQUINOX = "EPOCHAL_EQUINOX"
-WRITE_SHARDS = "EPOCHAL_WRITE_SHARDS"
-JOURNAL_PARTITIONS = "EPOCHAL_JOURNAL_PARTITIONS"
-DCB_PARTITIONS = "EPOCHAL_DCB_PARTITIONS"
-TOPIC = "EPOCHAL_TOPIC"
-REACTION = "EPOCHAL_REACTION"
-QUEUE = "EPOCHAL_QUEUE"
-READ_MODELS_TABLE = "EPOCHAL_READ_MODELS_TABLE"
-MAX_UPLOAD_BYTES = "EPOCHAL_MAX_UPLOAD_BYTES"
-FEED_WAIT_SECONDS = "EPOCHAL_FEED_WAIT_SECONDS"
-ARCHIVE_TABLE = "EPOCHAL_ARCHIVE_TABLE"
-SNAPSHOT_COPIES = "EPOCHAL_SNAPSHOT_COPIES"
-SNAPSHOT_TTL_DAYS = "EPOCHAL_SNAPSHOT_TTL_DAYS"
-STATE_INLINE_BYTES = "EPOCHAL_STATE_INLINE_BYTES"
-CONSISTENT_READS = "EPOCHAL_CONSISTENT_READS"
-RETRIES = "EPOCHAL_RETRIES"
 
 SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 """What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
@@ -59,21 +29,15 @@ LIBRARY = "javascript"
 LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
 """The libraries of event-store-adapter that aggregates may be shared with."""
 
+PAYLOADS = (*LIBRARIES, "plain")
+"""Forms of payloads: those of the libraries, and one that names no type."""
+
 SHARDS = 64
 """Shards of aggregates where nobody says otherwise: the default of event-store-adapter's libraries, which may
 share the tables."""
 
-MAX_SHARDS = 10_000
-"""A shard is one value of a partition key: far more than this spread nothing any further."""
-
-MAX_WRITE_SHARDS = 1_000
-"""A read of all events asks every shard."""
-
 UPLOAD_BYTES = 100 * 1024 * 1024
 """Of an upload, where nobody says otherwise. It lies in the bucket for a day or two, claimed or not."""
-
-LARGEST_UPLOAD = 1024 * 1024 * 1024
-"""A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second."""
 
 WAIT_SECONDS = 5
 """Of a long poll of the feed, where nobody says otherwise. A caller who waits occupies an invocation: with the
@@ -85,13 +49,6 @@ MAX_WAIT_SECONDS = 20
 INLINE_BYTES = 300_000
 """A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
 409,600 bytes."""
-
-MAX_COPIES = 1_000
-"""Of an aggregate's snapshots that are kept. Each append with a snapshot looks for what is beyond them."""
-
-MAX_TTL_DAYS = 3_650
-MAX_RETRIES = 100
-"""More do not fit the time of a request."""
 
 PROJECTIONS = "projections"
 """Prefix of projection states in the bucket."""
@@ -105,145 +62,246 @@ REQUEST_SECONDS = 25.0
 RESPONSE_BYTES = 4 * 1024 * 1024
 """A page of events ends here: a Lambda answers with at most 6 MB, and base64 adds a third."""
 
+_API = ("append", "replay", "feed")
+_FEED = ("feed", "indexer", "auditor", "reaction")
+_EVENTS = ("append", "replay", *_FEED)
+"""Functions that look at events of every layout, if only by their heads."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a function is told by its deployment. A function lacks what it has no business with.
+class Options:
+    """What a stage chooses of what its functions are told (docs/deploy.md has more words for each)."""
 
-    Attributes:
-        tips_table: table of the `tips` layout.
-        index_table: table of epochs, marks and reader checkpoints.
-        bucket: bucket of bodies too large for an item.
-        partitions: partitions of the feed of the `tips` source, 1 to 10,000.
-        journal_table: events of aggregates.
-        snapshot_table: their heads, and kept copies of their snapshots.
-        aggregate_types: the types that are declared, and served, in the environment separated by commas.
-        journal_shards: shards of each type's partition keys, 1 to 10,000. They belong to the tables: with another
-            number nothing that is stored is found.
-        journal_keys: the library whose hash spreads aggregates over the shards; belongs to the tables likewise.
-        journal_serializer: the library whose form events and snapshots of aggregates have.
-        events_table: tagged events.
-        tags_table: heads and entries of their tags.
-        projection_states_table: states of projections.
-        states_prefix: where large ones lie in the bucket.
-        service: tenant of tagged events and projection states; empty for tables of one tenant.
-        equinox: whether Equinox applications use the table of streams too.
-        type_heads: whether tagged events may be appended on conditions by type alone.
-        write_shards: shards of the index of all tagged events, 1 to 1,000; may be raised later, never lowered.
-        journal_partitions: partitions of the feed of the `journal` source, 1 to 10,000.
-        dcb_partitions: partitions of the feed of the `dcb` source, 1 to 10,000.
-        topic: ARN of the topic that is told which partitions of the feed have moved.
-        reaction: name of the reaction that a function runs.
-        queue: URL of the queue that wakes it.
-        read_models_table: table of read models, for a reaction that makes some.
-        max_upload_bytes: of a body that is uploaded to the bucket, 1 to 1 GiB.
-        feed_wait_seconds: for which a reader may wait at the tail of the feed, 0 to 20.
-        archive_table: of the layout of `tips_table`, which streams are copied to before they are pruned.
-        snapshot_copies: of an aggregate's snapshots that are kept beside its head; 0 keeps none.
-        snapshot_ttl_days: after which those beyond them expire; 0 deletes them at once.
-        state_inline_bytes: compressed states of projections that are larger go to the bucket.
-        consistent_reads: whether single tagged events and tags are read strongly consistent; else they cost half.
-        retries: of one request to a table; None for as many as the time allows.
-    """
+    partitions: int = setting(
+        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of streams", functions=_FEED
+    )
+    journal_partitions: int = setting(
+        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of aggregates", functions=_FEED
+    )
+    dcb_partitions: int = setting(
+        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of tags", functions=_FEED
+    )
+    equinox: bool = setting(
+        False,
+        Flag(),
+        "Equinox applications use the table of streams too",
+        functions=_EVENTS,
+        output="Equinox",
+        option=True,
+    )
+    # They belong to the tables: with other ones nothing that is stored is found. A shard is one value of a partition
+    # key: more than 10,000 spread nothing any further.
+    journal_shards: int = setting(
+        SHARDS,
+        Number(most=10_000),
+        "Shards of aggregates' keys",
+        functions=_EVENTS,
+        output="JournalShards",
+        option=True,
+    )
+    journal_keys: str = setting(
+        LIBRARY,
+        OneOf(of=LIBRARIES),
+        "Library by whose hash aggregates' keys are made",
+        functions=_EVENTS,
+        output="JournalKeys",
+        option=True,
+    )
+    journal_serializer: str = setting(
+        LIBRARY,
+        OneOf(of=PAYLOADS),
+        "Library as which aggregates are written",
+        functions=_EVENTS,
+        output="JournalSerializer",
+        option=True,
+    )
+    aggregate_types: tuple[str, ...] = setting(
+        (),
+        Names(),
+        "Types of aggregates, separated by commas; those that hold - must be declared",
+        functions=_EVENTS,
+        output="AggregateTypes",
+        option=True,
+    )
+    # A read of all events asks every shard. May be raised later, never lowered.
+    write_shards: int = setting(
+        1,
+        Number(most=1_000),
+        "Shards of the index of all tagged events",
+        functions=("append", "replay"),
+        output="WriteShards",
+        option=True,
+    )
+    type_heads: bool = setting(
+        False,
+        Flag(),
+        "Tagged events are written with heads of types, for conditions by type alone",
+        functions=("append", "replay"),
+        output="TypeHeads",
+        option=True,
+    )
+    # As Sekiban has it; `#` and `|` would end it early within keys.
+    service: str = setting(
+        "",
+        Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
+        "Tenant of tagged events and states",
+        functions=_EVENTS,
+        output="Service",
+        option=True,
+    )
+    # A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second.
+    max_upload_bytes: int = setting(
+        UPLOAD_BYTES,
+        Number(most=1024 * 1024 * 1024),
+        "Size of a body that is uploaded",
+        functions=("append",),
+    )
+    feed_wait_seconds: int = setting(
+        WAIT_SECONDS,
+        Number(least=0, most=MAX_WAIT_SECONDS),
+        "How long a reader may wait at the tail of the feed",
+        functions=("feed",),
+    )
+    # Each append with a snapshot looks for the copies that are beyond these.
+    snapshot_copies: int = setting(
+        0,
+        Number(least=0, most=1_000),
+        "Snapshots of an aggregate kept beside its head",
+        functions=("append",),
+    )
+    snapshot_ttl_days: int = setting(
+        0,
+        Number(least=0, most=3_650),
+        "Days after which snapshots beyond these expire; 0 deletes them at once",
+        functions=("append",),
+    )
+    state_inline_bytes: int = setting(
+        INLINE_BYTES,
+        Number(least=0, most=INLINE_BYTES),
+        "Compressed states of projections that are larger go to the bucket",
+        functions=("append",),
+    )
+    consistent_reads: bool = setting(
+        True,
+        Flag(),
+        "Single tagged events and tags are read strongly consistent; else they cost half",
+        functions=("replay",),
+    )
+    # More than 100 do not fit the time of a request.
+    retries: int | None = setting(
+        None,
+        Number(least=0, most=100),
+        "Retries of one request to a table; as many as the time allows where it is not said",
+        functions=_API,
+    )
 
-    tips_table: str = ""
-    index_table: str = ""
-    bucket: str = ""
-    partitions: int = 1
-    journal_table: str = ""
-    snapshot_table: str = ""
-    aggregate_types: tuple[str, ...] = ()
-    journal_shards: int = SHARDS
-    journal_keys: str = LIBRARY
-    journal_serializer: str = LIBRARY
-    events_table: str = ""
-    tags_table: str = ""
-    projection_states_table: str = ""
-    states_prefix: str = PROJECTIONS
-    service: str = ""
-    equinox: bool = False
-    type_heads: bool = False
-    write_shards: int = 1
-    journal_partitions: int = 1
-    dcb_partitions: int = 1
-    topic: str = ""
-    reaction: str = ""
-    queue: str = ""
-    read_models_table: str = ""
-    max_upload_bytes: int = UPLOAD_BYTES
-    feed_wait_seconds: int = WAIT_SECONDS
-    archive_table: str = ""
-    snapshot_copies: int = 0
-    snapshot_ttl_days: int = 0
-    state_inline_bytes: int = INLINE_BYTES
-    consistent_reads: bool = True
-    retries: int | None = None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Options):
+    """What a function is told by its deployment: where things are, and what its stage has chosen."""
+
+    tips_table: str = setting(
+        "", Text(), "Table of streams", functions=_EVENTS, output="TipsTable", option=True
+    )
+    index_table: str = setting(
+        "", Text(), "Table of the feed", functions=_FEED, output="IndexTable", option=True
+    )
+    bucket: str = setting(
+        "",
+        Text(),
+        "Bucket of large bodies and states",
+        functions=(*_API, "reaction"),
+        output="BucketName",
+        option=True,
+    )
+    journal_table: str = setting(
+        "", Text(), "Events of aggregates", functions=_EVENTS, output="JournalTable", option=True
+    )
+    snapshot_table: str = setting(
+        "", Text(), "Heads of aggregates", functions=_EVENTS, output="SnapshotTable", option=True
+    )
+    events_table: str = setting(
+        "", Text(), "Tagged events", functions=_EVENTS, output="EventsTable", option=True
+    )
+    tags_table: str = setting(
+        "", Text(), "Heads and entries of tags", functions=_EVENTS, output="TagsTable", option=True
+    )
+    projection_states_table: str = setting(
+        "",
+        Text(),
+        "States of projections",
+        functions=("append", "replay"),
+        output="ProjectionStatesTable",
+        option=True,
+    )
+    states_prefix: str = setting(
+        PROJECTIONS,
+        Text(),
+        "Where large states lie in the bucket",
+        functions=("append", "replay"),
+        output="StatesPrefix",
+        option=True,
+    )
+    archive_table: str = setting(
+        "",
+        Text(),
+        "Streams as they were before pruning",
+        functions=(*_API, "reaction"),
+        output="ArchiveTable",
+    )
+    read_models_table: str = setting(
+        "", Text(), "Read models of reactions", functions=("reaction",), output="ReadModelsTable"
+    )
+    topic: str = setting(
+        "", Text(), "ARN of the topic that is told which partitions have moved", functions=("notifier",)
+    )
+    reaction: str = setting("", Text(), "Name of the reaction that a function runs", functions=("reaction",))
+    queue: str = setting("", Text(), "URL of the queue that wakes it", functions=("reaction",))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings, or raise `InvalidInput` naming the variable that does not parse."""
-        return cls(
-            tips_table=environment.get(TIPS_TABLE, ""),
-            index_table=environment.get(INDEX_TABLE, ""),
-            bucket=environment.get(BUCKET, ""),
-            partitions=_number(environment, PARTITIONS, 1, MAX_PARTITIONS),
-            journal_table=environment.get(JOURNAL_TABLE, ""),
-            snapshot_table=environment.get(SNAPSHOT_TABLE, ""),
-            aggregate_types=names_in(AGGREGATE_TYPES, environment.get(AGGREGATE_TYPES, "")),
-            journal_shards=_number(environment, JOURNAL_SHARDS, SHARDS, MAX_SHARDS),
-            journal_keys=environment.get(JOURNAL_KEYS, LIBRARY),
-            journal_serializer=environment.get(JOURNAL_SERIALIZER, LIBRARY),
-            events_table=environment.get(EVENTS_TABLE, ""),
-            tags_table=environment.get(TAGS_TABLE, ""),
-            projection_states_table=environment.get(PROJECTION_STATES_TABLE, ""),
-            states_prefix=environment.get(STATES_PREFIX, PROJECTIONS),
-            service=environment.get(SERVICE, ""),
-            equinox=_flag(environment, EQUINOX),
-            type_heads=_flag(environment, TYPE_HEADS),
-            write_shards=_number(environment, WRITE_SHARDS, 1, MAX_WRITE_SHARDS),
-            journal_partitions=_number(environment, JOURNAL_PARTITIONS, 1, MAX_PARTITIONS),
-            dcb_partitions=_number(environment, DCB_PARTITIONS, 1, MAX_PARTITIONS),
-            topic=environment.get(TOPIC, ""),
-            reaction=environment.get(REACTION, ""),
-            queue=environment.get(QUEUE, ""),
-            read_models_table=environment.get(READ_MODELS_TABLE, ""),
-            max_upload_bytes=_number(environment, MAX_UPLOAD_BYTES, UPLOAD_BYTES, LARGEST_UPLOAD),
-            feed_wait_seconds=_number(
-                environment, FEED_WAIT_SECONDS, WAIT_SECONDS, MAX_WAIT_SECONDS, least=0
-            ),
-            archive_table=environment.get(ARCHIVE_TABLE, ""),
-            snapshot_copies=_number(environment, SNAPSHOT_COPIES, 0, MAX_COPIES, least=0),
-            snapshot_ttl_days=_number(environment, SNAPSHOT_TTL_DAYS, 0, MAX_TTL_DAYS, least=0),
-            state_inline_bytes=_number(environment, STATE_INLINE_BYTES, INLINE_BYTES, INLINE_BYTES, least=0),
-            consistent_reads=_flag(environment, CONSISTENT_READS, default=True),
-            retries=_number(environment, RETRIES, 0, MAX_RETRIES, least=0)
-            if RETRIES in environment
-            else None,
+        return cls(**_read(environment, lambda each: each.variable))
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, str]) -> Settings:
+        """Those that the outputs of a store's stack tell, or raise `InvalidInput` naming the output."""
+        return cls(**_read(outputs, lambda each: each.output))
+
+    def environment(self, function: str) -> dict[str, str]:
+        """What a function is told, by variables; what there is nothing to say of is left out."""
+        return self._written(
+            {each.variable: each for each in DECLARED.values() if function in each.functions}
         )
+
+    def outputs(self) -> dict[str, str]:
+        """What the store's stack tells; no output may be empty."""
+        return self._written({each.output: each for each in DECLARED.values() if each.output})
+
+    def _written(self, names: Mapping[str, Setting]) -> dict[str, str]:
+        texts = {name: each.text(getattr(self, each.name)) for name, each in names.items()}
+        return {name: text for name, text in texts.items() if text}
+
+
+def _read(texts: Mapping[str, str], name_of: Callable[[Setting], str]) -> dict[str, Any]:
+    names = {name_of(each): each for each in DECLARED.values()}
+    return {names[name].name: names[name].parse(texts[name], name) for name in names.keys() & texts.keys()}
+
+
+DECLARED: Mapping[str, Setting] = MappingProxyType(
+    {each.name: Setting(name=each.name, default=each.default, **each.metadata) for each in fields(Settings)}
+)
+"""Every setting, by name."""
+
+FOUND_BY = ("TipsTable", "IndexTable", "BucketName")
+"""Outputs by which a stack is known to hold a store. One of an older version lacks others."""
+
+
+def variable(name: str) -> str:
+    """The variable of the environment that a setting is read from."""
+    return DECLARED[name].variable
 
 
 def service_name(environment: Mapping[str, str], otherwise: str) -> str:
     """What a function is called in its logs and metrics."""
     return environment.get(SERVICE_NAME, otherwise)
-
-
-def _number(environment: Mapping[str, str], name: str, default: int, most: int, *, least: int = 1) -> int:
-    text = environment.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise InvalidInput(name, f"must be a whole number from {least} to {most:,}")
-    return int(text)
-
-
-def _flag(environment: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    text = environment.get(name, "true" if default else "false")
-    if text not in ("true", "false"):
-        raise InvalidInput(name, "must be true or false")
-    return text == "true"
-
-
-def names_in(name: str, text: str) -> tuple[str, ...]:
-    """Names separated by commas; raises `InvalidInput` of `name` for anything else."""
-    names = tuple(text.split(",")) if text else ()
-    if any(not each or each != each.strip() for each in names):
-        raise InvalidInput(name, "must be names separated by commas, without spaces")
-    return names

@@ -8,9 +8,9 @@ from epochal import Delivery, lambda_handler, reaction
 from epochal.dynamo.stores import open_read_models
 from epochal.feed.results import FeedEvent
 from epochal.reactions.read_models import Documents
-from epochal.settings import READ_MODELS_TABLE
+from epochal.settings import variable
 
-model = open_read_models(os.environ[READ_MODELS_TABLE]).open("counts", 1)
+model = open_read_models(os.environ[variable("read_models_table")]).open("counts", 1)
 
 
 def count(documents: Documents, event: FeedEvent) -> None:

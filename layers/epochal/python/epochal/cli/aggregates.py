@@ -26,7 +26,7 @@ from epochal.model.aggregates import (
 )
 from epochal.model.times import parse_time
 from epochal.model.versions import Expected
-from epochal.settings import JOURNAL_TABLE, SNAPSHOT_TABLE
+from epochal.settings import variable
 from epochal.store.aggregate_pages import walk
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Meter
@@ -49,7 +49,10 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, *, kind: str, value: str, **options: Any) -> None:
         site = store.aggregates.site
-        for table, option in ((site.journal, JOURNAL_TABLE), (site.snapshot, SNAPSHOT_TABLE)):
+        for table, option in (
+            (site.journal, variable("journal_table")),
+            (site.snapshot, variable("snapshot_table")),
+        ):
             if not table:
                 raise TableUnnamed(option, "is needed for aggregates")
         command(store.aggregates, aggregate_id(kind, value), **options)

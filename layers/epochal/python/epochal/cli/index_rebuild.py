@@ -22,7 +22,7 @@ from epochal.errors import InvalidInput
 from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source
-from epochal.layout.tables import INDEX
+from epochal.settings import DECLARED
 from epochal.store.checking import checked
 
 
@@ -66,7 +66,9 @@ def rebuild(
         raise InvalidInput("--into", "must be another table than the index in use")
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
-    driver = replace(store.feed.driver, execute=checked(store.feed.driver.execute, {into: INDEX.kind}))
+    driver = replace(
+        store.feed.driver, execute=checked(store.feed.driver.execute, {into: DECLARED["index_table"].table})
+    )
     mender = Mender(driver=driver, index_table=into)
     Indexer(driver=driver, index_table=into, sources=sources).register()
     found = _places(exports, sources)

@@ -98,9 +98,9 @@ def _print(server: Server | None, deployment: Deployment | None, *, as_json: boo
     if deployment is not None:
         view |= {
             "api": deployment.api_url,
-            "tipsTable": deployment.tips_table,
-            "indexTable": deployment.index_table,
-            "bucket": deployment.bucket,
+            "tipsTable": deployment.settings.tips_table,
+            "indexTable": deployment.settings.index_table,
+            "bucket": deployment.settings.bucket,
         }
     output.document(
         view, output.table([(name, _word(value)) for name, value in view.items()]), as_json=as_json

@@ -22,7 +22,7 @@ from epochal.errors import EpochalError, InvalidInput
 from epochal.http.projections import representation
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.projections import StoredState
-from epochal.settings import PROJECTION_STATES_TABLE
+from epochal.settings import variable
 from epochal.store.projections import ProjectionStates
 
 Tell = Callable[[str], None]
@@ -38,7 +38,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
         if not store.states.table:
-            raise TableUnnamed(PROJECTION_STATES_TABLE, "is needed for states of projections")
+            raise TableUnnamed(variable("projection_states_table"), "is needed for states of projections")
         command(store.states, **options)
 
     return found

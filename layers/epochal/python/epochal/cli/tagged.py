@@ -21,7 +21,7 @@ from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
-from epochal.settings import EVENTS_TABLE, TAGS_TABLE
+from epochal.settings import variable
 from epochal.store.driver import Meter
 from epochal.store.tagged import TaggedEvents
 
@@ -47,7 +47,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
         site = store.tagged.site
-        for table, option in ((site.events, EVENTS_TABLE), (site.tags, TAGS_TABLE)):
+        for table, option in ((site.events, variable("events_table")), (site.tags, variable("tags_table"))):
             if not table:
                 raise TableUnnamed(option, "is needed for tagged events")
         command(store.tagged, **options)

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
-from epochal.codec.payloads import NAMES
+from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
@@ -27,37 +27,10 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
 from epochal.indexer.sources import sources_of
 from epochal.layout.port import Source
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
-from epochal.settings import (
-    AGGREGATE_TYPES,
-    BUCKET,
-    EQUINOX,
-    EVENTS_TABLE,
-    INDEX_TABLE,
-    JOURNAL_KEYS,
-    JOURNAL_SERIALIZER,
-    JOURNAL_SHARDS,
-    JOURNAL_TABLE,
-    LIBRARIES,
-    LIBRARY,
-    MAX_SHARDS,
-    MAX_WRITE_SHARDS,
-    PROJECTION_STATES_TABLE,
-    PROJECTIONS,
-    SERVICE,
-    SHARDS,
-    SNAPSHOT_TABLE,
-    STATES_PREFIX,
-    TAGS_TABLE,
-    TIPS_TABLE,
-    TYPE_HEADS,
-    WRITE_SHARDS,
-    Settings,
-    names_in,
-)
+from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.checking import checked, distinct
@@ -68,32 +41,7 @@ from epochal.store.tagged import TaggedEvents, tagged_of
 
 _URL = re.compile(r"https?://[^/\s]+")
 
-OUTPUTS = {"TipsTable": "tips_table", "IndexTable": "index_table", "BucketName": "bucket"}
-"""Outputs of the store's stack, and the settings they are."""
-
-LATER_OUTPUTS = {
-    "JournalTable": "journal_table",
-    "SnapshotTable": "snapshot_table",
-    "EventsTable": "events_table",
-    "TagsTable": "tags_table",
-    "ProjectionStatesTable": "projection_states_table",
-    "StatesPrefix": "states_prefix",
-    "Service": "service",
-    "ReadModelsTable": "read_models_table",
-    "ArchiveTable": "archive_table",
-}
-"""Those that a stack of an older version lacks."""
-
-
-TABLES = {
-    "--tips-table": ("tips_table", TIPS.kind),
-    "--index-table": ("index_table", INDEX.kind),
-    "--journal-table": ("journal_table", JOURNAL.kind),
-    "--snapshot-table": ("snapshot_table", SNAPSHOT.kind),
-    "--events-table": ("events_table", EVENTS.kind),
-    "--tags-table": ("tags_table", TAGS.kind),
-    "--projection-states-table": ("projection_states_table", PROJECTION_STATES.kind),
-}
+TABLES = {each.flag: (each.name, each.table) for each in DECLARED.values() if each.option and each.table}
 """Options that name tables: the settings they are, and the kinds that the tables must be of."""
 
 
@@ -158,9 +106,9 @@ def open_store(choice: Choice) -> Store:
     if not settings.tips_table and not settings.index_table:
         return _local()
     distinct(**{option: getattr(settings, name) for option, (name, _) in TABLES.items()})
-    for table, option in ((settings.tips_table, TIPS_TABLE), (settings.index_table, INDEX_TABLE)):
-        if not table:
-            raise TableUnnamed(option, "is needed too, where the other table is named")
+    for name in ("tips_table", "index_table"):
+        if not getattr(settings, name):
+            raise TableUnnamed(variable(name), "is needed too, where the other table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
     kinds = {
         getattr(choice.settings, name): kind
@@ -218,111 +166,59 @@ def _outputs(choice: Choice) -> Settings:
     except InvalidRequest as error:
         raise StackMissing(choice.stack, error.message) from error
     outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
-    if not outputs.keys() >= OUTPUTS.keys():
-        raise StackMissing(choice.stack, f"has no outputs {', '.join(OUTPUTS)}: name the stack of the tables")
-    known = (OUTPUTS | LATER_OUTPUTS).items()
-    found = {setting: outputs[name] for name, setting in known if name in outputs}
-    unsaid = Settings()
-    named = {
-        setting: value
-        for setting in found
-        if (value := getattr(choice.settings, setting)) != getattr(unsaid, setting)
+    if not outputs.keys() >= set(FOUND_BY):
+        raise StackMissing(
+            choice.stack, f"has no outputs {', '.join(FOUND_BY)}: name the stack of the tables"
+        )
+    told = Settings.from_outputs(outputs)
+    known = {
+        each.name for each in DECLARED.values() if each.output in outputs and not _is_named(each, choice)
     }
-    return replace(choice.settings, **(found | named), **_keys(outputs, choice.settings))
+    return replace(choice.settings, **{name: getattr(told, name) for name in known})
 
 
-def _keys(outputs: Mapping[str, str], named: Settings) -> dict[str, Any]:
-    """What the keys of the stack's tables are made with: it knows better than whoever names it."""
-    return {
-        "journal_shards": int(outputs.get("JournalShards", named.journal_shards)),
-        "journal_keys": outputs.get("JournalKeys", named.journal_keys),
-        "journal_serializer": outputs.get("JournalSerializer", named.journal_serializer),
-        "aggregate_types": names_in("AggregateTypes", outputs.get("AggregateTypes", ""))
-        or named.aggregate_types,
-        "write_shards": int(outputs.get("WriteShards", named.write_shards)),
-        "equinox": outputs.get("Equinox", "true" if named.equinox else "false") == "true",
-        "type_heads": outputs.get("TypeHeads", "true" if named.type_heads else "false") == "true",
-    }
+def _is_named(each: Setting, choice: Choice) -> bool:
+    """Whether the user has named a place, which then wins over the stack's. What the keys of its tables are made with,
+    the stack knows better than whoever names it.
+    """
+    return isinstance(each.kind, Text) and getattr(choice.settings, each.name) != each.default
 
 
-def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
-    return names_in(option.opts[0], text)
+def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option as the setting is declared."""
+
+    def named(**more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        return click.option(each.flag, envvar=each.variable, **more)
+
+    def parsed(_: click.Context, option: click.Parameter, text: str) -> Any:
+        return each.parse(text, option.opts[0])
+
+    # The stack knows its own.
+    help_ = f"{each.help}, where the tables are named."
+    match each.kind:
+        case Number(least=least, most=most):
+            return named(default=each.default, type=click.IntRange(least, most), help=help_)
+        case OneOf(of=choices):
+            return named(default=each.default, type=click.Choice(choices), help=help_)
+        case Flag():
+            return named(is_flag=True, help=help_)
+        case Names():
+            return named(default="", callback=parsed, help=help_)
+        case Text():
+            return named(default=each.default, help=f"{each.help}.")
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that say which store; those of tables and bucket are named as the functions' settings are."""
-    for option in (
+    places = [each for each in DECLARED.values() if each.option and isinstance(each.kind, Text)]
+    others = [each for each in DECLARED.values() if each.option and each not in places]
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line, CDK and Lambda go by this name.
         click.option("--region", default="", envvar="AWS_REGION", help="AWS region of the store."),
         click.option("--endpoint", default="", envvar="EPOCHAL_ENDPOINT", help="Another AWS, by its URL."),
-        click.option(
-            "--journal-shards",
-            default=SHARDS,
-            type=click.IntRange(1, MAX_SHARDS),
-            envvar=JOURNAL_SHARDS,
-            help="Shards of aggregates' keys, where the tables are named.",
-        ),
-        click.option(
-            "--journal-keys",
-            default=LIBRARY,
-            type=click.Choice(LIBRARIES),
-            envvar=JOURNAL_KEYS,
-            help="Library by whose hash aggregates' keys are made, where the tables are named.",
-        ),
-        click.option(
-            "--journal-serializer",
-            default=LIBRARY,
-            type=click.Choice(NAMES),
-            envvar=JOURNAL_SERIALIZER,
-            help="Library as which aggregates are written, where the tables are named.",
-        ),
-        click.option(
-            "--aggregate-types",
-            default="",
-            callback=_names,
-            envvar=AGGREGATE_TYPES,
-            help="Types of aggregates, with commas, where the tables are named. Those that hold - must be.",
-        ),
-        click.option(
-            "--write-shards",
-            default=1,
-            type=click.IntRange(1, MAX_WRITE_SHARDS),
-            envvar=WRITE_SHARDS,
-            help="Shards of the index of all tagged events, where the tables are named.",
-        ),
-        click.option(
-            "--equinox",
-            is_flag=True,
-            envvar=EQUINOX,
-            help="Equinox applications use the table of streams too, where the tables are named.",
-        ),
-        click.option(
-            "--type-heads",
-            is_flag=True,
-            envvar=TYPE_HEADS,
-            help="Tagged events are written with heads of types, where the tables are named.",
-        ),
-        click.option("--service", default="", envvar=SERVICE, help="Tenant of tagged events and states."),
-        click.option(
-            "--projection-states-table",
-            default="",
-            envvar=PROJECTION_STATES_TABLE,
-            help="States of projections.",
-        ),
-        click.option(
-            "--states-prefix",
-            default=PROJECTIONS,
-            envvar=STATES_PREFIX,
-            help="Where large states lie in the bucket.",
-        ),
-        click.option("--tags-table", default="", envvar=TAGS_TABLE, help="Tags of tagged events."),
-        click.option("--events-table", default="", envvar=EVENTS_TABLE, help="Tagged events."),
-        click.option("--snapshot-table", default="", envvar=SNAPSHOT_TABLE, help="Heads of aggregates."),
-        click.option("--journal-table", default="", envvar=JOURNAL_TABLE, help="Events of aggregates."),
-        click.option("--bucket", default="", envvar=BUCKET, help="Bucket of large bodies."),
-        click.option("--index-table", default="", envvar=INDEX_TABLE, help="Table of the feed."),
-        click.option("--tips-table", default="", envvar=TIPS_TABLE, help="Table of streams."),
+        *map(_option, reversed([*places, *others])),
         click.option("--stack", default="", envvar="EPOCHAL_STACK", help="Stack that holds the tables."),
-    ):
+    ]
+    for option in options:
         command = option(command)
     return command

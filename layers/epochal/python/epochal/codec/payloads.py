@@ -10,10 +10,7 @@ from typing import Final
 
 from epochal.codec.wrapped import unwrap, wrap
 from epochal.errors import CorruptData, InvalidInput
-from epochal.settings import LIBRARIES
-
-NAMES: Final = (*LIBRARIES, "plain")
-"""Of ready serializers."""
+from epochal.settings import PAYLOADS
 
 _UNREADABLE: Final = (CorruptData, ValueError, TypeError, KeyError)
 
@@ -72,7 +69,7 @@ class Serializer:
             cause = str(error) or type(error).__name__
             raise CorruptData(
                 f"a payload that the serializer {self.name!r} cannot read: {cause}; libraries write other forms, which "
-                f"`serializer` chooses: {', '.join(NAMES)}"
+                f"`serializer` chooses: {', '.join(PAYLOADS)}"
             ) from error
 
 
@@ -88,8 +85,8 @@ def serializer_of(given: str | Serializer, field: str = "serializer") -> Seriali
         return given
     if given == JAVASCRIPT.name:
         return JAVASCRIPT
-    if given not in NAMES:
-        raise InvalidInput(field, f"must be one of {', '.join(NAMES)}, or a Serializer")
+    if given not in PAYLOADS:
+        raise InvalidInput(field, f"must be one of {', '.join(PAYLOADS)}, or a Serializer")
     from epochal.codec.bare import SERIALIZERS  # noqa: PLC0415  few need them, and functions start without
 
     return SERIALIZERS[given]

@@ -32,7 +32,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.wakeups import Woken, wake
-from epochal.settings import REACTION, Settings, service_name
+from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
@@ -60,7 +60,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     settings = Settings.from_environment(environment)
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
-        raise InvalidInput(REACTION, rule)
+        raise InvalidInput(variable("reaction"), rule)
     queue = Queue(lazily(sqs_client), settings.queue)
     service = service_name(environment, reaction.name)
     logger, metrics = _tools(service)

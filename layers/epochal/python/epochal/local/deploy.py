@@ -17,7 +17,7 @@ from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
-from epochal.settings import LIBRARY, Settings, names_in
+from epochal.settings import FOUND_BY, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,23 +27,11 @@ class Deployment:
     Attributes:
         endpoint: the embedded AWS, for clients of its tables and bucket.
         api_id: the HTTP API.
-        tips_table: table of streams.
-        index_table: table of the feed.
-        bucket: bucket of large bodies.
-        journal_table: table of aggregates' events.
-        snapshot_table: table of their heads.
-        journal_shards: shards of both tables' keys.
         settings: all that the outputs tell of tables, of what their keys are made with, and of the bucket.
     """
 
     endpoint: Endpoint
     api_id: str
-    tips_table: str
-    index_table: str
-    bucket: str
-    journal_table: str
-    snapshot_table: str
-    journal_shards: int
     settings: Settings
 
     @property
@@ -95,42 +83,7 @@ def _read(endpoint: Endpoint, outputs: Path) -> Deployment:
     """The outputs of all stacks, whose names do not matter: no two stacks have an output of one name."""
     stacks: dict[str, dict[str, Any]] = json.loads(outputs.read_text())
     values = {name: value for stack in stacks.values() for name, value in stack.items()}
-    try:
-        settings = _settings(values)
-        return Deployment(
-            endpoint=endpoint,
-            api_id=values["ApiId"],
-            tips_table=settings.tips_table,
-            index_table=settings.index_table,
-            bucket=settings.bucket,
-            journal_table=settings.journal_table,
-            snapshot_table=settings.snapshot_table,
-            journal_shards=settings.journal_shards,
-            settings=settings,
-        )
-    except KeyError as error:
-        raise OutputMissing(error.args[0]) from None
-
-
-def _settings(outputs: Mapping[str, str]) -> Settings:
-    return Settings(
-        tips_table=outputs["TipsTable"],
-        index_table=outputs["IndexTable"],
-        bucket=outputs["BucketName"],
-        journal_table=outputs["JournalTable"],
-        snapshot_table=outputs["SnapshotTable"],
-        journal_shards=int(outputs["JournalShards"]),
-        journal_keys=outputs.get("JournalKeys", LIBRARY),
-        journal_serializer=outputs.get("JournalSerializer", LIBRARY),
-        aggregate_types=names_in("AggregateTypes", outputs.get("AggregateTypes", "")),
-        events_table=outputs["EventsTable"],
-        tags_table=outputs["TagsTable"],
-        write_shards=int(outputs["WriteShards"]),
-        equinox=outputs.get("Equinox") == "true",
-        type_heads=outputs["TypeHeads"] == "true",
-        projection_states_table=outputs["ProjectionStatesTable"],
-        states_prefix=outputs["StatesPrefix"],
-        service=outputs.get("Service", ""),
-        read_models_table=outputs.get("ReadModelsTable", ""),
-        archive_table=outputs.get("ArchiveTable", ""),
-    )
+    for name in ("ApiId", *FOUND_BY):
+        if name not in values:
+            raise OutputMissing(name)
+    return Deployment(endpoint=endpoint, api_id=values["ApiId"], settings=Settings.from_outputs(values))

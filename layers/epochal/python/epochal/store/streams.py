@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips import archiving, pruning
+from epochal.layout.tips import pruning
 from epochal.layout.tips.append import append, append_on
 from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
@@ -256,6 +256,8 @@ class Streams:
         if self.archive is None:
             raise InvalidInput("archive", "the store was given none")
         etags = iter(self._etag, "")
+        from epochal.layout.tips import archiving  # noqa: PLC0415  few have an archive, and copy to it
+
         steps = archiving.archive(self.table, self.archive.table, stream_name(stream), before, etags)
         return self.driver.run(steps)
 

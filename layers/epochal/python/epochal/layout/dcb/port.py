@@ -12,7 +12,7 @@ from epochal.layout.port import Gap, Heal, Healed, Port, Source, soundly
 from epochal.layout.tables import EVENTS, PROJECTION_STATES, TAGS
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
-from epochal.settings import DCB_PARTITIONS, Settings
+from epochal.settings import Settings, variable
 
 
 def dcb_source(site: Site, partitions: int = 1) -> Source:
@@ -22,7 +22,7 @@ def dcb_source(site: Site, partitions: int = 1) -> Source:
         name="dcb",
         table=site.tags,
         partitions=partitions,
-        setting=DCB_PARTITIONS,
+        setting=variable("dcb_partitions"),
         appended=lambda item: heads.appended(item, service),
         heal=heal_dcb(site),
         end=lambda item: heads.end(item, service),

@@ -19,7 +19,7 @@ from epochal.model.aggregates import AggregateId
 from epochal.model.spans import Span
 from epochal.plan.ops import BatchGet, Steps
 from epochal.plan.values import Item
-from epochal.settings import JOURNAL_PARTITIONS, Settings
+from epochal.settings import Settings, variable
 
 EVENTS_AT_ONCE: Final = 25
 """Events of the journal a request: their items come whole, up to 400 KB each."""
@@ -34,7 +34,7 @@ def journal_source(site: Site, partitions: int = 1) -> Source:
         name="journal",
         table=site.snapshot,
         partitions=partitions,
-        setting=JOURNAL_PARTITIONS,
+        setting=variable("journal_partitions"),
         appended=told,
         heal=heal_journal(site),
         end=_in_place(site, heads.end),

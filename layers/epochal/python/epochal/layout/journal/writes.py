@@ -13,7 +13,7 @@ from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lo
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import AttributeValue, binary, number, sequence, text
-from epochal.settings import JOURNAL_KEYS, JOURNAL_SERIALIZER, KEY_WINDOW_SECONDS, Settings
+from epochal.settings import KEY_WINDOW_SECONDS, Settings, variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,11 @@ def site_of(settings: Settings) -> Site:
     return Site(
         journal=settings.journal_table,
         snapshot=settings.snapshot_table,
-        keys=KeyResolver(shards=settings.journal_shards, hash=hash_of(settings.journal_keys, JOURNAL_KEYS)),
+        keys=KeyResolver(
+            shards=settings.journal_shards, hash=hash_of(settings.journal_keys, variable("journal_keys"))
+        ),
         types=AggregateTypes(settings.aggregate_types),
-        serializer=serializer_of(settings.journal_serializer, JOURNAL_SERIALIZER),
+        serializer=serializer_of(settings.journal_serializer, variable("journal_serializer")),
     )
 
 

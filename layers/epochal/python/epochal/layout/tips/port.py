@@ -11,7 +11,7 @@ from epochal.layout.tips.reading import advance, begin
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
-from epochal.settings import PARTITIONS, Settings
+from epochal.settings import Settings, variable
 
 
 def tips_source(table: str, partitions: int = 1) -> Source:
@@ -20,7 +20,7 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         name="tips",
         table=table,
         partitions=partitions,
-        setting=PARTITIONS,
+        setting=variable("partitions"),
         appended=heads.appended,
         heal=heal_tips(table),
         end=heads.end,

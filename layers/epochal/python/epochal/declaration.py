@@ -1,0 +1,129 @@
+"""How a setting is declared: once, as a field of `epochal.settings.Settings`, from which everything else is made.
+
+the field itself        what the library's code reads, typed, with its default
+variable                of a function's environment, for each function in `functions`
+output                  of the store's stack, by which programs and commands find what is stored
+option                  of the command line
+a stage's field         in `cdk.json`, with the rule of its kind (`stacks.fields`), where it is one of `Options`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochal.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Any text; what a stage chooses must match `pattern`, which `meaning` says in words."""
+
+    pattern: str = r"\S*"
+    meaning: str = "text without spaces"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A whole number."""
+
+    least: int = 1
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """`true` or `false`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf:
+    """One of several texts. Who uses it says what is wrong with another."""
+
+    of: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names separated by commas."""
+
+
+Kind = Text | Number | Flag | OneOf | Names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting, as it was declared.
+
+    Attributes:
+        help: what it is, in a few words: the command line and the output show them.
+        functions: those that are told of it; a function lacks what it has no business with.
+        output: of the store's stack; empty for none.
+        option: whether the command line has an option of this name.
+        table: the kind of the table that it names; empty where it names none.
+    """
+
+    name: str
+    default: Any
+    kind: Kind
+    help: str
+    functions: tuple[str, ...]
+    output: str
+    option: bool
+
+    @property
+    def variable(self) -> str:
+        """Of the environment of functions and of the command line."""
+        return f"EPOCHAL_{self.name.upper()}"
+
+    @property
+    def flag(self) -> str:
+        """The option of the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def table(self) -> str:
+        """The kind of the table that it names, which its own name tells; empty where it names none."""
+        kind, table, _ = self.name.partition("_table")
+        return kind.replace("_", "-") if table else ""
+
+    def parse(self, text: str, field: str) -> Any:
+        """Read a value as `text` writes it; raises `InvalidInput` naming `field`."""
+        match self.kind:
+            case Number(least=least, most=most):
+                if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+                    raise InvalidInput(field, f"must be a whole number from {least} to {most:,}")
+                return int(text)
+            case Flag():
+                if text not in ("true", "false"):
+                    raise InvalidInput(field, "must be true or false")
+                return text == "true"
+            case Names():
+                names = tuple(text.split(",")) if text else ()
+                if any(not each or each != each.strip() for each in names):
+                    raise InvalidInput(field, "must be names separated by commas, without spaces")
+                return names
+            case Text() | OneOf():
+                return text
+
+    def text(self, value: Any) -> str:
+        """A value as environments and outputs have it; empty where there is nothing to say."""
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def setting(
+    default: Any,
+    kind: Kind,
+    help: str,  # noqa: A002  the word that commands have for it
+    *,
+    functions: tuple[str, ...] = (),
+    output: str = "",
+    option: bool = False,
+) -> Any:
+    """Declare a setting, as the default of a field of a dataclass."""
+    declared = {"kind": kind, "help": help, "functions": functions, "output": output, "option": option}
+    return field(default=default, metadata=declared)
