@@ -40,12 +40,12 @@ def up(port: int | None, authorise: bool, as_json: bool) -> None:
     Run it again to deploy what has changed. What `down --keep` kept goes on.
     """
     places = here()
-    kept = ministack.status(places) is None and keeping.found(places) is not None
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
         deployment = deploy.deploy(places, server, tell=tell)
-        if kept:
+        if keeping.repair_is_due(places):
             _repair(tell)
+            keeping.repaired(places)
     _print(server, deployment, as_json=as_json)
 
 

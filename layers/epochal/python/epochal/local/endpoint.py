@@ -28,12 +28,18 @@ class Endpoint:
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of `service`, without retries unless `config` asks for them: stand-ins do not throttle."""
+        (client,) = self.clients(service, config=config)
+        return client
+
+    def clients(self, *services: str, config: Config | None = None) -> list[Any]:
+        """Clients of one session, which takes longer to make than they do."""
         once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
         # Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
         session: Any = boto3.Session(
             aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name=self.region
         )
-        return session.client(service, endpoint_url=self.url, config=once.merge(config) if config else once)
+        merged = once.merge(config) if config else once
+        return [session.client(service, endpoint_url=self.url, config=merged) for service in services]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """`base` without anything of a real account, and with what points AWS tools at this stand-in."""

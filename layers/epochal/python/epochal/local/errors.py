@@ -91,11 +91,11 @@ class KeptLost(LocalError, RuntimeError):
 
 
 class KeptUnreadable(LocalError, RuntimeError):
-    """The embedded AWS started without the tables that were kept in `directory`."""
+    """The embedded AWS started without all that was kept in `directory`."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"the embedded AWS started without the tables that were kept, and was stopped: "
+            f"the embedded AWS started without all that was kept, and was stopped: "
             f"another version of ministack kept them? Take that one, or begin empty: rm -r {directory}"
         )
 

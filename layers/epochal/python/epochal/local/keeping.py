@@ -1,7 +1,7 @@
 """What the embedded AWS keeps from `down --keep` to the next `up`: its own persistence, with two things put right.
 
-It saves everything as it ends, stacks, functions and tables alike. Of what it could not save it says nothing but a line
-in its log: so what was saved is looked at, and what was taken up again is.
+It saves everything as it ends, stacks, functions and tables alike. Of what it could not save or load it says nothing
+but a line in its log: so what was saved is looked at, and what was taken up again is counted.
 
 And it saves how far each mapping had read its table's stream, but not the streams, which begin anew at 0: a mapping
 would pass over as many changes as it had ever read. So mappings begin anew with them. What no mapping had read yet is
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +24,17 @@ from epochal.local.errors import KeptLost, KeptUnreadable, PortKept
 from epochal.local.places import Places
 from epochal.local.processes import Server
 
-SAVED: Final = ("apigateway", "cloudformation", "dynamodb", "iam", "lambda", "s3", "sns", "sqs")
-"""The services without which a deployment is none."""
+SAVED: Final = {
+    "apigateway": ("apigatewayv2", "get_apis", "Items"),
+    "cloudformation": ("cloudformation", "list_stacks", "StackSummaries"),
+    "dynamodb": ("dynamodb", "list_tables", "TableNames"),
+    "iam": ("iam", "list_roles", "Roles"),
+    "lambda": ("lambda", "list_event_source_mappings", "EventSourceMappings"),
+    "s3": ("s3", "list_buckets", "Buckets"),
+    "sns": ("sns", "list_topics", "Topics"),
+    "sqs": ("sqs", "list_queues", "QueueUrls"),
+}
+"""The services without which a deployment is none, by the names of their files, and what is counted of each."""
 
 SAVE_SECONDS: Final = 120.0
 """It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
@@ -37,11 +46,11 @@ class Kept:
 
     Attributes:
         port: where it listened: functions know addresses that have it in them.
-        tables: all there were.
+        counts: how many there were of what `SAVED` names.
     """
 
     port: int
-    tables: Sequence[str]
+    counts: Mapping[str, int]
 
     def refuse_port(self, port: int | None) -> None:
         """Raise `PortKept` where another port is asked for."""
@@ -61,7 +70,7 @@ def environment(places: Places) -> dict[str, str]:
 
 
 def found(places: Places) -> Kept | None:
-    """What the last `down --keep` kept."""
+    """What the last `down --keep` kept, and nothing has taken up."""
     try:
         return Kept(**json.loads(_note(places).read_text()))
     except FileNotFoundError:
@@ -75,7 +84,7 @@ def discard(places: Places) -> None:
 
 def stop(places: Places, server: Server, endpoint: Endpoint) -> None:
     """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
-    kept = Kept(port=server.port, tables=_tables(endpoint))
+    kept = Kept(port=server.port, counts=_counts(endpoint))
     asked = time.time_ns()
     processes.stop(server, seconds=SAVE_SECONDS)
     lost = [name for name in SAVED if _saved_at(_state(places, name)) < asked]
@@ -87,17 +96,26 @@ def stop(places: Places, server: Server, endpoint: Endpoint) -> None:
     new.replace(_note(places))
 
 
-def take_up(places: Places, kept: Kept, server: Server, endpoint: Endpoint) -> None:
-    """See that `server`, just started, has what was kept; from now on only its next `stop` keeps it.
+def take_up(places: Places, kept: Kept, endpoint: Endpoint) -> None:
+    """See that what was just started has what was kept; from now on only its next `stop` keeps it.
 
     Raises:
-        KeptUnreadable: it has not. It is stopped, and what was kept is as it was.
+        KeptUnreadable: it has not. What was kept is as it was, if it is killed.
     """
-    if _tables(endpoint) != list(kept.tables):
-        processes.stop(server, seconds=0)
+    if _counts(endpoint) != kept.counts:
         raise KeptUnreadable(str(_directory(places)))
     # A later end of another kind must not bring back what was long ago, with today's bodies.
-    _note(places).unlink()
+    _note(places).replace(_due(places))
+
+
+def repair_is_due(places: Places) -> bool:
+    """Whether the index has not been repaired since what was kept was taken up."""
+    return _due(places).exists()
+
+
+def repaired(places: Places) -> None:
+    """The index has been repaired."""
+    _due(places).unlink(missing_ok=True)
 
 
 def _begin_anew(state: Path) -> None:
@@ -107,9 +125,13 @@ def _begin_anew(state: Path) -> None:
     state.write_text(json.dumps(document))
 
 
-def _tables(endpoint: Endpoint) -> list[str]:
-    pages = endpoint.client("dynamodb").get_paginator("list_tables").paginate()
-    return sorted(name for page in pages for name in page["TableNames"])
+def _counts(endpoint: Endpoint) -> dict[str, int]:
+    counts = {}
+    clients = endpoint.clients(*(service for service, _, _ in SAVED.values()))
+    for client, (name, (_, operation, key)) in zip(clients, SAVED.items(), strict=True):
+        pages = client.get_paginator(operation).paginate()
+        counts[name] = sum(len(page.get(key, ())) for page in pages)
+    return counts
 
 
 def _saved_at(state: Path) -> int:
@@ -122,6 +144,10 @@ def _state(places: Places, service: str) -> Path:
 
 def _note(places: Places) -> Path:
     return _directory(places) / "kept.json"
+
+
+def _due(places: Places) -> Path:
+    return _directory(places) / "repair-due.json"
 
 
 def _directory(places: Places) -> Path:

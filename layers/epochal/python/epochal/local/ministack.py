@@ -60,10 +60,14 @@ def up(
         port = kept.port
     saving = keeping.environment(places)
     server = _launch(places, port=port or DEFAULT_PORT, authorise=authorise, saving=saving)
-    _wait(server, tell)
-    if kept is not None:
-        keeping.take_up(places, kept, server, endpoint(server))
-    _remember(places, server)
+    try:
+        _wait(server, tell)
+        if kept is not None:
+            keeping.take_up(places, kept, endpoint(server))
+        _remember(places, server)
+    except BaseException:  # Ctrl-C, too: it would run on unknown, and as it ends overwrite what was kept
+        processes.stop(server, seconds=0)
+        raise
     return server
 
 
@@ -75,15 +79,14 @@ def down(places: Places, *, keep: bool = False) -> bool:
     could not be kept.
     """
     server = status(places)
+    if server is not None:
+        if keep:
+            keeping.stop(places, server, endpoint(server))
+        else:
+            processes.stop(server, seconds=0)
+            keeping.discard(places)
     _state(places).unlink(missing_ok=True)
-    if server is None:
-        return False
-    if keep:
-        keeping.stop(places, server, endpoint(server))
-    else:
-        processes.stop(server, seconds=0)
-        keeping.discard(places)
-    return True
+    return server is not None
 
 
 def status(places: Places) -> Server | None:

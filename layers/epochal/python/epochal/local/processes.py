@@ -218,7 +218,7 @@ def _birth(pid: int) -> str | None:
 def _given_up(server: Server, reason: str) -> ServerFailed:
     """What to raise, with the log read before it goes."""
     error = ServerFailed(server.name, reason, _log_end(server))
-    stop(server)
+    stop(server, seconds=0)  # asked to end, one that has loaded half of its state would save that half
     return error
 
 
