@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.errors import InvalidInput, StreamDeleted, WrongExpectedVersion
+from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, WrongExpectedVersion
 from tests.support.terminal import Terminal
 
 
@@ -265,3 +265,38 @@ def test_json_that_could_not_be_kept_is_refused_by_its_place(
     result = terminal.run("append", "Cart-1", *given[place])
     assert isinstance(result.exception, InvalidInput)
     assert result.exception.field in (place, "events[0].data")
+
+
+def pruned(terminal: Terminal, before: int) -> Terminal:
+    for _ in range(5):
+        terminal.lines("append", "Cart-1", "ItemAdded")
+    terminal.streams.prune("Cart-1", before)
+    return terminal
+
+
+@pytest.mark.parametrize(
+    ("before", "options"),
+    [(3, ()), (3, ("--limit", "1")), (3, ("--backward",)), (5, ()), (5, ("--backward",))],
+)
+def test_a_read_that_comes_to_a_beginning_that_is_gone_says_so(
+    terminal: Terminal, before: int, options: tuple[str, ...]
+) -> None:
+    result = pruned(terminal, before).run("read", "Cart-1", *options)
+    assert (result.exit_code, result.stderr) == (0, f"warning: Cart-1: events below {before} are gone\n")
+
+
+@pytest.mark.parametrize("options", [("--from", "3"), ("--from", "9"), ("--backward", "--limit", "2")])
+def test_a_read_that_does_not_come_to_it_says_nothing(terminal: Terminal, options: tuple[str, ...]) -> None:
+    result = pruned(terminal, 3).run("read", "Cart-1", *options)
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_stream_that_is_whole_is_read_without_a_word(terminal: Terminal) -> None:
+    for options in ((), ("--backward",), ("--from", "0")):
+        assert pruned(terminal, 0).run("read", "Cart-1", *options).stderr == ""
+
+
+@pytest.mark.parametrize("options", [("--from", "0"), ("--from", "2", "--backward")])
+def test_to_begin_at_an_event_that_is_gone_is_an_error(terminal: Terminal, options: tuple[str, ...]) -> None:
+    result = pruned(terminal, 3).run("read", "Cart-1", *options)
+    assert isinstance(result.exception, EventsPruned)

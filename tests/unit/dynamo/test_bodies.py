@@ -18,6 +18,7 @@ from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import s3_client
 from epochal.errors import (
     CorruptData,
+    DeniedBody,
     EpochalError,
     InvalidRequest,
     MissingBody,
@@ -145,6 +146,23 @@ def test_what_headers_an_upload_was_given_nobody_is_shown() -> None:
     assert not {"ContentEncoding", "CacheControl", "ContentDisposition"} & kept.keys()
     assert kept["Metadata"] == {}
     assert S3Bodies(client, "bucket").get(CLAIM) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "meaning"),
+    [
+        ("exports/1", "AccessDenied", DeniedBody),
+        ("exports/1", "ExpiredToken", Refused),
+        (CLAIM.key, "AccessDenied", Refused),
+    ],
+)
+def test_only_a_denial_of_an_object_outside_of_where_bodies_lie_is_of_that_object_alone(
+    s3: Stubber, key: str, code: str, meaning: type[EpochalError]
+) -> None:
+    s3.add_client_error("get_object", code, http_status_code=403)
+    with pytest.raises(Refused) as told:
+        S3Bodies(s3.client, "bucket").get(replace(CLAIM, key=key))
+    assert type(told.value) is meaning
 
 
 @pytest.mark.parametrize(

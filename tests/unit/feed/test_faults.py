@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.codec.bodies import Encoded, encode_claim
-from epochal.errors import CorruptData, MissingBody, UnknownEncoding
+from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem
 from epochal.layout.tables import ALL
 from epochal.layout.tips.calving import Fixed
@@ -56,6 +56,10 @@ BROKEN: dict[str, tuple[Encoded, type[Exception]]] = {
         encode_claim(Claim(key="bodies/1", sha256="0" * 64, size=9)),
         MissingBody,
     ),
+    "a claim whose object may not be read": (
+        encode_claim(Claim(key="exports/1", sha256="0" * 64, size=9)),
+        DeniedBody,
+    ),
 }
 
 
@@ -67,12 +71,21 @@ def with_body(layouts: Layouts, index: int, body: Encoded) -> None:
     layouts.tables.execute(Put(table="tips", item={**tip, "e": {"L": events}}))
 
 
+class Bucket(MemoryBodies):
+    """A bucket that is empty, and whose objects may be read where bodies lie."""
+
+    def get(self, claim: Claim) -> bytes:
+        if claim.key.startswith("bodies/"):
+            return super().get(claim)
+        raise DeniedBody(claim.key, "AccessDenied")
+
+
 class WithBucket(Layouts):
-    """A deployment whose streams have a bucket, which is empty."""
+    """A deployment whose streams have such a bucket."""
 
     @property
     def streams(self) -> Streams:
-        return Streams(driver=self.driver, table="tips", codec=BodyCodec(bodies=MemoryBodies()))
+        return Streams(driver=self.driver, table="tips", codec=BodyCodec(bodies=Bucket()))
 
 
 @pytest.mark.parametrize(("body", "fault"), BROKEN.values(), ids=BROKEN)

@@ -151,6 +151,32 @@ def test_where_nothing_was_archived_a_store_with_an_archive_says_so_and_one_with
     assert (page.hole, page.low_water, page.events[0].index) == (Hole(first=0, end=7), 7, 7)
 
 
+@pytest.mark.parametrize("direction", BOTH)
+def test_a_read_that_is_asked_to_begin_at_an_event_that_is_gone_is_told(
+    tables: MemoryTables, direction: Direction
+) -> None:
+    streams = written(over(tables))
+    streams.prune(STREAM, 7)
+
+    for start in range(7):
+        with pytest.raises(EventsPruned, match="those below") as told_of:
+            list(streams.read(STREAM, start=start, limit=1, direction=direction))
+        assert told_of.value.low_water == (7 if direction == "forward" else start + 1)
+    assert indices(streams.read(STREAM, start=7, direction=direction))[0] == 7
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_pages_that_go_backward_name_what_is_gone_of_the_beginning(tables: MemoryTables, limit: int) -> None:
+    streams = written(over(tables))
+    streams.prune(STREAM, 7)
+
+    found = list(pages(streams, "backward", limit))
+
+    assert told(found) == set(range(EVENTS))
+    assert [page.hole for page in found if page.hole] == [Hole(first=0, end=7)]
+    assert found[-1].events, "no page more for it"
+
+
 # --------------------------------------------------------------------------------------------- pruning what is archived
 
 
@@ -310,8 +336,7 @@ def test_pages_that_a_prune_overtakes_tell_what_is_gone(
 
     found = list(pages(interrupted(tables, after, prune(tables, before)), direction, limit=100))
 
-    lacking = set(range(EVENTS)) - told(found)
-    assert not lacking or (direction == "backward" and max(lacking) < found[-1].low_water == before)
+    assert told(found) == set(range(EVENTS))
 
 
 @pytest.mark.parametrize("after", range(1, 9))
@@ -356,14 +381,33 @@ def test_a_stream_that_equinox_pruned_begins_with_the_first_event_there_is(
     assert indices(streams.read(STREAM, direction="backward")) == list(range(first, end))[::-1]
     for start in range(end):
         wanted = list(range(max(start, first), end))
-        assert indices(streams.read(STREAM, start=start)) == wanted
-        backward = streams.read(STREAM, start=start, direction="backward")
-        assert indices(backward) == list(range(first, start + 1))[::-1]
+        for direction in BOTH:
+            if start < first:
+                with pytest.raises(EventsPruned):
+                    list(streams.read(STREAM, start=start, direction=direction))
+        if start >= first:
+            assert indices(streams.read(STREAM, start=start)) == wanted
+            backward = streams.read(STREAM, start=start, direction="backward")
+            assert indices(backward) == list(range(first, start + 1))[::-1]
         page = streams.page(STREAM, start=start)
         assert indices(page.events) == wanted
         assert page.hole == (Hole(first=start, end=first) if start < first else None)
         if start < first:
             assert page.low_water == first
+
+
+@pytest.mark.parametrize(("first", "items"), TRIMMED.values(), ids=TRIMMED)
+@pytest.mark.parametrize("direction", BOTH)
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_pages_of_it_tell_what_is_gone(
+    tables: MemoryTables, first: int, items: list[Item], direction: Direction, limit: int
+) -> None:
+    store(tables, *items)
+
+    found = list(pages(over(tables), direction, limit))
+
+    assert told(found) == set(range(int(items[-1]["n"]["N"])))
+    assert [page.hole for page in found if page.hole] == [Hole(first=0, end=first)]
 
 
 @pytest.mark.parametrize(("first", "items"), TRIMMED.values(), ids=TRIMMED)

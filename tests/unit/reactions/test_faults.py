@@ -6,10 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.codec.bodies import encode_claim
+from epochal.errors import DeniedBody
 from epochal.layout.tips.items import tip_key
+from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
+from epochal.reactions.reaction import reaction
+from epochal.testing.bodies import MemoryBodies
+from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import World
 
 Break = Callable[[Item], Item]
@@ -97,3 +103,30 @@ def test_a_reaction_that_blocks_does_so_at_an_event_that_cannot_be_read() -> Non
     assert ran.blocked is not None
     assert (ran.blocked.stream, ran.blocked.index) == ("Order-1", 2)
     assert not ran.at_tail
+
+
+def test_a_stream_whose_claim_check_names_what_may_not_be_read_is_parked_with_the_denial_and_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def denied(_: MemoryBodies, claim: Claim) -> bytes:
+        raise DeniedBody(claim.key, "AccessDenied")
+
+    feed, told = MemoryFeed(), list[str]()
+    for stream in ("Order-1", "Order-2"):
+        feed.streams.append(stream, [Event(type="Paid")])
+    key, claim = tip_key(StreamName("Order-1")), encode_claim(Claim(key="exports/1", sha256="0" * 64, size=9))
+    tip = feed.tables.execute(Get(table="tips", key=key)).item
+    assert tip is not None
+    (event,) = tip["e"]["L"]
+    event["M"] |= {"d": binary(claim.data), "D": number(claim.encoding)}
+    feed.tables.execute(Put(table="tips", item={**tip, "e": {"L": [event]}}))
+    monkeypatch.setattr(MemoryBodies, "get", denied)
+    board = reaction(name="board")(lambda delivery: told.append(delivery.stream))
+
+    (ran, *_) = feed.react(board)
+
+    assert (ran.at_tail, told) == (True, ["Order-2"])
+    (parked,) = feed.parking(board).streams(0)
+    assert (parked.stream, parked.index) == ("Order-1", 0)
+    assert parked.cause is not None
+    assert parked.cause.text == "DeniedBody: GetObject of exports/1 was denied: AccessDenied"

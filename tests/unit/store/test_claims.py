@@ -158,6 +158,8 @@ def test_without_a_bucket_a_body_over_the_limit_is_refused_and_nothing_is_writte
         bare.append(STREAM, [Event(type="E", data=noise(401 * KB))])
 
     assert refused.value.size > ITEM_BYTES
+    assert str(refused.value).startswith("events: ")
+    assert "bucket=" in str(refused.value)
     assert list(tables.items("tips")) == []
 
 

@@ -20,6 +20,7 @@
     ├── Misconfigured                    AWS's own settings lack something, a region or credentials: says what to do
     ├── MissingBucket (LookupError)      a bucket that settings name does not exist
     ├── Refused (PermissionError)        AWS denied the request
+    │   └── DeniedBody                   for an object, outside of where bodies lie, that a claim check names
     ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
 
@@ -55,10 +56,10 @@ class InvalidInput(EpochalError, ValueError):
 
 
 class TooLarge(InvalidInput):
-    """`field` has `size` (bytes or items); `limit` is the most allowed."""
+    """`field` has `size` (bytes or items); `limit` is the most allowed; `advice` is what would help."""
 
-    def __init__(self, field: str, size: int, limit: int, unit: str = "bytes") -> None:
-        super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed")
+    def __init__(self, field: str, size: int, limit: int, unit: str = "bytes", advice: str = "") -> None:
+        super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed{advice and f': {advice}'}")
         self.size = size
         self.limit = limit
 
@@ -239,6 +240,14 @@ class Refused(EpochalError, PermissionError):
     def __init__(self, action: str, reason: str) -> None:
         super().__init__(f"{action} was denied: {reason}")
         self.action = action
+
+
+class DeniedBody(Refused):
+    """A claim check names the object `key`, not where bodies lie, that may not be read: no waiting helps."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"GetObject of {key}", reason)
+        self.key = key
 
 
 class Unavailable(EpochalError, TimeoutError):

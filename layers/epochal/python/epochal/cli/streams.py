@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
 from epochal.errors import StreamDeleted
 from epochal.http.streams.representation import event_of
-from epochal.model.events import Event, Unfold
+from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.times import parse_time
 from epochal.model.versions import ExpectedVersion
 from epochal.store.driver import Meter
@@ -90,11 +90,12 @@ def read(
     store: Store, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
 ) -> None:
     """Print the events of STREAM."""
-    _check_there(store.streams, stream)
+    version = _check_there(store.streams, stream)
     found = store.streams.read(
         stream, start=start, limit=limit, direction="backward" if backward else "forward"
     )
-    output.stream(found, views.event, views.event_line, as_json=as_json)
+    told = _told(stream, found, version, start=start, limit=limit, backward=backward)
+    output.stream(told, views.event, views.event_line, as_json=as_json)
 
 
 @click.command()
@@ -121,13 +122,39 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
     output.document(views.state(found), output.table(rows), as_json=as_json)
 
 
-def _check_there(streams: Streams, stream: str) -> None:
-    """Nothing to print is no answer where there is nothing to read."""
+def _check_there(streams: Streams, stream: str) -> int:
+    """Nothing to print is no answer where there is nothing to read. The stream's version."""
     head = streams.load(stream, fetch=False)
     if head is None:
         raise StreamMissing(stream)
     if head.deleted:
         raise StreamDeleted(stream, head.version)
+    return head.version
+
+
+def _told(
+    stream: str,
+    events: Iterable[Recorded],
+    version: int,
+    *,
+    start: int | None,
+    limit: int | None,
+    backward: bool,
+) -> Iterator[Recorded]:
+    """The same events; where they come to the stream's beginning and it is gone, that is said."""
+    count, lowest = 0, version
+    for each in events:
+        count, lowest = count + 1, min(lowest, each.index)
+        if count == 1 and not backward and start is None:
+            _tell_gone(stream, lowest)
+        yield each
+    if (backward and count != limit) or (count == 0 and start is None):
+        _tell_gone(stream, lowest)
+
+
+def _tell_gone(stream: str, end: int) -> None:
+    if end:
+        click.echo(f"warning: {stream}: events below {end} are gone", err=True)
 
 
 def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None) -> Event:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from epochal.codec.claims import upload_of
+from botocore.exceptions import ClientError
+
+from epochal.codec.claims import PREFIX, upload_of
 from epochal.dynamo.aws_errors import translated
-from epochal.errors import MissingBody, Refused
+from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.model.events import Claim
 from epochal.store.bodies import verified
 
@@ -42,9 +44,16 @@ class S3Bodies:
         Raises:
             MissingBody: there is no such object.
             CorruptData: the object is not what was claimed.
+            DeniedBody: it is not where bodies lie, and may not be read. Denied where they do, all are: `Refused`.
         """
         with translated("GetObject", claim.key):
-            content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
+            try:
+                content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
+            except ClientError as error:
+                denied = error.response["Error"]["Code"] == "AccessDenied"
+                if denied and not claim.key.startswith(PREFIX):
+                    raise DeniedBody(claim.key, str(error)) from error
+                raise
         return verified(claim, content)
 
     def keep(self, claim: Claim) -> bool:

@@ -103,7 +103,7 @@ class FeedReader:
 
         Raises:
             InvalidInput: a limit below 1, data without the store, `once` without data.
-            CorruptData, MissingBody: where `strict`.
+            CorruptData, MissingBody, DeniedBody: where `strict`.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
         wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from epochal.errors import CorruptData, MissingBody
+from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Body, content_of
 from epochal.model.spans import Span
@@ -15,7 +15,7 @@ Gone = Literal["pruned", "expired"]
 whose bodies are sealed is read like any other: `Subjects.unseal` tells those who have the keys what is shredded."""
 
 
-Fault = CorruptData | MissingBody
+Fault = CorruptData | MissingBody | DeniedBody
 """Why an event that is there cannot be read: the error itself. Its place in the feed stays, and others go on."""
 
 

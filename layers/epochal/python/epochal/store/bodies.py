@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from epochal.codec.bodies import Encoded, check_claim, decode, encode, encode_claim
 from epochal.codec.claims import UPLOADS, claim_for, overflowing
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Body, Claim
+from epochal.plan.limits import ITEM_BYTES
+
+_ADVICE: Final = "in a store that is opened with bucket=… larger bodies go there"
 
 FETCHES = 8
 """Objects fetched at once."""
@@ -24,7 +27,7 @@ class Bodies(Protocol):
         """Store `content` under the claim's key; doing so again changes nothing."""
 
     def get(self, claim: Claim) -> bytes:
-        """The content a claim names, verified; raises `MissingBody` or `CorruptData`."""
+        """The content a claim names, verified; raises `MissingBody`, `DeniedBody` or `CorruptData`."""
 
     def keep(self, claim: Claim) -> bool:
         """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
@@ -42,11 +45,15 @@ class BodyCodec:
 
         Raises:
             InvalidInput: a claim of the caller's names no object of that size.
+            TooLarge: there is no bucket, and no item holds them.
         """
         packed = [self._encode(body, field) for body in bodies]
+        sizes = [len(body.data) for body in packed]
         if self.bodies is not None:
-            for position in overflowing([len(body.data) for body in packed], budget):
+            for position in overflowing(sizes, budget):
                 packed[position] = self._move(self.bodies, packed[position])
+        elif sum(sizes) > ITEM_BYTES:
+            raise TooLarge(field, sum(sizes), ITEM_BYTES, advice=_ADVICE)
         return packed
 
     def unpack(self, bodies: Iterable[Encoded], *, fetch: bool = True) -> list[Body]:

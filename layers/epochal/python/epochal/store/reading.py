@@ -3,8 +3,9 @@
 Nothing is left out in silence. Where events are gone, pruned and in no archive, a walk through the stream says so, and
 what a caller gets is made of that:
 
-    events    an error; without an archive a stream may begin with a hole, which is how one that was pruned looks
-    page      ends before the hole, and the next page names it
+    events    an error; without an archive a stream may begin with a hole, which is how one that was pruned looks,
+              unless the read is asked to begin at an index in it
+    page      ends before the hole, and the next page names it; one that ends backward above the beginning does itself
     onward    the hole, for a state to be made or refused
     found     nothing: who asks counts the indices
 
@@ -13,12 +14,12 @@ A stream that was deleted has no events, whatever its archive holds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TypeVar
 
-from epochal.errors import CorruptData, EventsPruned, MissingBody
+from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
 from epochal.layout.tips.items import Tip, read_event, read_timestamp
 from epochal.layout.tips.reading import Cursor, Pages, advance, begin, stand
 from epochal.model.events import Claim, Recorded
@@ -57,7 +58,7 @@ class Reader:
     ) -> Iterator[Recorded]:
         """Events from `start` on, at most `limit`. Raises `EventsPruned` at a hole, `CorruptData` and `MissingBody`."""
         walk = self._begin(stream, start, limit, direction)
-        found = iter(()) if walk is None else self._without_holes(walk)
+        found = iter(()) if walk is None else self._without_holes(walk, start)
         return found if limit is None else islice(found, limit)
 
     def found(
@@ -106,7 +107,7 @@ class Reader:
             low_water=walk.cursor.tip.low_water,
             exists=True,
             deleted=cursor.tip.deleted,
-            hole=hole,
+            hole=hole or self._beginning(taken, walk.cursor),
         )
 
     def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
@@ -116,19 +117,26 @@ class Reader:
             return None
         return _walk(self, cursor, start, limit)
 
-    def _without_holes(self, walk: _Walk) -> Iterator[Recorded]:
+    def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
         for each in walk.told():
             if not isinstance(each, Hole):
                 yield _readable(each)
-            elif self.archive is not None or not walk.begins_with(each):
+            elif self.archive is not None or each.first > 0 or (start is not None and start < each.end):
                 raise EventsPruned(walk.cursor.tip.stream, each.first, each.end)
 
     def _next(self, last: int, cursor: Cursor) -> int | None:
         """Where a page that ends at event `last` goes on."""
         if cursor.forward:
             return last + 1 if last + 1 < cursor.tip.version else None
-        lowest = cursor.tip.low_water if self.archive is None else 0
-        return last - 1 if last > lowest else None
+        return last - 1 if last > self._lowest(cursor) else None
+
+    def _beginning(self, taken: Sequence[Recorded], cursor: Cursor) -> Hole | None:
+        """What is gone of the stream's beginning below a page that ends with it, backward."""
+        ends = not cursor.forward and taken and 0 < taken[-1].index <= self._lowest(cursor)
+        return Hole(first=0, end=taken[-1].index) if ends else None
+
+    def _lowest(self, cursor: Cursor) -> int:
+        return cursor.tip.low_water if self.archive is None else 0
 
 
 def _walk(reader: Reader, cursor: Cursor, start: int | None, limit: int | None) -> _Walk:
@@ -152,10 +160,6 @@ class _Walk:
     def told(self) -> Iterator[Found | Hole]:
         """Everything wanted: what is found, and the holes between."""
         return self._told_forward() if self.cursor.forward else self._told_backward()
-
-    def begins_with(self, hole: Hole) -> bool:
-        """Whether a hole lies where the stream begins, or this walk of it."""
-        return hole.first == (self.start if self.cursor.forward else 0)
 
     def found(self) -> Iterator[Found]:
         """Everything that is found."""
@@ -223,7 +227,7 @@ def _decoded(stream: str, chunk: list[_Stored], codec: BodyCodec, *, fetch: bool
         return recorded_events(
             stream, [(index, read_event(*stored)) for index, stored in chunk], codec, fetch=fetch
         )
-    except (CorruptData, MissingBody) as fault:
+    except (CorruptData, MissingBody, DeniedBody) as fault:
         if len(chunk) > 1:
             return chain.from_iterable(_decoded(stream, [each], codec, fetch=fetch) for each in chunk)
         ((index, (kind, event)),) = chunk

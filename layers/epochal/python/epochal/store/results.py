@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from epochal.errors import CorruptData, MissingBody
+from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.versions import Token
 
@@ -47,7 +47,7 @@ class Unreadable:
     index: int
     type: str
     timestamp: str = ""
-    fault: CorruptData | MissingBody
+    fault: CorruptData | MissingBody | DeniedBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

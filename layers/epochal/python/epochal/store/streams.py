@@ -159,12 +159,13 @@ class Streams:
         """Every event from `start` on, page by page as they are consumed.
 
         The Tip is read first: what is appended later is not part of the read. A stream that was pruned goes on with
-        its archive, and without one it begins with the first event there is. A stream that was deleted has no events,
-        archived or not, nor has one that never was; `page` and `load` tell.
+        its archive, and without one it begins with the first event there is, where no `start` is given. A stream that
+        was deleted has no events, archived or not, nor has one that never was; `page` and `load` tell.
 
         Raises:
-            EventsPruned: events between those read are gone, since a prune has overtaken the read, or where the store
-                has an archive any that were asked for: they were pruned unarchived. The read can begin at `low_water`.
+            EventsPruned: the event at `start` is gone, or events between those read, since a prune has overtaken the
+                read; where the store has an archive, any that were asked for: they were pruned unarchived. The read can
+                begin at `low_water`.
         """
         _check_range(start, limit, direction)
         return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
