@@ -46,7 +46,8 @@ def one_of(*choices: str | int) -> Rule:
     """One of `choices`."""
 
     def rule(value: object) -> object:
-        if isinstance(value, bool) or value not in choices:
+        # To Python, JSON's true and 1.0 are 1.
+        if type(value) not in (str, int) or value not in choices:
             raise wrong("one of " + ", ".join(map(str, choices)), value)
         return value
 

@@ -50,6 +50,16 @@ def test_an_error_is_one_line_and_status_1(
     assert err == f"epochal: {' '.join(str(error).split())}\n"
 
 
+def test_an_argument_is_told_by_the_name_that_it_has_here(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fails(monkeypatch, InvalidInput("idempotency_key", "was used for other contents"))
+    assert (
+        exits("append", "Cart-1", "Opened", "--key", "k")[2]
+        == "epochal: --key: was used for other contents\n"
+    )
+
+
 def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     _fails(monkeypatch, RuntimeError("a defect"))
     with pytest.raises(RuntimeError, match="a defect"):

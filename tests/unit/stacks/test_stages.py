@@ -117,6 +117,7 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("min_write_units", "5"),
         ("log_days", 8),
         ("log_days", True),
+        ("log_days", 1.0),
         ("log_level", "info"),
         ("access_logs", "no"),
         ("requests_per_second", 0),

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
@@ -26,7 +26,7 @@ from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
-from epochal.errors import EpochalError
+from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import Settings
 
 FAILED = 1
@@ -80,6 +80,10 @@ index.add_command(index_rebuild.rebuild)
 index.add_command(quarantine.poison)
 
 
+_GIVEN_AS: Final = {"idempotency_key": "--key"}
+"""What arguments of the library are called here, where that is another name."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
     try:
@@ -100,8 +104,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (EpochalError, BotoCoreError, ClientError) as error:
-        click.echo(f"epochal: {' '.join(str(error).split())}", err=True)
+        click.echo(f"epochal: {' '.join(_words(error).split())}", err=True)
         sys.exit(FAILED)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, InvalidInput) and error.field in _GIVEN_AS:
+        return f"{_GIVEN_AS[error.field]}: {error.rule}"
+    return str(error)
 
 
 if __name__ == "__main__":
