@@ -270,7 +270,7 @@ class Reaction(Construct):
         for what, description in (
             ("parked", "has parked streams: their events wait to be replayed."),
             ("blocked", "does not get past a stream, and all others of its partition wait with it."),
-            ("unmet", "asks for a category of which no stream has come: misspelt, or early."),
+            ("unmet", "asks for a category or a type of which nothing has come: misspelt, or early."),
         ):
             alarms.when(
                 f"{subject}-{what}",

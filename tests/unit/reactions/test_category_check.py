@@ -1,15 +1,16 @@
-"""A category that is misspelt handles nothing, for ever: who runs the reaction is told."""
+"""A category or a type that is misspelt handles nothing, for ever: who runs the reaction is told."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import pytest
 
 from epochal.index.groups import group_stream, load
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.reactions.category_check import told_of, unmet
+from epochal.reactions.category_check import Name, told_of, unmet
 from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.testing.feeds import MemoryFeed
@@ -23,15 +24,18 @@ def filled() -> MemoryFeed:
     return feed
 
 
-def board(*categories: str, name: str = "board", start: str = "beginning") -> Reaction:
+def board(
+    *categories: str, name: str = "board", start: str = "beginning", types: Sequence[str] | None = None
+) -> Reaction:
     def handle(_: Delivery) -> None:
         """Handle nothing."""
 
-    return reaction(name=name, categories=categories, start=start)(handle)  # type: ignore[arg-type]
+    asked = categories or None
+    return reaction(name=name, categories=asked, types=types, start=start)(handle)  # type: ignore[arg-type]
 
 
 def left(feed: MemoryFeed, asked: Reaction) -> tuple[str, ...]:
-    return unmet(Member(reaction=asked, reader=feed.reader))
+    return tuple(" ".join(name) for name in unmet(Member(reaction=asked, reader=feed.reader)))
 
 
 def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
@@ -62,11 +66,11 @@ def test_a_category_whose_first_stream_comes_later_is_warned_of_no_more() -> Non
 
 def test_whoever_asks_for_everything_and_whoever_gets_what_he_asks_for_stores_nothing_of_it() -> None:
     feed = filled()
-    for asked in (board("Flight"), reaction(name="all")(lambda _: None)):
+    for asked in (board("Flight", types=["Scheduled"]), reaction(name="all")(lambda _: None)):
         feed.react(asked)
         held = feed.reader.driver.run(load(feed.reader.table, group_stream(0, asked.name)))
         assert held.state is not None
-        assert held.state.unmet == ()
+        assert (held.state.unmet, held.state.unmet_types) == ((), ())
 
 
 def test_a_group_that_has_not_come_to_the_end_of_every_partition_is_not_judged() -> None:
@@ -79,7 +83,7 @@ def test_a_group_that_is_behind_is_not_judged_by_what_it_has_still_to_read() -> 
     feed, asked = filled(), board("Crew")
     with pytest.warns(UserWarning, match="'Crew'"):
         feed.react(asked)
-    assert left(feed, asked) == ("Crew",)
+    assert left(feed, asked) == ("category Crew",)
     feed.streams.append("Crew-1", [Event(type="Hired")])
     feed.index()
     assert left(feed, asked) == ()
@@ -90,7 +94,7 @@ def test_a_group_is_judged_by_the_sources_that_it_reads_alone() -> None:
     asked = reaction(name="streams", categories=["Fligth"], sources=["tips"])(lambda _: None)
     with pytest.warns(UserWarning, match="did you mean 'Flight'"):
         feed.react(asked)
-    assert left(feed, asked) == ("Fligth",)
+    assert left(feed, asked) == ("category Fligth",)
 
 
 def test_a_group_from_before_is_not_judged_by_what_it_has_passed() -> None:
@@ -108,8 +112,47 @@ def test_a_group_that_began_at_the_tail_is_told_what_has_not_come_since() -> Non
         feed.react(board("Flight", start="tail"))
 
 
-def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_them() -> None:
-    unlike, like = told_of(["Zzz", "Flght"], {"Flight", "Cart"})
+def test_a_misspelt_type_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
+    words = r"no event of the type 'Sheduled' has come since the group began; did you mean 'Scheduled'\? What"
+    with pytest.warns(UserWarning, match=words):
+        filled().react(board("Flight", types=["Sheduled"]))
+
+
+def test_a_type_is_met_by_an_event_in_the_categories_that_are_asked_for_alone() -> None:
+    feed, asked = filled(), board("Flight", types=["Scheduled", "Enrolled"])
+    with pytest.warns(
+        UserWarning, match="'Enrolled' has come since the group began. What has come: Scheduled"
+    ):
+        feed.react(asked)
+    assert left(feed, asked) == ("type Enrolled",)
+    feed.react(board(types=["Scheduled", "Enrolled"], name="all"))
+    assert left(feed, board(types=["Scheduled", "Enrolled"], name="all")) == ()
+
+
+def test_a_type_whose_first_event_comes_later_is_warned_of_no_more() -> None:
+    feed, asked = filled(), board("Flight", types=["Departed", "Arrived"])
+    with pytest.warns(UserWarning, match="no event of the type '(Departed|Arrived)'") as told:
+        feed.react(asked)
+    assert len(told) == 2
+    feed.streams.append("Flight-UA1", [Event(type="Boarded"), Event(type="Departed")])
+    with pytest.warns(UserWarning, match="'Arrived'"):
+        feed.react(asked)
+    assert left(feed, asked) == ("type Arrived",)
+
+
+def test_a_group_from_before_is_not_judged_by_types_that_it_has_passed() -> None:
+    feed = filled()
+    feed.react(board("Flight"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        feed.react(board("Flight", types=["Sheduled"]))
+
+
+def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_them_or_of_their_kind() -> (
+    None
+):
+    seen: set[Name] = {("category", "Flight"), ("category", "Cart"), ("type", "Flght")}
+    unlike, like = told_of([("category", "Zzz"), ("category", "Flght")], seen)
     assert (
         unlike
         == "no stream of the category 'Zzz' has come since the group began. What has come: Cart, Flight."
@@ -117,6 +160,6 @@ def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_
     assert like.endswith(
         "'Flght' has come since the group began; did you mean 'Flight'? What has come: Cart, Flight."
     )
-    assert list(told_of(["Flght"], ())) == [
+    assert list(told_of([("category", "Flght")], ())) == [
         "no stream of the category 'Flght' has come since the group began."
     ]

@@ -149,7 +149,7 @@ def test_a_schedule_counts_categories_of_which_no_stream_has_come(
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "Reaction.unmet" in line]
     assert [line["Reaction.unmet"] for line in told] == [[1.0]]
     (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert vars(warning)["categories"] == ["Fligth"]
+    assert vars(warning)["names"] == ["category Fligth"]
 
 
 def runs(**partitions: Ran) -> Any:

@@ -22,7 +22,7 @@ from epochal.errors import InvalidInput
 from epochal.hosting.commands import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
-from epochal.reactions.category_check import told_of, unmet
+from epochal.reactions.category_check import Name, told_of, unmet
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Delivery, Reaction
@@ -41,7 +41,7 @@ def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None
     name are the same group: they share the partitions.
     """
     reactor = _reactor(store, _load(target))
-    seen: set[str] = set()
+    seen: set[Name] = set()
     teller = _teller(as_json=as_json)
 
     def told(partition: int, ran: Ran) -> None:
@@ -152,7 +152,7 @@ def _load(target: str) -> Reaction:
     return found
 
 
-def _warn_of_unmet(reactor: Reactor, seen: Collection[str]) -> None:
+def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
     for words in told_of(unmet(reactor.member), seen):
         click.echo(f"warning: {words}", err=True)
 

@@ -149,10 +149,10 @@ class ReactionFunction:
         self.metrics.flush_metrics()
 
     def _tell_of_unmet(self) -> None:
-        """Categories of which no stream has come since the group began: misspelt, or early."""
+        """Categories and types of which nothing has come since the group began: misspelt, or early."""
         found = unmet(self.reactor.member)
         if found:
-            self.logger.warning("no stream of these categories has come", categories=list(found))
+            self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
         self._count("unmet", len(found))
         self.metrics.flush_metrics()
 

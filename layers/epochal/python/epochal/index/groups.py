@@ -5,10 +5,12 @@
     ahead        streams handled further than the checkpoint tells: the next index of each
     trying       streams whose events a process is about to handle, one by one, and how often that has begun
     unmet        categories that were asked for when the group began, and of which no stream has come yet
+    unmet_types  types of events, likewise
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
-is written only after processes have died, to find out over what. `unmet` is there to tell of names that are misspelt.
+is written only after processes have died, to find out over what. What is unmet is there to tell of names that are
+misspelt.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ nothing of them repeats. By names of up to 76 bytes the other limits are reached
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
     """How far a group has got in one partition. The maps go from stream to index, or to times tried; `unmet` are
-    categories.
+    categories, `unmet_types` types of events.
     """
 
     checkpoint: Checkpoint = BEGINNING
@@ -57,6 +59,7 @@ class GroupState:
     ahead: Mapping[str, int] = field(default_factory=dict)
     trying: Mapping[str, int] = field(default_factory=dict)
     unmet: tuple[str, ...] = ()
+    unmet_types: tuple[str, ...] = ()
 
     def next_of(self, stream: str) -> int:
         """Events of the stream below this index are not to be handled again, as far as the state tells."""
@@ -118,8 +121,9 @@ def _written(state: GroupState) -> bytes:
     for name, value in (("parked", state.parked), ("ahead", _newest(state.ahead)), ("trying", state.trying)):
         if value:
             fields[name] = dict(value)
-    if state.unmet:
-        fields["unmet"] = list(state.unmet)
+    for name, names in (("unmet", state.unmet), ("unmetTypes", state.unmet_types)):
+        if names:
+            fields[name] = list(names)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -138,8 +142,9 @@ def _read(stream: str, stored: StoredUnfold) -> GroupState:
     try:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
-        unmet = tuple(map(str, fields.get("unmet", ())))
-        return GroupState(checkpoint=Checkpoint(fields["checkpoint"]), unmet=unmet, **maps)
+        unmet, unmet_types = (tuple(map(str, fields.get(name, ()))) for name in ("unmet", "unmetTypes"))
+        checkpoint = Checkpoint(fields["checkpoint"])
+        return GroupState(checkpoint=checkpoint, unmet=unmet, unmet_types=unmet_types, **maps)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
 

@@ -1,8 +1,10 @@
-"""Which categories of a reaction's have come: one that is misspelt handles nothing, for ever, and nothing fails of it.
+"""Which of the categories and types that a reaction names have come: one that is misspelt handles nothing, for ever,
+and nothing fails of it.
 
 A group begins with all that it asks for as `unmet`, in each partition; whoever moves its checkpoint takes out what he
-has passed. Once the group has come to the end everywhere, what is left in every partition has no stream in the feed.
-A group that began before this was kept, or was asked for more since, is not told of: nothing is wrong that is known.
+has passed: a category with any stream of it, a type with any event of it in the categories that are asked for. Once the
+group has come to the end everywhere, what is left in every partition is not in the feed. A group that began before this
+was kept, or was asked for more since, is not told of: nothing is wrong that is known.
 """
 
 from __future__ import annotations
@@ -10,21 +12,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Literal
 
 from epochal.feed.categories import Predicate, category_in, in_categories
+from epochal.index.groups import GroupState
 from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.spans import Span
 from epochal.reactions.group_member import Member
 
 MOST: Final = 100
-"""Categories that are looked out for, and that are remembered to be offered instead."""
+"""Categories, and types, that are looked out for, and that are remembered to be offered instead."""
+
+Name = tuple[Literal["category", "type"], str]
+"""A name that a reaction asks for, or that came, and what it is of."""
+
+_SAID: Final = {"category": "stream of the category", "type": "event of the type"}
 
 
-def at_first(categories: Collection[str] | None) -> tuple[str, ...]:
-    """What a group that begins has not met."""
-    return tuple(sorted(categories or ())[:MOST])
+def at_first(names: Collection[str] | None) -> tuple[str, ...]:
+    """What a group that begins has not met, of categories or of types."""
+    return tuple(sorted(names or ())[:MOST])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,57 +40,81 @@ class Meeting:
     """What comes of a partition.
 
     Attributes:
-        types: of aggregates, as they are declared.
-        unmet: of the categories that are asked for.
-        seen: categories that came while some were unmet.
+        categories: that are asked for; None for all.
+        aggregates: types of aggregates, as they are declared.
+        unmet: of those categories.
+        unmet_types: of the types of events that are asked for.
+        seen: what came while something was unmet.
     """
 
     partition: int
-    types: AggregateTypes | None = None
+    categories: Collection[str] | None = None
+    aggregates: AggregateTypes | None = None
     unmet: tuple[str, ...] = ()
-    seen: set[str] = field(default_factory=set)
+    unmet_types: tuple[str, ...] = ()
+    seen: set[Name] = field(default_factory=set)
 
     def watched(self, wanted: Predicate) -> Predicate:
         """The same predicate, and what it is asked about is taken note of for as long as anything is unmet."""
-        if not self.unmet:
+        if not (self.unmet or self.unmet_types):
             return wanted
 
         def noting(span: Span) -> bool:
             if self.unmet:
-                self._note(span.stream)
+                self._note_category(span.stream)
+            if self.unmet_types and self._asks_for(span.stream, self.categories):
+                self._note_types(span.types)
             return wanted(span)
 
         return noting
 
-    def _note(self, stream: str) -> None:
-        met = [name for name in self.unmet if in_categories(self.partition, stream, (name,), self.types)]
-        if met:
-            self.unmet = tuple(name for name in self.unmet if name not in met)
-        if len(self.seen) < MOST:
-            self.seen.add(category_in(self.partition, stream, self.types))
+    def _note_category(self, stream: str) -> None:
+        self.unmet = tuple(name for name in self.unmet if not self._asks_for(stream, (name,)))
+        self._see("category", category_in(self.partition, stream, self.aggregates))
+
+    def _note_types(self, types: tuple[str, ...]) -> None:
+        self.unmet_types = tuple(name for name in self.unmet_types if name not in types)
+        for name in types:
+            self._see("type", name)
+
+    def _asks_for(self, stream: str, categories: Collection[str] | None) -> bool:
+        return categories is None or in_categories(self.partition, stream, categories, self.aggregates)
+
+    def _see(self, kind: Literal["category", "type"], name: str) -> None:
+        if len(self.seen) < 2 * MOST:
+            self.seen.add((kind, name))
 
 
-def unmet(member: Member) -> tuple[str, ...]:
-    """Categories that a reaction asks for and that have no stream, as far as its group has come; none where it has not
-    come to the end of every partition.
+def unmet(member: Member) -> tuple[Name, ...]:
+    """What a reaction asks for and has not come, as far as its group has come; nothing where it has not come to the end
+    of every partition.
     """
-    left = set(member.reaction.categories or ())
+    left: set[Name] = {("category", name) for name in member.reaction.categories or ()}
+    left |= {("type", name) for name in member.reaction.types or ()}
     for each in member.reader.partitions():
         if source_of(each.partition) not in member.reaction.sources:
             continue
         state = member.load(each.partition).state
         if state is None or state.checkpoint < each.tail:
             return ()
-        left &= set(state.unmet)
+        left.intersection_update(_unmet_in(state))
         if not left:
             return ()
     return tuple(sorted(left))
 
 
-def told_of(names: Collection[str], seen: Collection[str]) -> Iterator[str]:
-    """A sentence for each of the categories that are unmet, with those that it may have been meant for."""
-    for name in names:
-        similar = get_close_matches(name, seen, cutoff=0.5)
+def _unmet_in(state: GroupState) -> Iterator[Name]:
+    for name in state.unmet:
+        yield "category", name
+    for name in state.unmet_types:
+        yield "type", name
+
+
+def told_of(names: Collection[Name], seen: Collection[Name]) -> Iterator[str]:
+    """A sentence for each of the names that are unmet, with those that it may have been meant for."""
+    for kind, name in names:
+        came = sorted(other for its_kind, other in seen if its_kind == kind)
+        similar = get_close_matches(name, came, cutoff=0.5)
         instead = f"; did you mean {similar[0]!r}?" if similar else ""
-        others = f" What has come: {', '.join(sorted(seen))}." if seen else ""
-        yield f"no stream of the category {name!r} has come since the group began{instead or '.'}{others}"
+        others = f" What has come: {', '.join(came)}." if came else ""
+        yield f"no {_SAID[kind]} {name!r} has come since the group began{instead or '.'}{others}"

@@ -58,7 +58,7 @@ class Run:
         blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
         at_tail: everything that the index held is handled or parked.
         moved: whether it has got the group any further.
-        meeting: which categories have come.
+        meeting: which categories and types have come.
     """
 
     member: Member
@@ -101,7 +101,9 @@ class Run:
         self._held = self.member.load(self.partition)
         if self._held.state is None:
             start = self.member.start(self.partition)
-            self._save(GroupState(checkpoint=start, unmet=at_first(self.member.reaction.categories)))
+            asked = self.member.reaction
+            unmet, types = at_first(asked.categories), at_first(asked.types)
+            self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types))
 
     def turn(self) -> None:
         """Handle a stretch of the feed, as far as there is time, and save what is done."""
@@ -110,7 +112,8 @@ class Run:
         stretch = self._stretch(begun.checkpoint)
         turn = turn_of(stretch.spans, stretch.next, begun)
         for done in self._work(turn, begun):
-            after = replace(settled(begun, turn, done), unmet=self.meeting.unmet)
+            settled_ = settled(begun, turn, done)
+            after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
             if after != self.state:
                 if not self._save(after):
                     return
@@ -122,7 +125,12 @@ class Run:
         """The next stretch; from where the last one ended, nothing is read twice."""
         reader, reaction = self.member.reader, self.member.reaction
         self.meeting = Meeting(
-            partition=self.partition, types=reader.types, unmet=self.state.unmet, seen=self.meeting.seen
+            partition=self.partition,
+            categories=reaction.categories,
+            aggregates=reader.types,
+            unmet=self.state.unmet,
+            unmet_types=self.state.unmet_types,
+            seen=self.meeting.seen,
         )
         if self._passage is None or self._next != start:
             self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)

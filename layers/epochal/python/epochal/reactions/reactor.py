@@ -7,6 +7,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from epochal.index.checkpoints import Checkpoint
+from epochal.reactions.category_check import Name
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure
 from epochal.reactions.partition_run import Run
@@ -24,7 +25,7 @@ class Ran:
         parked: streams that this run gave up.
         blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
             that failed one after the other.
-        seen: categories of streams that this run came across, while one that is asked for had not come yet.
+        seen: categories and types that this run came across, while one that is asked for had not come yet.
     """
 
     checkpoint: Checkpoint
@@ -33,7 +34,7 @@ class Ran:
     events: int = 0
     parked: tuple[Failure, ...] = ()
     blocked: Failure | None = None
-    seen: frozenset[str] = frozenset()
+    seen: frozenset[Name] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

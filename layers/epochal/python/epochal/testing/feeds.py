@@ -83,7 +83,7 @@ class MemoryFeed:
     def react(self, reaction: Reaction) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
 
-        Warns of categories of which no stream has come: they may be misspelt.
+        Warns of categories of which no stream has come, and of types of which no event has: they may be misspelt.
         """
         self.index()
         reactor = self._reactor(reaction)
