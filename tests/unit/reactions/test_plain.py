@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.model.aggregates import aggregate_id
-from epochal.model.dcb import Query, QueryItem
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.reactions.reaction import Delivery, reaction
@@ -22,7 +23,7 @@ from epochal.store.decisions import Decisions, Projection, projection
 from epochal.store.snapshots import StateCodec
 from epochal.store.strategies import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.deciders.tally import CODEC, DECIDER
+from tests.unit.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally
 
 
 async def waits(*_: Any) -> None:
@@ -70,6 +71,12 @@ def test_a_handler_that_would_have_to_be_awaited_is_refused_where_it_is_made_a_r
     handler: Callable[..., Any],
 ) -> None:
     with pytest.raises(InvalidInput, match="handler: must be a plain function"):
+        reaction(name="board")(handler)
+
+
+@pytest.mark.parametrize("handler", [None, "board", 7, ["board"]], ids=repr)
+def test_what_is_no_function_is_refused_where_it_is_made_a_reaction(handler: Any) -> None:
+    with pytest.raises(InvalidInput, match=f"handler: must be a function, not {type(handler).__name__}"):
         reaction(name="board")(handler)
 
 
@@ -163,6 +170,9 @@ QUERY = Query(items=(QueryItem(tags=frozenset({"a:1"})),))
         ("initial", lambda: Projection(query=QUERY, initial=waits, evolve=plain)),
         ("evolve", lambda: Projection(query=QUERY, initial=plain, evolve=waits)),
         ("on['Opened']", lambda: projection(tags=["a:1"], on={"Opened": waits}, initial=0)),
+        ("policy", lambda: on_aggregates(policy=waits)),
+        ("initial", lambda: Decider(initial=0, evolve=plain, decide=plain)),  # type: ignore[arg-type]
+        ("unfold_is_origin", lambda: Access(transmute=plain, unfold_is_origin=None)),  # type: ignore[arg-type]
     ],
 )
 def test_functions_of_a_domain_that_would_have_to_be_awaited_are_refused(
@@ -175,11 +185,14 @@ def test_functions_of_a_domain_that_would_have_to_be_awaited_are_refused(
 
 def test_a_predicate_that_would_have_to_be_awaited_is_not_taken_for_true() -> None:
     feed = MemoryFeed()
-    with pytest.raises(InvalidInput, match="predicate: must be a plain function"):
-        list(feed.reader.read(0, predicate=waits))  # type: ignore[arg-type]
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.index()
+    for predicate in (waits, coroutine_of):
+        with pytest.raises(InvalidInput, match="predicate: must be a plain function"):
+            list(feed.reader.read(0, predicate=predicate))  # type: ignore[arg-type]
 
 
-def coroutine_of(_: object) -> Awaitable[None]:
+def coroutine_of(*_: object) -> Any:
     return waits()
 
 
@@ -200,3 +213,95 @@ def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) ->
         with pytest.raises(InvalidInput, match="decide: must be a plain function"):
             refused()
     assert not [*feed.tables.items("tips"), *feed.tables.items("journal"), *feed.tables.items("events")]
+
+
+def on_streams(feed: MemoryFeed | None = None, **changed: Any) -> Deciders[Any, Any, Any]:
+    """Deciders with some functions changed."""
+    rules = {name: changed.pop(name) for name in ("initial", "evolve") if name in changed}
+    codec = {name: changed.pop(name) for name in ("encode", "decode") if name in changed}
+    return Deciders(
+        streams=(feed or MemoryFeed()).streams,
+        decider=replace(DECIDER, **rules),
+        codec=replace(CODEC, **codec),
+        **changed,
+    )
+
+
+def on_aggregates(feed: MemoryFeed | None = None, **changed: Any) -> AggregateDeciders[Any, Any, Any]:
+    """Deciders on aggregates with some functions changed; `restore` is how a state is decoded."""
+    rules = {name: changed.pop(name) for name in ("initial", "evolve") if name in changed}
+    codec = {name: changed.pop(name) for name in ("encode", "decode") if name in changed}
+    return AggregateDeciders(
+        store=(feed or MemoryFeed()).aggregates,
+        decider=replace(DECIDER, **rules),
+        codec=replace(CODEC, **codec),
+        state=StateCodec(
+            encode=changed.pop("store", lambda _: b"{}"), decode=changed.pop("restore", lambda _: Tally())
+        ),
+        **changed,
+    )
+
+
+SNAPSHOTS: Access[Any, Any] = snapshot(plain, lambda tally: Snapshotted(tally.total))
+
+OF_STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "initial": ("initial", {"initial": coroutine_of}),
+    "evolve": ("evolve", {"evolve": coroutine_of}),
+    "encode": ("encode", {"encode": coroutine_of}),
+    "decode": ("decode", {"decode": coroutine_of}),
+    "an origin among unfolds": ("unfold_is_origin", {"access": snapshot(coroutine_of, plain)}),
+    "an origin among events": (
+        "event_is_origin",
+        {"access": Access(transmute=plain, unfold_is_origin=plain, event_is_origin=coroutine_of)},
+    ),
+    "a snapshot": ("to_snapshot", {"access": snapshot(plain, coroutine_of)}),
+    "snapshots": ("to_snapshots", {"access": multi_snapshot(plain, coroutine_of)}),
+    "a rolling state": ("to_snapshot", {"access": rolling_state(coroutine_of)}),
+    "a custom strategy": ("transmute", {"access": custom(plain, coroutine_of)}),
+}
+
+
+@pytest.mark.parametrize(("field", "changed"), OF_STREAMS.values(), ids=OF_STREAMS)
+def test_a_decider_whose_function_returns_work_to_be_done_stores_nothing_and_is_told_which(
+    field: str, changed: dict[str, Any]
+) -> None:
+    feed = MemoryFeed()
+    written = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC, access=SNAPSHOTS)
+    written.transact("Tally-1", lambda _: [Added(1, 1)])
+    before = list(feed.tables.items("tips"))
+    with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
+        on_streams(feed, **changed).transact("Tally-1", lambda _: [Added(1, 1)])
+    assert refused.value.field == field
+    assert list(feed.tables.items("tips")) == before
+
+
+OF_AGGREGATES = ("initial", "evolve", "encode", "decode", "store", "restore", "policy")
+
+
+@pytest.mark.parametrize("function", OF_AGGREGATES)
+def test_so_is_one_on_aggregates(function: str) -> None:
+    feed, aggregate = MemoryFeed(), aggregate_id("tally", "1")
+    if function not in ("initial", "store"):
+        for _ in range(2):
+            on_aggregates(feed, policy=lambda _: False).transact(aggregate, lambda _: [Added(1, 1)])
+    before = [*feed.tables.items("journal"), *feed.tables.items("snapshot")]
+    with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
+        on_aggregates(feed, **{function: coroutine_of}).transact(aggregate, lambda _: [Added(1, 1)])
+    assert refused.value.field == {"store": "encode", "restore": "decode"}.get(function, function)
+    assert [*feed.tables.items("journal"), *feed.tables.items("snapshot")] == before
+
+
+@pytest.mark.parametrize(
+    ("field", "asked"),
+    [
+        ("initial", Projection(query=QUERY, initial=coroutine_of, evolve=plain)),
+        ("evolve", Projection(query=QUERY, initial=plain, evolve=coroutine_of)),
+        ("evolve", projection(tags=["a:1"], on={"Opened": coroutine_of}, initial=0)),
+    ],
+)
+def test_so_is_a_projection_of_tagged_events(field: str, asked: Projection[Any]) -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([TaggedEvent(type="Opened", data="{}", tags=("a:1",))])
+    with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
+        Decisions(store=feed.tagged).model({"one": asked})
+    assert refused.value.field == field

@@ -12,7 +12,7 @@ from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.dcb import group_of
 from epochal.model.names import category_of
-from epochal.model.plain import must_be_plain
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.spans import Span
 
 Predicate = Callable[[Span], bool]
@@ -57,10 +57,11 @@ def wanted(
     Raises:
         InvalidInput: the predicate would have to be awaited; what it returns would count as true.
     """
-    must_be_plain(predicate, "predicate")
+    if predicate is not None:
+        must_be_plain(predicate, "predicate")
 
     def is_wanted(span: Span) -> bool:
         in_category = categories is None or in_categories(partition, span.stream, categories, types)
-        return in_category and (predicate is None or predicate(span))
+        return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
 
     return is_wanted

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from types import CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TypeVar
 
 from epochal.errors import InvalidInput
 
+T = TypeVar("T")
+
 
 def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> None:
-    """Raise `InvalidInput` for what can be seen not to be plain, without calling it.
+    """Raise `InvalidInput` for what is no function, or can be seen not to be plain, without calling it.
 
     Args:
         may_yield: what comes back is iterated, so that a function that yields is as good as one that returns a list.
     """
+    if not callable(function):
+        raise InvalidInput(field, f"must be a function, not {type(function).__name__}")
     while isinstance(function, functools.partial):
         function = function.func
     called = (function, getattr(type(function), "__call__", None))  # noqa: B004  # the method itself is asked for
@@ -28,12 +33,14 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
         raise InvalidInput(field, "must be a plain function: nothing runs one that yields")
 
 
-def must_be_done(result: object, field: str, *, may_yield: bool = False) -> None:
-    """Raise `InvalidInput` where a function has returned work that is still to be done, which is dropped."""
-    if may_yield and isinstance(result, GeneratorType):
-        return
-    if not (inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)):
-        return
+def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
+    """What a function has returned; raises `InvalidInput` where that is work still to be done, which is dropped."""
+    kind = type(result)
+    # Asked of each event that is folded: `inspect` takes ten times as long.
+    if not hasattr(kind, "__await__") and kind is not GeneratorType and kind is not AsyncGeneratorType:
+        return result
+    if may_yield and kind is GeneratorType:
+        return result
     if isinstance(result, CoroutineType | GeneratorType):
         # One that has not begun would warn that it was never awaited; whoever reads this knows.
         result.close()

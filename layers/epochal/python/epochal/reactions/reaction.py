@@ -116,9 +116,7 @@ class Reaction:
         Raises:
             InvalidInput: the handler returned something that would have to be awaited.
         """
-        result = self.handler(delivery)
-        must_be_done(result, "handler")
-        return result
+        return must_be_done(self.handler(delivery), "handler")
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""
@@ -152,8 +150,8 @@ def reaction(
     return lambda handler: Reaction(
         name=name,
         handler=handler,
-        categories=_set(categories),
-        types=_set(types),
+        categories=_set("categories", categories),
+        types=_set("types", types),
         sources=frozenset(layout_names() if sources is None else sources),
         start=start,
         max_events=max_events,
@@ -164,7 +162,7 @@ def reaction(
     )
 
 
-def _set(names: Collection[str] | None) -> frozenset[str] | None:
+def _set(field: str, names: Collection[str] | None) -> frozenset[str] | None:
     if isinstance(names, str):
-        raise InvalidInput("categories", "must be a list of names, not one")
+        raise InvalidInput(field, "must be a list of names, not one")
     return None if names is None else frozenset(names)

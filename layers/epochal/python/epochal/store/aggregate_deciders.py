@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 from epochal.errors import Contended, EpochalError, InvalidInput, UnknownType
 from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, RecordedAggregateEvent
 from epochal.model.events import Claim
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import NO_STREAM
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from epochal.store.codecs import EventCodec, Stored
@@ -93,6 +94,7 @@ class AggregateDeciders(Generic[C, S, E]):
     attempts: int = 10
 
     def __post_init__(self) -> None:
+        must_be_plain(self.policy, "policy")
         if self.attempts < 1:
             raise InvalidInput("attempts", "must be at least 1")
 
@@ -156,8 +158,8 @@ class AggregateDeciders(Generic[C, S, E]):
         """The latest state: two requests where the events after the snapshot are not many."""
         found = self.store.replay(aggregate)
         if found is None:
-            return Standing(state=self.decider.initial(), lock=None)
-        return self._folded(self.state.decode(found.snapshot.data), found)
+            return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
+        return self._folded(must_be_done(self.state.decode(found.snapshot.data), "decode"), found)
 
     def _decided(
         self,
@@ -183,15 +185,15 @@ class AggregateDeciders(Generic[C, S, E]):
     def _append(
         self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...]
     ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
-        state = reduce(self.decider.evolve, decided, base.state)
+        state = reduce(self._moved, decided, base.state)
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
         since = Since(state=state, events=base.events + len(events), size=size)
-        taken = base.lock is None or self.policy(since)
+        taken = base.lock is None or must_be_done(self.policy(since), "policy")
         outcome = self.store.try_append(
             aggregate,
             events,
-            snapshot=self.state.encode(state) if taken else None,
+            snapshot=must_be_done(self.state.encode(state), "encode") if taken else None,
             expected=NO_STREAM if base.lock is None else base.lock,
         )
         return Standing(
@@ -224,15 +226,18 @@ class AggregateDeciders(Generic[C, S, E]):
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
         stored = Stored(type=event.type, data=event.data, timestamp=event.occurred_at, index=event.seq_nr)
-        decoded = self.codec.decode(stored)
+        decoded = must_be_done(self.codec.decode(stored), "decode")
         if decoded is not None:
-            return self.decider.evolve(state, decoded)
+            return self._moved(state, decoded)
         if self.codec.skips_unknown:
             return state
         raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
 
+    def _moved(self, state: S, event: E) -> S:
+        return must_be_done(self.decider.evolve(state, event), "evolve")
+
     def _encoded(self, event: E) -> AggregateEvent:
-        encoded = self.codec.encode(event)
+        encoded = must_be_done(self.codec.encode(event), "encode")
         if encoded.meta or encoded.correlation_id or encoded.causation_id or isinstance(encoded.data, Claim):
             raise InvalidInput(
                 "events", f"{encoded.type}: aggregates keep a type, data and a timestamp alone"

@@ -188,19 +188,22 @@ class Deciders(Generic[C, S, E]):
         if not decided:
             return nothing
         state = self._loader.folder.fold(base.state, decided)
-        events, unfolds = self.access.transmute(decided, state)
+        events, unfolds = must_be_done(self.access.transmute(decided, state), "transmute")
         if not events and unfolds is None:
             return nothing
         return replace(
             nothing,
             state=state,
             decided=decided,
-            events=tuple(map(self.codec.encode, events)),
+            events=tuple(map(self._encoded, events)),
             unfolds=None if unfolds is None else tuple(map(self._unfold, unfolds)),
         )
 
+    def _encoded(self, event: E) -> Event:
+        return must_be_done(self.codec.encode(event), "encode")
+
     def _unfold(self, event: E) -> Unfold:
-        encoded = self.codec.encode(event)
+        encoded = self._encoded(event)
         return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
 
     def _check_attempts(self, stream: str, attempt: int, tip: Tip | None) -> None:
@@ -224,10 +227,8 @@ class Deciders(Generic[C, S, E]):
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
     """What a decision answers, and its events; raises `InvalidInput` where it would have to be awaited first."""
-    must_be_done(answer, "decide")
-    result, events = answer
-    must_be_done(events, "decide", may_yield=True)
-    return result, tuple(events)
+    result, events = must_be_done(answer, "decide")
+    return result, tuple(must_be_done(events, "decide", may_yield=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,7 @@ class Decisions:
         items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
         query = Query(items=tuple(items))
         seen = self.store.read(query)
-        initial = {name: each.initial() for name, each in projections.items()}
+        initial = {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
         states = _folded(initial, projections, seen.events)
         return Model(states=states, query=query, position=seen.position)
 
@@ -112,8 +112,7 @@ class Decisions:
         must_be_plain(decide, "decide")
         model = self.model(projections)
         for _ in range(self.attempts):
-            events = decide(model.states)
-            must_be_done(events, "decide")
+            events = must_be_done(decide(model.states), "decide")
             if not events:
                 return Decided(events=(), model=model)
             answer = self.store.try_append(events, fail_if=model.query, after=model.position)
@@ -133,5 +132,5 @@ def _folded(
     for event in events:
         for name, each in projections.items():
             if each.query.matches(event.type, event.tags):
-                folded[name] = each.evolve(folded[name], event)
+                folded[name] = must_be_done(each.evolve(folded[name], event), "evolve")
     return folded

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import islice
 from math import inf
 from typing import Generic, TypeVar
@@ -21,6 +20,7 @@ from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
 from epochal.layout.tips.batch import Known
 from epochal.layout.tips.items import Tip, read_unfold
 from epochal.model.events import Claim, Recorded, RecordedUnfold
+from epochal.model.plain import must_be_done
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.results import Hole
@@ -79,7 +79,13 @@ class Folder(Generic[S, E]):
 
     def fold(self, state: S, events: Iterable[E]) -> S:
         """A state moved on by events."""
-        return reduce(self.evolve, events, state)
+        for event in events:
+            state = must_be_done(self.evolve(state, event), "evolve")
+        return state
+
+    def begin(self) -> S:
+        """The state before any event."""
+        return must_be_done(self.initial(), "initial")
 
     def load(self, stream: str, tip: Tip | None, before: Loaded[S] | None = None) -> Loaded[S]:
         """The state at a Tip in hand; from the state `before`, where that saves work.
@@ -90,7 +96,7 @@ class Folder(Generic[S, E]):
             UnknownType: an event, or a state held in unfolds, that the codec does not know.
         """
         if tip is None:
-            return Loaded(state=self.initial(), known=None)
+            return Loaded(state=self.begin(), known=None)
         if tip.deleted:
             raise StreamDeleted(stream, tip.version)
         if before is not None and _unchanged(before.known, tip):
@@ -107,7 +113,7 @@ class Folder(Generic[S, E]):
             return restored
         if usable is not None:
             return _Start(state=usable.state, version=usable.version)
-        return _Start(state=self.initial(), version=tip.low_water if self.forget_pruned else 0)
+        return _Start(state=self.begin(), version=tip.low_water if self.forget_pruned else 0)
 
     def _leads_to(self, before: Loaded[S], tip: Tip) -> bool:
         """Whether events alone lead from a state to a Tip."""
@@ -121,7 +127,12 @@ class Folder(Generic[S, E]):
         """The state that the Tip's unfolds hold: the last that is an origin, and those after it."""
         unfolds = recorded_unfolds([read_unfold(unfold) for unfold in tip.unfolds], self.streams.codec)
         known = [event for event in map(self._decode_unfold, unfolds) if event is not None]
-        origins = [position for position, event in enumerate(known) if self.access.unfold_is_origin(event)]
+        is_origin = self.access.unfold_is_origin
+        origins = [
+            position
+            for position, event in enumerate(known)
+            if must_be_done(is_origin(event), "unfold_is_origin")
+        ]
         if not origins:
             if unfolds and self.access.state_in_unfolds:
                 raise UnknownType(tip.stream, unfolds[-1].version, unfolds[-1].type)
@@ -130,7 +141,7 @@ class Folder(Generic[S, E]):
         version = min(unfold.version for unfold in unfolds)
         if self.forget_pruned and version < tip.low_water:
             return None
-        return _Start(state=self.fold(self.initial(), known[origins[-1] :]), version=version)
+        return _Start(state=self.fold(self.begin(), known[origins[-1] :]), version=version)
 
     def _onward(self, tip: Tip, start: _Start[S]) -> S:
         """Fold the events since `start`."""
@@ -152,7 +163,7 @@ class Folder(Generic[S, E]):
     def _begun_anew(self, tip: Tip, hole: Hole) -> S:
         """The state behind a hole, where it may begin there."""
         if self.forget_pruned:
-            return self.initial()
+            return self.begin()
         raise EventsPruned(tip.stream, hole.first, hole.end)
 
     def _backward(self, tip: Tip, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
@@ -163,8 +174,8 @@ class Folder(Generic[S, E]):
                 return self.fold(self._begun_anew(tip, found), reversed(later))
             for event in self._decode(found):
                 later.append(event)
-                if is_origin(event):
-                    return self.fold(self.initial(), reversed(later))
+                if must_be_done(is_origin(event), "event_is_origin"):
+                    return self.fold(self.begin(), reversed(later))
             reached = found.index
         return (
             self.fold(start.state, reversed(later)) if reached == start.version else self._forward(tip, start)
@@ -181,7 +192,7 @@ class Folder(Generic[S, E]):
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
         """The event, or nothing where its type is unknown and may be skipped."""
-        event = self.codec.decode(_stored(recorded, recorded.index))
+        event = must_be_done(self.codec.decode(_stored(recorded, recorded.index)), "decode")
         if event is not None:
             return (event,)
         if self.codec.skips_unknown:
@@ -189,7 +200,7 @@ class Folder(Generic[S, E]):
         raise UnknownType(recorded.stream, recorded.index, recorded.type)
 
     def _decode_unfold(self, unfold: RecordedUnfold) -> E | None:
-        return self.codec.decode(_stored(unfold, unfold.version))
+        return must_be_done(self.codec.decode(_stored(unfold, unfold.version)), "decode")
 
 
 def _unchanged(known: Known, tip: Tip) -> bool:

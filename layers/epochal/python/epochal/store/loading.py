@@ -60,7 +60,7 @@ class Loader(Generic[S, E]):
     def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
         """A state, got at as asked."""
         if how is ASSUME_EMPTY:
-            return Loaded(state=self.folder.initial(), known=None, confirmed=False, begun=self.now())
+            return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
         if entry is None:
             return self.read(stream)

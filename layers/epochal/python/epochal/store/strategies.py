@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from epochal.model.plain import must_be_plain
+from epochal.model.plain import must_be_done, must_be_plain
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -49,7 +49,8 @@ class Access(Generic[S, E]):
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""
         for name in ("transmute", "unfold_is_origin", "event_is_origin"):
-            must_be_plain(getattr(self, name), name)
+            if (function := getattr(self, name)) is not None or name != "event_is_origin":
+                must_be_plain(function, name)
 
 
 def _always(_: object) -> bool:
@@ -81,7 +82,7 @@ def snapshot(is_origin: Callable[[E], bool], to_snapshot: Callable[[S], E]) -> A
         to_snapshot: a state as the event that `evolve` restores it from.
     """
     must_be_plain(to_snapshot, "to_snapshot")
-    return multi_snapshot(is_origin, lambda state: (to_snapshot(state),))
+    return multi_snapshot(is_origin, lambda state: (must_be_done(to_snapshot(state), "to_snapshot"),))
 
 
 def multi_snapshot(is_origin: Callable[[E], bool], to_snapshots: Callable[[S], Sequence[E]]) -> Access[S, E]:
@@ -91,7 +92,10 @@ def multi_snapshot(is_origin: Callable[[E], bool], to_snapshots: Callable[[S], S
     """
     must_be_plain(to_snapshots, "to_snapshots", may_yield=True)
     return Access(
-        transmute=lambda events, state: (events, to_snapshots(state)),
+        transmute=lambda events, state: (
+            events,
+            must_be_done(to_snapshots(state), "to_snapshots", may_yield=True),
+        ),
         unfold_is_origin=is_origin,
         event_is_origin=is_origin,
     )
@@ -104,7 +108,7 @@ def rolling_state(to_snapshot: Callable[[S], E]) -> Access[S, E]:
     """
     must_be_plain(to_snapshot, "to_snapshot")
     return Access(
-        transmute=lambda _, state: ((), (to_snapshot(state),)),
+        transmute=lambda _, state: ((), (must_be_done(to_snapshot(state), "to_snapshot"),)),
         unfold_is_origin=_always,
         state_in_unfolds=True,
     )

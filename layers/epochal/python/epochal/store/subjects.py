@@ -23,7 +23,7 @@ from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, wri
 from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
 from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.model.events import Event
-from epochal.model.plain import must_be_plain
+from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Scan
 from epochal.store.codecs import EventCodec, Stored
@@ -237,7 +237,8 @@ def sealed_codec(
     must_be_plain(shredded, "shredded")
 
     def encode(event: E) -> Event:
-        encoded, subject = codec.encode(event), subject_of(event)
+        encoded = must_be_done(codec.encode(event), "encode")
+        subject = must_be_done(subject_of(event), "subject_of")
         if subject is None:
             return encoded
         if not isinstance(encoded.data, bytes):
@@ -249,7 +250,7 @@ def sealed_codec(
     def decode(stored: Stored) -> E | None:
         opened = subjects.unseal(stored.data)
         if isinstance(opened, Shredded):
-            return shredded(stored, opened)
+            return must_be_done(shredded(stored, opened), "shredded")
         return codec.decode(replace(stored, data=opened))
 
     return replace(codec, encode=encode, decode=decode)
