@@ -57,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         AWS_CONFIG_FILE=os.devnull,
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_EC2_METADATA_DISABLED="true",
+        # CDK still runs on Node 20, past its end of life, and would say so before every run.
+        JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION="20",
     )
 
 

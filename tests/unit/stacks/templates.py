@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-# CDK still runs on Node 20, past its end of life, and would say so before every test.
-os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
@@ -29,14 +27,14 @@ class Deployment:
         stacks = [child for child in app.node.children if isinstance(child, Stack)]
         self.stacks = {stack.stack_name.rpartition("-")[2]: stack for stack in stacks}
         self.templates = {kind: Template.from_stack(stack) for kind, stack in self.stacks.items()}
+        self._resources = cache(self._resources_of)  # a question to Node takes longer than most tests
 
     def __getitem__(self, kind: str) -> Template:
         return self.templates[kind]
 
     def of_type(self, kind: str, type_: str) -> dict[str, Resource]:
         """Resources of one type in one stack, by logical id."""
-        found: dict[str, Resource] = self.templates[kind].find_resources(type_)
-        return found
+        return {id_: deepcopy(each) for id_, each in self._resources(kind).items() if each["Type"] == type_}
 
     def named(self, kind: str, type_: str, name: str) -> Resource:
         """The one resource of `type_` whose logical id begins with `name`."""
@@ -45,9 +43,11 @@ class Deployment:
 
     def resources(self) -> list[Resource]:
         """Everything in every stack."""
-        return [
-            each for kind in self.templates for each in self.templates[kind].to_json()["Resources"].values()
-        ]
+        return [deepcopy(each) for kind in self.templates for each in self._resources(kind).values()]
+
+    def _resources_of(self, kind: str) -> dict[str, Resource]:
+        found: dict[str, Resource] = self.templates[kind].to_json()["Resources"]
+        return found
 
 
 def context_of_repository() -> dict[str, Any]:
