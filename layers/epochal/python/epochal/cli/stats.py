@@ -11,7 +11,7 @@ import click
 from epochal.cli import output
 from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_store
-from epochal.feed.categories import category_in
+from epochal.feed.categories import categories_of
 from epochal.feed.results import FeedItem
 from epochal.model.aggregates import AggregateTypes
 from epochal.store.results import StreamState
@@ -57,7 +57,7 @@ class _Tally:
     def view(self) -> dict[str, Any]:
         categories: dict[str, dict[str, int]] = {}
         for (partition, stream), events in sorted(self.streams.items()):
-            name = category_in(partition, stream, self.declared)
+            name = categories_of(partition, self.declared).of(stream)
             category = categories.setdefault(name, {"streams": 0, "events": 0})
             category["streams"] += 1
             category["events"] += events

@@ -12,12 +12,13 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
+from epochal.model.aggregates import AggregateTypes
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Condition
@@ -143,6 +144,31 @@ class Source:
         return partition_of(stream, self.partitions, self.base)
 
 
+class Categories(Protocol):
+    """Which streams belong to a category."""
+
+    def of(self, stream: str) -> str:
+        """The category of a stream."""
+
+    def hold(self, stream: str, categories: Collection[str]) -> bool:
+        """Whether a stream is in one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class CategoriesBy:
+    """Each stream is in one category, which its name tells."""
+
+    name: Callable[[str], str]
+
+    def of(self, stream: str) -> str:
+        """What the name tells."""
+        return self.name(stream)
+
+    def hold(self, stream: str, categories: Collection[str]) -> bool:
+        """Whether that is one of these."""
+        return self.name(stream) in categories
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
     """A layout, as the rest of the house sees it.
@@ -151,8 +177,10 @@ class Port:
         tables: those that it is stored in.
         heads: the one among them that holds the heads of its streams.
         source: its part of a deployment's feed.
+        categories: of its streams; the types of aggregates are those declared, None where they are not known.
     """
 
     tables: tuple[TableSpec, ...]
     heads: TableSpec
     source: Callable[[Settings], Source]
+    categories: Callable[[AggregateTypes | None], Categories]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from epochal.feed.categories import Predicate, category_in, in_categories
+from epochal.feed.categories import Predicate, categories_of
 from epochal.index.groups import GroupState
 from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes
@@ -70,7 +70,7 @@ class Meeting:
 
     def _note_category(self, stream: str) -> None:
         self.unmet = tuple(name for name in self.unmet if not self._asks_for(stream, (name,)))
-        self._see("category", category_in(self.partition, stream, self.aggregates))
+        self._see("category", categories_of(self.partition, self.aggregates).of(stream))
 
     def _note_types(self, types: tuple[str, ...]) -> None:
         self.unmet_types = tuple(name for name in self.unmet_types if name not in types)
@@ -78,7 +78,7 @@ class Meeting:
             self._see("type", name)
 
     def _asks_for(self, stream: str, categories: Collection[str] | None) -> bool:
-        return categories is None or in_categories(self.partition, stream, categories, self.aggregates)
+        return categories is None or categories_of(self.partition, self.aggregates).hold(stream, categories)
 
     def _see(self, kind: Literal["category", "type"], name: str) -> None:
         if len(self.seen) < 2 * MOST:

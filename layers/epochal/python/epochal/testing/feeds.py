@@ -72,7 +72,7 @@ class MemoryFeed:
 
     def index(self) -> None:
         """Index whatever has been appended since the last time."""
-        for table in (TIPS.kind, SNAPSHOT.kind, TAGS.kind):
+        for table in (each.table for each in self._indexer.sources):
             changes, at = self.tables.changes(table), self._indexed.get(table, 0)
             self._indexer.index(
                 Record(table=table, sequence_number=f"{number:021d}", image=changes[number])

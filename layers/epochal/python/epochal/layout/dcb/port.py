@@ -8,8 +8,9 @@ from epochal.errors import CorruptData
 from epochal.layout.dcb import heads
 from epochal.layout.dcb.reading import Site, tag_site_of
 from epochal.layout.dcb.seeking import entries
-from epochal.layout.port import Gap, Heal, Healed, Port, Source, soundly
+from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
 from epochal.layout.tables import EVENTS, PROJECTION_STATES, TAGS
+from epochal.model.dcb import group_of
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.settings import Settings, variable
@@ -57,4 +58,9 @@ def _source(settings: Settings) -> Source:
     return dcb_source(tag_site_of(settings), settings.dcb_partitions)
 
 
-PORT: Final = Port(tables=(EVENTS, TAGS, PROJECTION_STATES), heads=TAGS, source=_source)
+PORT: Final = Port(
+    tables=(EVENTS, TAGS, PROJECTION_STATES),
+    heads=TAGS,
+    source=_source,
+    categories=lambda _: CategoriesBy(group_of),
+)

@@ -5,7 +5,8 @@ One that another library wrote tells nothing but that something happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -15,7 +16,8 @@ from epochal.layout.journal.items import read_event
 from epochal.layout.journal.writes import Site, site_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
 from epochal.layout.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import AggregateId
+from epochal.model.aggregates import AggregateId, AggregateTypes
+from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.plan.ops import BatchGet, Steps
 from epochal.plan.values import Item
@@ -105,8 +107,29 @@ def _appended(item: Item) -> Change | None:
     return heads.appended(item) if aggregate is None else Touched(stream=aggregate)
 
 
+@dataclass(frozen=True, slots=True)
+class IdCategories:
+    """An aggregate's category is its type, which its id tells to those who know which types that hold `-` are declared.
+    To others, all ids that begin with a category and `-` are in it.
+    """
+
+    types: AggregateTypes | None
+
+    def of(self, stream: str) -> str:
+        """The type; where it is not known, what precedes the first `-`."""
+        aggregate = None if self.types is None else self.types.read(stream)
+        return category_of(stream) if aggregate is None else aggregate.type
+
+    def hold(self, stream: str, categories: Collection[str]) -> bool:
+        """Whether an aggregate is of one of these types."""
+        if self.types is None:
+            return any(stream.startswith(f"{kind}-") for kind in categories)
+        aggregate = self.types.read(stream)
+        return aggregate is not None and aggregate.type in categories
+
+
 def _source(settings: Settings) -> Source:
     return journal_source(site_of(settings), settings.journal_partitions)
 
 
-PORT: Final = Port(tables=(JOURNAL, SNAPSHOT), heads=SNAPSHOT, source=_source)
+PORT: Final = Port(tables=(JOURNAL, SNAPSHOT), heads=SNAPSHOT, source=_source, categories=IdCategories)
