@@ -1,0 +1,94 @@
+"""The three layouts keep what every layout has to."""
+
+from __future__ import annotations
+
+from epochal.layout.dcb.items import Keys, write_head
+from epochal.layout.journal.items import write_copy
+from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.tips.items import TIP
+from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
+from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, TaggedEvent, sortable_id
+from epochal.model.events import Event
+from epochal.plan.values import binary, number, text
+from epochal.settings import Settings
+from epochal.store.aggregates import aggregates_of
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from epochal.store.streams import Streams, streams_of
+from epochal.store.tagged import tagged_of
+from tests.support.layout_contract import LayoutContract, Writer
+
+ORDER = aggregate_id("order", "1")
+KEYS = KeyResolver()
+PAID = RecordedTaggedEvent(
+    id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
+    sortable_id=sortable_id(1, 1),
+    type="Paid",
+    data="{}",
+    tags=("order:1",),
+    timestamp="2026-11-21T08:00:00.0000000+00:00",
+)
+
+
+STREAMS = Settings(tips_table="tips")
+AGGREGATES = Settings(journal_table="journal", snapshot_table="snapshot")
+TAGS = Settings(events_table="events", tags_table="tags")
+
+
+def streams(driver: Driver) -> Streams:
+    return streams_of(STREAMS, driver, BodyCodec())
+
+
+def persist(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
+    new = [AggregateEvent(type=kind, data=b"{}") for kind in types]
+    aggregates_of(AGGREGATES, driver).append(aggregate_id(*stream.split("-")), new, snapshot=b"{}")
+
+
+def tag(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
+    tagged_of(TAGS, driver).append([TaggedEvent(type=kind, data="{}", tags=(stream,)) for kind in types])
+
+
+class TestStreams(LayoutContract):
+    writer = Writer(
+        settings=STREAMS,
+        streams=("Cart-1", "Cart-2"),
+        foreign=(
+            {"p": text("Cart-1"), "i": number(0), "n": number(1), "c": {"L": [text("a")]}},
+            {"p": text("$Idempotency-1"), "i": number(0), "ttl": number(1)},
+        ),
+        malformed={"p": text("Cart-3"), "i": number(TIP), "n": number(1), "c": {"L": [text("a")]}},
+        append=lambda driver, stream, types: streams(driver).append(
+            stream, [Event(type=each) for each in types]
+        ),
+        prune=lambda driver, stream, before: streams(driver).prune(stream, before),
+        end=lambda driver, stream: streams(driver).delete(stream),
+    )
+
+
+class TestAggregates(LayoutContract):
+    writer = Writer(
+        settings=AGGREGATES,
+        streams=("order-1", "order-2"),
+        foreign=(write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), binary(b"{}"), 0),),
+        malformed={
+            **KEYS.key(aggregate_id("order", "3"), 0),
+            "aid": text("order-3"),
+            "seq_nr": number(0),
+            "version": number(1),
+            "head_version": number(1),
+        },
+        append=persist,
+    )
+
+
+class TestTags(LayoutContract):
+    writer = Writer(
+        settings=TAGS,
+        streams=("order:1", "order:2"),
+        foreign=(
+            write_head(Keys(service="other"), "order:1", Reached(), [PAID]),
+            write_head(Keys(), EVERYTHING, Reached(), [PAID]),
+        ),
+        malformed={"pk": text("TAG#order:3"), "sk": text("#"), "n": number(1), "a": number(3)},
+        append=tag,
+    )

@@ -1,0 +1,180 @@
+"""A fourth layout, a list in a dictionary: one item a stream, with the types of all its events.
+
+It is in one file and one entry of the registry, and the rest of the house takes it through the port alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from epochal.errors import CorruptData
+from epochal.feed.hydration import Hydrate
+from epochal.feed.results import FeedEvent
+from epochal.layout import registry
+from epochal.layout.port import CategoriesBy, Gap, Healed, Port, Source, soundly
+from epochal.layout.registry import BASE_DISTANCE, Layout
+from epochal.model.ends import End
+from epochal.model.names import category_of
+from epochal.model.spans import Span
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Get, Put, Refusal, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.values import Item, number, read_list, read_number, sequence, text
+from epochal.settings import Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from stacks.heads import heads_of
+from tests.support.layout_contract import LayoutContract, World, Writer
+
+LISTS = TableSpec(
+    kind="lists",
+    partition=KeyAttribute(name="p", type="S"),
+    sort=KeyAttribute(name="i", type="N"),
+    stream=True,
+)
+HEAD = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToySettings(Settings):
+    lists_table: str = ""
+    lists_partitions: int = 1
+
+
+# ------------------------------------------------------------------------------------------------------------ the room
+
+
+def key(stream: str) -> Item:
+    return {"p": text(stream), "i": number(HEAD)}
+
+
+def load(table: str, stream: str) -> Steps[Item | None]:
+    reply = yield Get(table=table, key=key(stream))
+    return reply.item
+
+
+def append(table: str, stream: str, types: tuple[str, ...]) -> Steps[None]:
+    """Put the longer list in place of the one that was read, unless somebody else has."""
+    while True:
+        found = yield from load(table, stream)
+        kinds = [] if found is None else [each["S"] for each in read_list(found, "e")]
+        if kinds[len(kinds) - len(types) :] == list(types):
+            return  # an append whose answer was lost: types are unlike each other here
+        item = {**key(stream), "e": sequence(map(text, (*kinds, *types))), "a": number(len(types))}
+        condition = Absent("p") if found is None else equals("e", found["e"])
+        if not isinstance((yield Put(table=table, item=item, condition=condition)), Refusal):
+            return
+
+
+def whole(item: Item) -> Span:
+    return Span(item["p"]["S"], 0, tuple(each["S"] for each in item["e"]["L"]))
+
+
+def appended(item: Item) -> Span | None:
+    span, latest = whole(item), read_number(item, "a")
+    if latest is None or not 0 < latest <= span.next:
+        raise CorruptData(f"{span.stream}: a list whose e and a do not fit each other")
+    return span.since(span.next - latest)
+
+
+def is_head(item: Item) -> bool:
+    return item["i"] == number(HEAD)
+
+
+def lists_source(table: str, partitions: int = 1) -> Source:
+    def heal(gap: Gap) -> Steps[Healed]:
+        found, healed = (yield from load(table, gap.stream)), Healed()
+        if found is not None:
+            healed.add(Span(gap.stream, gap.index, whole(found).types[gap.index : gap.end]))
+        return healed
+
+    return Source(
+        name="toy",
+        table=table,
+        partitions=partitions,
+        setting="EPOCHAL_LISTS_PARTITIONS",
+        appended=lambda item: appended(item) if is_head(item) else None,
+        heal=soundly(heal, "toy"),
+        end=lambda item: End(whole(item).stream, whole(item).next) if is_head(item) else None,
+        told=lambda item: whole(item) if is_head(item) else None,
+        where=equals("i", number(HEAD)),
+        moved=None,
+        stored=lambda item: whole(item) if is_head(item) else None,
+    )
+
+
+PORT = Port(
+    tables=(LISTS,),
+    heads=LISTS,
+    source=lambda settings: lists_source(settings.lists_table, settings.lists_partitions),
+    categories=lambda _: CategoriesBy(category_of),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListHistory:
+    table: str
+    driver: Driver
+    name = "toy"
+
+    def on(self, driver: Driver) -> ListHistory:
+        return ListHistory(self.table, driver)
+
+    def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of a list is in the bucket
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            found = self.driver.run(load(self.table, stream))
+            assert found is not None
+            for index in range(first, end):
+                yield FeedEvent(stream=stream, index=index, type=whole(found).types[index])
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        found = self.driver.run(load(self.table, stream))
+        return since if found is None else max(since, whole(found).next)
+
+
+def open_history(settings: ToySettings, driver: Driver, _: BodyCodec) -> ListHistory:
+    return ListHistory(settings.lists_table, driver)
+
+
+# ----------------------------------------------------------------------------------------------------------- the entry
+
+TOY = Layout(
+    name="toy",
+    base=3 * BASE_DISTANCE,
+    table="lists_table",
+    partitions="lists_partitions",
+    module=__name__,
+    history=__name__,
+)
+
+
+class Registered:
+    """The registry has the toy, too, and settings know its table."""
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
+
+
+class TestToy(Registered, LayoutContract):
+    writer = Writer(
+        settings=ToySettings(lists_table="lists"),
+        streams=("List-1", "List-2"),
+        foreign=({"p": text("List-1"), "i": number(1), "e": sequence([text("a")])},),
+        malformed={**key("List-3"), "e": sequence([text("a")]), "a": number(3)},
+        append=lambda driver, stream, types: driver.run(append("lists", stream, types)),
+    )
+
+    def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
+        assert registry.partitions_of(world.settings) == (30_000,)
+        assert (registry.source_of(30_000), registry.source_of(29_999)) == ("toy", "dcb")
+
+    def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
+        pattern = json.loads(heads_of(world.source))
+        assert pattern["dynamodb"]["NewImage"] == {"i": {"N": [str(HEAD)]}}
