@@ -15,10 +15,9 @@ from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
-from epochal.layout.port import CategoriesBy, Gap, Healed, Port, Source, soundly
+from epochal.layout.port import Gap, Healed, Port, Source, soundly
 from epochal.layout.registry import BASE_DISTANCE, Layout
 from epochal.model.ends import End
-from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Put, Refusal, Steps
@@ -111,7 +110,6 @@ PORT = Port(
     tables=(LISTS,),
     heads=LISTS,
     source=lambda settings: lists_source(settings.lists_table, settings.lists_partitions),
-    categories=lambda _: CategoriesBy(category_of),
 )
 
 

@@ -20,6 +20,7 @@ from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
 from epochal.model.aggregates import AggregateTypes
 from epochal.model.ends import End
+from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.plan.conditions import Condition
 from epochal.plan.ops import Steps
@@ -177,10 +178,11 @@ class Port:
         tables: those that it is stored in.
         heads: the one among them that holds the heads of its streams.
         source: its part of a deployment's feed.
-        categories: of its streams; the types of aggregates are those declared, None where they are not known.
+        categories: of its streams, which are what precedes the first `-` of their names where nothing else is said. The
+            types of aggregates are those declared, None where they are not known.
     """
 
     tables: tuple[TableSpec, ...]
     heads: TableSpec
     source: Callable[[Settings], Source]
-    categories: Callable[[AggregateTypes | None], Categories]
+    categories: Callable[[AggregateTypes | None], Categories] = lambda _: CategoriesBy(category_of)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.layout.port import CategoriesBy, Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
 from epochal.layout.tables import TIPS
 from epochal.layout.tips import heads
 from epochal.layout.tips.reading import advance, begin
-from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
@@ -65,4 +64,4 @@ def _source(settings: Settings) -> Source:
     return tips_source(settings.tips_table, settings.partitions)
 
 
-PORT: Final = Port(tables=(TIPS,), heads=TIPS, source=_source, categories=lambda _: CategoriesBy(category_of))
+PORT: Final = Port(tables=(TIPS,), heads=TIPS, source=_source)
