@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate, wanted
@@ -27,9 +28,30 @@ from epochal.model.spans import Span
 from epochal.store.driver import Driver
 
 
+class PageOptions(TypedDict, total=False):
+    """Which items pages have, and what of them.
+
+    Attributes:
+        limit: a page ends with the entry that reaches so many; 1,000 unless told.
+        categories: only streams of these, types of aggregates or groups of tags; None for all.
+        predicate: only spans that satisfy it.
+        data: read the events too.
+        once: a tagged event only through the first of its tags, and not through each; the limit counts the others too.
+            Needs the data of all events, since only they know their tags.
+        strict: an event that cannot be read is raised, instead of being shown with its `fault`.
+    """
+
+    limit: int
+    categories: Collection[str] | None
+    predicate: Predicate | None
+    data: bool
+    once: bool
+    strict: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
-    """What pages are to be like: the arguments of `FeedReader.page`."""
+class _Request:
+    """A request for pages, with the defaults of what was not asked for."""
 
     limit: int
     wanted: Predicate
@@ -80,34 +102,24 @@ class FeedReader:
         partition: int,
         *,
         start: Checkpoint = BEGINNING,
-        limit: int = 1000,
-        categories: Collection[str] | None = None,
-        predicate: Predicate | None = None,
-        data: bool = False,
-        once: bool = False,
-        strict: bool = False,
         seconds: float = 10.0,
         wait: float = 0.0,
+        **options: Unpack[PageOptions],
     ) -> FeedPage:
         """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
 
         Args:
-            categories: only streams of these, types of aggregates or groups of tags; None for all.
-            predicate: only spans that satisfy it.
-            data: read the events too.
-            once: a tagged event only through the first of its tags, and not through each; the limit counts the
-                others too. Needs the data of all events, since only they know their tags.
-            strict: an event that cannot be read is raised, instead of being shown with its `fault`.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
+            options: as `PageOptions` has them.
 
         Raises:
             InvalidInput: a limit below 1, data without the store, `once` without data.
             CorruptData, MissingBody, DeniedBody: where `strict`.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
-        return replace(wish, seconds=seconds, wait=wait).page(self._passage(partition, start))
+        request = self._request(partition, **options)
+        return replace(request, seconds=seconds, wait=wait).page(self._passage(partition, start))
 
     def page_within(
         self,
@@ -169,22 +181,17 @@ class FeedReader:
         partition: int,
         *,
         start: Checkpoint = BEGINNING,
-        limit: int = 1000,
-        categories: Collection[str] | None = None,
-        predicate: Predicate | None = None,
-        data: bool = False,
-        once: bool = False,
-        strict: bool = False,
+        **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there. The index is read one request ahead.
         """
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
+        request = self._request(partition, **options)
         passage = self._passage(partition, start)
         with ThreadPoolExecutor(1) as passage.ahead:
             at_tail = False
             while not at_tail:
-                page = wish.page(passage)
+                page = request.page(passage)
                 at_tail = page.at_tail
                 yield page
 
@@ -193,17 +200,12 @@ class FeedReader:
         partition: int,
         *,
         start: Checkpoint = BEGINNING,
-        limit: int = 1000,
-        categories: Collection[str] | None = None,
-        predicate: Predicate | None = None,
-        data: bool = False,
-        once: bool = False,
-        strict: bool = False,
         wait: float = 20.0,
+        **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
-        wish = self._wish(partition, limit, categories, predicate, data=data, once=once, strict=strict)
-        patient, passage = replace(wish, wait=wait), self._passage(partition, start)
+        request = self._request(partition, **options)
+        patient, passage = replace(request, wait=wait), self._passage(partition, start)
         while True:
             yield patient.page(passage)
 
@@ -211,24 +213,24 @@ class FeedReader:
         must_be(Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes")
         return Passage.begin(self.driver, self.table, partition, start)
 
-    def _wish(
+    def _request(
         self,
         partition: int,
-        limit: int,
-        categories: Collection[str] | None,
-        predicate: Predicate | None,
         *,
-        data: bool,
-        once: bool,
-        strict: bool,
-    ) -> _Wish:
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+        once: bool = False,
+        strict: bool = False,
+    ) -> _Request:
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
         if categories is not None:
             must_be_names(categories, "categories")
         if once and not data:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
-        return _Wish(
+        return _Request(
             limit=limit,
             wanted=wanted(partition, categories, predicate, self.types),
             hydrate=self._hydrate(partition) if data else None,
