@@ -20,10 +20,10 @@ from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.reading import Site as TagSite
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import Site as JournalSite
+from epochal.layout.journal.writes import JournalSite
 from epochal.layout.registry import base_of
 from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateId

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from epochal.layout.tips.batch import Batch
-from epochal.layout.tips.items import Span, read_tip, span_size
+from epochal.layout.tips.items import StoredSpan, read_tip, span_size
 from epochal.layout.tips.writes import create, put_calf, restart
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
@@ -157,9 +157,9 @@ def _applied(update: Update, item: Item) -> Item:
     return left
 
 
-def _lists(span: Span) -> int:
+def _lists(span: StoredSpan) -> int:
     """Bytes of a span that do not grow with its events."""
-    doubled = Span(base=span.base, events=span.events * 2, types=span.types * 2)
+    doubled = StoredSpan(base=span.base, events=span.events * 2, types=span.types * 2)
     return 2 * span_size(span) - span_size(doubled)
 
 

@@ -24,7 +24,14 @@ from typing import Any, Literal
 from bench.corpus import Kind, body
 from bench.local import Local, dynamodb, local_at
 from bench.report import Report, progress
-from epochal.layout.tips.items import Span, event_bytes, events_attributes, tip_key, write_calf, write_event
+from epochal.layout.tips.items import (
+    StoredSpan,
+    event_bytes,
+    events_attributes,
+    tip_key,
+    write_calf,
+    write_event,
+)
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
@@ -69,7 +76,7 @@ class Long:
         wire, calved = self._wire(), 0
         for base in range(0, self.events, self.calf):
             events = tuple(islice(wire, self.calf))
-            span = Span(base=base, events=events, types=(TYPE,) * len(events))
+            span = StoredSpan(base=base, events=events, types=(TYPE,) * len(events))
             if span.next < self.events:
                 calved += event_bytes(span)
                 yield write_calf(STREAM, span)
@@ -84,7 +91,7 @@ class Long:
             yield write_event(replace(event, append_id=rng.randbytes(16)))
 
 
-def _tip(span: Span, calved: int) -> Item:
+def _tip(span: StoredSpan, calved: int) -> Item:
     return {
         **tip_key(STREAM),
         "n": number(span.next),

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.report import Report
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.capacity import index_units, units
@@ -100,7 +100,7 @@ def asking(tags: int) -> Query:
 
 def opened(execute: Execute, events: str, tags: str, *, type_heads: bool) -> TaggedEvents:
     """A store with a meter of its own."""
-    site = Site(events=events, tags=tags, keys=Keys(), type_heads=type_heads)
+    site = TagSite(events=events, tags=tags, keys=Keys(), type_heads=type_heads)
     return TaggedEvents(driver=Driver(execute=execute, meter=Meter()), site=site)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
@@ -25,7 +25,7 @@ def store_on(
     wrap: Callable[[Execute], Execute] = lambda execute: execute,
     **keys: object,
 ) -> TaggedEvents:
-    site = Site(events=events, tags=tags, keys=Keys(**keys), type_heads=type_heads)
+    site = TagSite(events=events, tags=tags, keys=Keys(**keys), type_heads=type_heads)
     return TaggedEvents(driver=Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT), site=site)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM
@@ -34,7 +34,7 @@ def store(request: pytest.FixtureRequest) -> AggregateStore:
     else:
         local: Tables = request.getfixturevalue("ddbl_tables")
         execute, names = interpreter(local.client), (local.create(JOURNAL), local.create(SNAPSHOT))
-    site = Site(
+    site = JournalSite(
         journal=names[0], snapshot=names[1], keys=KeyResolver(), types=AggregateTypes(["user-account"])
     )
     return AggregateStore(driver=Driver(execute=execute, meter=Meter()), site=site)

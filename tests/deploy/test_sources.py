@@ -12,7 +12,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.names import poison_stream
 from epochal.layout.dcb.reading import tag_site_of
-from epochal.layout.journal.items import StoredEvent, write_event
+from epochal.layout.journal.items import JournalEvent, write_event
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.retention import Retention
 from epochal.layout.journal.writes import site_of
@@ -121,7 +121,7 @@ def happened(kind: str) -> AggregateEvent:
 def _append_as_another_library(aggregates: AggregateStore, order: AggregateId) -> None:
     """A second event, and a head whose version is raised while what is ours in it stays as it was."""
     site = aggregates.site
-    event = StoredEvent(seq_nr=2, payload=b'{"type":"Paid","data":{}}', occurred_at="2026-11-21T08:00:00Z")
+    event = JournalEvent(seq_nr=2, payload=b'{"type":"Paid","data":{}}', occurred_at="2026-11-21T08:00:00Z")
     head = Update(table=site.snapshot, key=site.keys.key(order, HEAD), sets=(Set("version", number(2)),))
     put = Put(table=site.journal, item=write_event(site.keys, order, event))
     aggregates.driver.execute(Transact(writes=(head, put)))

@@ -11,7 +11,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateTypes
 from epochal.store.aggregates import AggregateStore
@@ -34,8 +34,8 @@ def adapter_package() -> Path:
 
 
 @pytest.fixture
-def site(ddbl_tables: Tables) -> Site:
-    return Site(
+def site(ddbl_tables: Tables) -> JournalSite:
+    return JournalSite(
         journal=ddbl_tables.create(JOURNAL),
         snapshot=ddbl_tables.create(SNAPSHOT),
         keys=KeyResolver(shards=SHARDS),
@@ -44,13 +44,15 @@ def site(ddbl_tables: Tables) -> Site:
 
 
 @pytest.fixture
-def ours(ddbl_tables: Tables, site: Site) -> AggregateStore:
+def ours(ddbl_tables: Tables, site: JournalSite) -> AggregateStore:
     driver = Driver(execute=interpreter(ddbl_tables.client), meter=Meter())
     return AggregateStore(driver=driver, site=site)
 
 
 @pytest.fixture
-def start_theirs(adapter_package: Path, ddbl_tables: Tables, site: Site) -> Iterator[Callable[[], Adapter]]:
+def start_theirs(
+    adapter_package: Path, ddbl_tables: Tables, site: JournalSite
+) -> Iterator[Callable[[], Adapter]]:
     """Starts processes of the original library; they end with the test."""
     running: list[Adapter] = []
 

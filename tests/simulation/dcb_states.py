@@ -10,7 +10,7 @@ from epochal.layout.dcb import append, conditions, reading
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import fence
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -98,7 +98,7 @@ class Standing:
 
 def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[TaggedAppended | TaggedConflict]:
     """A writer's steps; `seen` gets the ids of what it has seen before it writes."""
-    site = Site(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
+    site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)
     stamp = Stamp(sortable_id(moment, 0), format_ticks(moment))
     batch = TaggedBatch(events=(writer.event,), stamps=(stamp,))

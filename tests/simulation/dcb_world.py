@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from epochal.layout.dcb.items import Keys, TagHead, is_head, read_event, read_head
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
@@ -66,7 +66,7 @@ class World:
 
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
         """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
-        site = Site(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
+        site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
         driver = driver_on(execute or self.tables.execute)
         fresh = bytes_of(writer)
         return TaggedEvents(

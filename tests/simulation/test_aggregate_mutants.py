@@ -15,7 +15,7 @@ import pytest
 from epochal.layout.journal import append, reading, retention, writes
 from epochal.layout.journal.items import AggregateHead
 from epochal.layout.journal.lookup import last_number
-from epochal.layout.journal.writes import AggregateBatch, Base, Site
+from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
@@ -69,7 +69,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
 @mutant()
 def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
     def by_head(
-        _site: Site, batch: AggregateBatch, _base: Base, head: AggregateHead | None, _reply: Refusal
+        _site: JournalSite, batch: AggregateBatch, _base: Base, head: AggregateHead | None, _reply: Refusal
     ) -> Steps[bool]:
         yield from ()
         return head is not None and head.append_id == batch.append_id
@@ -80,7 +80,7 @@ def only_the_latest_append_is_recognised_as_our_own(patch: Patch) -> None:
 @mutant()
 def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
     def by_number(
-        site: Site, batch: AggregateBatch, base: Base, _head: AggregateHead | None, reply: Refusal
+        site: JournalSite, batch: AggregateBatch, base: Base, _head: AggregateHead | None, reply: Refusal
     ) -> Steps[bool]:
         stored = yield Get(table=site.journal, key=site.keys.key(batch.aggregate, base.first))
         return reply.ambiguous and stored.item is not None
@@ -90,7 +90,7 @@ def any_event_at_our_number_counts_as_our_own(patch: Patch) -> None:
 
 @mutant()
 def the_search_for_the_last_number_goes_too_far(patch: Patch) -> None:
-    def far(site: Site, aggregate: Any) -> Steps[int]:
+    def far(site: JournalSite, aggregate: Any) -> Steps[int]:
         found = yield from last_number(site, aggregate)
         return found + 1
 
@@ -120,7 +120,7 @@ def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
 
 @mutant()
 def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(patch: Patch) -> None:
-    def plainly(site: Site, batch: AggregateBatch, base: Base, reply: Refusal) -> Steps[Any]:
+    def plainly(site: JournalSite, batch: AggregateBatch, base: Base, reply: Refusal) -> Steps[Any]:
         if reply.failed[0]:
             return (yield from right(site, batch, base, reply))
         return (yield from append.read(site, batch.aggregate)), base.first
@@ -139,7 +139,7 @@ def retention_counts_from_the_oldest_copy(patch: Patch) -> None:
 def a_key_is_not_part_of_its_append(patch: Patch) -> None:
     transaction = writes.transaction
 
-    def unrecorded(site: Site, batch: AggregateBatch, base: Base) -> Transact:
+    def unrecorded(site: JournalSite, batch: AggregateBatch, base: Base) -> Transact:
         return transaction(site, replace(batch, key=None), base)
 
     patch.setattr(append, "transaction", unrecorded)
@@ -153,7 +153,7 @@ def a_key_is_put_over_another(patch: Patch) -> None:
 
 @mutant("a repeated key is in conflict")
 def a_conflict_is_told_before_a_key_is_looked_for(patch: Patch) -> None:
-    def at_once(_site: Site, _batch: AggregateBatch, head: AggregateHead | None) -> Steps[Any]:
+    def at_once(_site: JournalSite, _batch: AggregateBatch, head: AggregateHead | None) -> Steps[Any]:
         yield from ()
         return append.AggregateRejected(head=head)
 

@@ -15,7 +15,7 @@ import pytest
 from epochal.layout.dcb import append, reading, writes
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import Fence, fence
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -70,7 +70,7 @@ def heads_are_moved_whatever_they_say(patch: Patch) -> None:
 
 @mutant("lacks its head|a gap|its head|violated")
 def the_head_of_one_of_the_tags_is_forgotten(patch: Patch) -> None:
-    def planned(site: Site, *given: Any) -> Planned:
+    def planned(site: TagSite, *given: Any) -> Planned:
         right = plan(site, *given)
         forgotten = [tag for tag in right.heads if tag in right.reached][1:2]
         left = [
@@ -98,7 +98,7 @@ def type_heads_are_not_moved(patch: Patch) -> None:
 
 @mutant("violated|position and events differ")
 def heads_are_read_after_the_events(patch: Patch) -> None:
-    def late(site: Site, fenced: Fence, *given: Any) -> Steps[Any]:
+    def late(site: TagSite, fenced: Fence, *given: Any) -> Steps[Any]:
         seen = yield from reading.read(site, fenced, *given)
         return replace(seen, position=(yield from reading.stand(site, fenced)))
 
@@ -109,7 +109,9 @@ def heads_are_read_after_the_events(patch: Patch) -> None:
 def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
     matches = reading.matches
 
-    def beyond(site: Site, fenced: Fence, before: Heads, until: Heads, *ids: Any, **end: Any) -> Steps[Any]:
+    def beyond(
+        site: TagSite, fenced: Fence, before: Heads, until: Heads, *ids: Any, **end: Any
+    ) -> Steps[Any]:
         heads = yield from reading.read_heads(site, list(until))
         return (yield from matches(site, fenced, before, heads, *ids, **end))
 
@@ -171,7 +173,7 @@ def an_id_is_what_the_clock_says(patch: Patch) -> None:
 def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
     recorded = writes._recorded  # noqa: SLF001  # where ids are chosen
 
-    def by_one(site: Site, batch: TaggedBatch, heads: Heads) -> Iterator[RecordedTaggedEvent]:
+    def by_one(site: TagSite, batch: TaggedBatch, heads: Heads) -> Iterator[RecordedTaggedEvent]:
         of_first = min(heads, default="")
         known = {tag: replace(reached, last="0" * 30) for tag, reached in heads.items() if tag != of_first}
         return recorded(site, batch, {**heads, **known})
@@ -183,7 +185,7 @@ def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
 def a_position_of_another_query_is_accepted(patch: Patch) -> None:
     begin = append._position  # noqa: SLF001  # what takes it up
 
-    def careless(site: Site, batch: TaggedBatch, condition: Condition) -> Steps[Any]:
+    def careless(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Any]:
         if condition.after is not None:
             heads = yield from reading.read_heads(site, condition.fence.all_tags)
             after = replace(condition.after, seen={**heads, **condition.after.seen})
@@ -207,7 +209,7 @@ def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
 @mutant("violated")
 def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
     def nothing(
-        _site: Site, _batch: TaggedBatch, _: Condition, position: Position, until: Heads
+        _site: TagSite, _batch: TaggedBatch, _: Condition, position: Position, until: Heads
     ) -> Steps[TaggedConflict]:
         yield from ()
         return TaggedConflict(events=(), position=replace(position, seen=until))
@@ -217,7 +219,7 @@ def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
 
 @mutant("violated")
 def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
-    def now(site: Site, batch: TaggedBatch, condition: Condition | None = None) -> Steps[Any]:
+    def now(site: TagSite, batch: TaggedBatch, condition: Condition | None = None) -> Steps[Any]:
         answer = yield from append.append(site, batch, condition)
         if isinstance(answer, TaggedAppended) and answer.replayed and condition is not None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))

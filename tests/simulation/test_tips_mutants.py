@@ -26,7 +26,7 @@ from epochal.layout.tips import (
 )
 from epochal.layout.tips.batch import Batch, Rejected, Written
 from epochal.layout.tips.find import Earlier
-from epochal.layout.tips.items import Span, Tip, read_span, tip_key
+from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps
@@ -99,7 +99,7 @@ def only_the_latest_write_is_recognised_as_our_own(patch: Patch) -> None:
 
 @mutant()
 def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
-    def by_contents(span: Span, _wanted: bytes) -> int | None:
+    def by_contents(span: StoredSpan, _wanted: bytes) -> int | None:
         return span.base if span.events else None
 
     patch.setattr(find, "_in_span", by_contents)
@@ -242,10 +242,14 @@ def what_another_has_calved_is_taken_for_all_of_it(patch: Patch) -> None:
 
 @mutant(dear=True)
 def what_another_has_calved_is_calved_again(patch: Patch) -> None:
-    def again(reply: Refusal, rest: Span) -> Span | None:
+    def again(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
         assert reply.item is not None
         found = read_span(reply.item)
-        return rest.since(found.next - 1) if rest.base < found.next - 1 < rest.next else Span(base=rest.next)
+        return (
+            rest.since(found.next - 1)
+            if rest.base < found.next - 1 < rest.next
+            else StoredSpan(base=rest.next)
+        )
 
     patch.setattr(calve, "_after", again)
 

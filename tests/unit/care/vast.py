@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from epochal.index.entries import closing_entry, write_entry
 from epochal.index.names import SERIES, epoch_stream
-from epochal.layout.tips.items import TIP, Span, events_attributes, tip_key, write_event
-from epochal.model.spans import Span as FeedSpan
+from epochal.layout.tips.items import TIP, StoredSpan, events_attributes, tip_key, write_event
+from epochal.model.spans import StoredSpan as FeedSpan
 from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Query, Reply, Scan
 from epochal.plan.values import Item, number, text
 
@@ -49,7 +49,9 @@ class Vast:
             return None
         spans = [FeedSpan(f"S-{at}", 0, ("added",)) for at in range(epoch * AN_EPOCH, (epoch + 1) * AN_EPOCH)]
         stored = (write_entry(spans, (), ""), closing_entry(""))
-        own = Span(base=0, events=tuple(map(write_event, stored)), types=tuple(each.type for each in stored))
+        own = StoredSpan(
+            base=0, events=tuple(map(write_event, stored)), types=tuple(each.type for each in stored)
+        )
         return {**tip_key(name), "n": number(2), **events_attributes(own)}
 
 

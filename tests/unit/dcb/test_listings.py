@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.model.tagged_results import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
@@ -23,7 +23,7 @@ from tests.unit.dcb.world import NOW, World, event
 
 def listings(world: World, shards: int = 1) -> TagListings:
     store = world.store()
-    site = Site(events="events", tags="tags", keys=Keys(shards=shards))
+    site = TagSite(events="events", tags="tags", keys=Keys(shards=shards))
     return TagListings(store=replace(store, site=site))
 
 

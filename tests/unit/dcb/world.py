@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Op, Reply
@@ -39,7 +39,7 @@ class World:
     def store(self, now: int = NOW) -> TaggedEvents:
         """A writer whose clock stands at `now`, in nanoseconds."""
         driver = Driver(execute=self.execute, meter=self.meter, sleep=lambda _: None)
-        site = Site(events="events", tags="tags", keys=self.keys, type_heads=self.type_heads)
+        site = TagSite(events="events", tags="tags", keys=self.keys, type_heads=self.type_heads)
         return TaggedEvents(driver=driver, site=site, now=lambda: now, fresh=self._fresh)
 
     def _fresh(self, size: int) -> bytes:

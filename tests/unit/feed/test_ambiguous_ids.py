@@ -16,7 +16,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
@@ -29,8 +29,8 @@ LONG = aggregate_id("user-account", "1")
 EITHER = (SHORT, LONG)
 
 
-def site(*declared: str, shards: int = 64) -> Site:
-    return Site(
+def site(*declared: str, shards: int = 64) -> JournalSite:
+    return JournalSite(
         journal="journal",
         snapshot="snapshot",
         keys=KeyResolver(shards=shards),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.page_limits import FEWEST, MOST, Room
+from epochal.feed.page_limits import FEWEST, MOST, PageBounds
 from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.aggregates import AggregateEvent, AggregateId
@@ -70,7 +70,7 @@ class Counting(Layouts):
     ) -> FeedPage:
         """A page of so many bytes; what was read before is forgotten."""
         self.read = 0
-        room = Room(max_bytes=max_bytes, largest=largest, size_of=size_of, until=until)
+        room = PageBounds(max_bytes=max_bytes, largest=largest, size_of=size_of, until=until)
         driver = replace(self.driver, clock=lambda: self.now)
         return self.reader().on(driver).page_within(room, START[source], start=start, limit=limit, data=data)
 
@@ -249,7 +249,7 @@ def test_a_page_whose_time_is_over_ends_with_what_it_has(layouts: Counting) -> N
 
 
 def test_a_page_needs_the_store_that_it_reads_from_and_a_limit(layouts: Counting) -> None:
-    room = Room(max_bytes=1, largest=1, size_of=size_of, until=1.0)
+    room = PageBounds(max_bytes=1, largest=1, size_of=size_of, until=1.0)
     with pytest.raises(InvalidInput, match="store of journal"):
         replace(layouts.reader(), histories=()).page_within(room, START["journal"], data=True)
     with pytest.raises(InvalidInput, match="limit"):

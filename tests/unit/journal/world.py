@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.retention import Retention
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.plan.failures import Lost
@@ -51,8 +51,8 @@ class World:
         self.after = after
 
 
-def site() -> Site:
-    return Site(
+def site() -> JournalSite:
+    return JournalSite(
         journal="journal", snapshot="snapshot", keys=KeyResolver(), types=AggregateTypes(["user-account"])
     )
 

@@ -14,13 +14,13 @@ from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.reading import Site as TagSite
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.journal.heads import appended as appended_to_aggregate
 from epochal.layout.journal.heads import touched
-from epochal.layout.journal.items import StoredEvent, write_copy
+from epochal.layout.journal.items import JournalEvent, write_copy
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import AggregateBatch, Base, Site, transaction
+from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite, transaction
 from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP
@@ -35,7 +35,7 @@ from stacks import heads
 
 ORDER = aggregate_id("order", "1")
 KEYS = KeyResolver()
-SITE = Site(journal="journal", snapshot="snapshot", keys=KEYS)
+SITE = JournalSite(journal="journal", snapshot="snapshot", keys=KEYS)
 STREAMS = tips_source("tips")
 AGGREGATES = journal_source(SITE)
 PAID = RecordedTaggedEvent(
@@ -63,7 +63,7 @@ def numbers(**image: int) -> Item:
 
 def aggregate_head(*, first: bool) -> Item:
     """The head after an append by the library."""
-    event = StoredEvent(seq_nr=0, payload=b"{}", occurred_at="", event_type="Paid")
+    event = JournalEvent(seq_nr=0, payload=b"{}", occurred_at="", event_type="Paid")
     batch = AggregateBatch(aggregate=ORDER, events=(event,), payload=b"{}", append_id=bytes(16), now=0)
     before = Base() if first else Base(lock=Lock(version=1, seq_nr=1))
     head = transaction(SITE, batch, before).writes[0]

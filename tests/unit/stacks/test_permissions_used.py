@@ -22,7 +22,7 @@ from epochal.http.streams.writing import Writing, prune_stream
 from epochal.layout.dcb.port import heal_dcb
 from epochal.layout.dcb.reading import tag_site_of
 from epochal.layout.journal.port import heal_journal
-from epochal.layout.journal.reading import Stretch, events
+from epochal.layout.journal.reading import EventRange, events
 from epochal.layout.journal.writes import site_of
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
@@ -219,7 +219,9 @@ def replay(tables: Tables) -> None:
     assert store.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),))).events == ()
     with pytest.raises(CorruptData, match="missing"):
         tables.driver.run(
-            events(tables.aggregates.site, Stretch(aggregate=ORDER, first=1, last=10**3, total=None), "table")
+            events(
+                tables.aggregates.site, EventRange(aggregate=ORDER, first=1, last=10**3, total=None), "table"
+            )
         )
 
 

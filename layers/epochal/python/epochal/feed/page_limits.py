@@ -28,7 +28,7 @@ MOST: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PageBounds:
     """What a page may hold.
 
     Attributes:
@@ -45,7 +45,7 @@ class Room:
 
 
 def fill(
-    room: Room, entries: Sequence[SpanPage], hydrate: Hydrate | None, clock: Callable[[], float]
+    room: PageBounds, entries: Sequence[SpanPage], hydrate: Hydrate | None, clock: Callable[[], float]
 ) -> FeedPage:
     """A page of as many entries as have room, and at least one; without `hydrate`, of items alone."""
     filling = _Filling(room=room, clock=clock, data=hydrate is not None)
@@ -82,7 +82,7 @@ class _Filling:
         full: an item was met that had no room, or time was over.
     """
 
-    room: Room
+    room: PageBounds
     clock: Callable[[], float]
     data: bool
     used: int = 0

@@ -16,9 +16,9 @@ from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate, wanted
 from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate, bare_items, hydrated
-from epochal.feed.page_limits import Room, fill
+from epochal.feed.page_limits import PageBounds, fill
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
-from epochal.feed.span_reader import Passage
+from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.feed_walk import tails
 from epochal.layout.registry import source_of
@@ -61,7 +61,7 @@ class _Request:
     seconds: float = 10.0
     wait: float = 0.0
 
-    def page(self, passage: Passage) -> FeedPage:
+    def page(self, passage: SpanReader) -> FeedPage:
         """The next one."""
         found = passage.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
         return FeedPage(items=self._items(found.spans), next=found.next, at_tail=found.at_tail)
@@ -123,7 +123,7 @@ class FeedReader:
 
     def page_within(
         self,
-        room: Room,
+        room: PageBounds,
         partition: int,
         *,
         start: Checkpoint = BEGINNING,
@@ -209,9 +209,9 @@ class FeedReader:
         while True:
             yield patient.page(passage)
 
-    def _passage(self, partition: int, start: Checkpoint) -> Passage:
+    def _passage(self, partition: int, start: Checkpoint) -> SpanReader:
         must_be(Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes")
-        return Passage.begin(self.driver, self.table, partition, start)
+        return SpanReader.begin(self.driver, self.table, partition, start)
 
     def _request(
         self,

@@ -54,7 +54,7 @@ class _Page:
 
 
 @dataclass(slots=True, kw_only=True)
-class Passage:
+class SpanReader:
     """Where a reader of the index in `table` has got to.
 
     Attributes:
@@ -75,7 +75,7 @@ class Passage:
     _coming: Future[WalkPage] | None = None
 
     @classmethod
-    def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> Passage:
+    def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> SpanReader:
         """A passage that nothing has been read of."""
         return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from epochal.index.entries import CLOSED
 from epochal.index.names import epoch_stream
-from epochal.layout.tips.items import Span, Tip
+from epochal.layout.tips.items import StoredSpan, Tip
 from epochal.layout.tips.reading import load_tip
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
@@ -30,7 +30,7 @@ def is_closed(tip: Tip | None) -> bool:
     return tip is not None and tip.span.types[-1:] == (CLOSED,)
 
 
-def stored_entries(spans: Iterable[Span]) -> Iterator[tuple[int, str, AttributeValue]]:
+def stored_entries(spans: Iterable[StoredSpan]) -> Iterator[tuple[int, str, AttributeValue]]:
     """Entries of an epoch and its `Closed`, not decoded: offset, type, event."""
     for span in spans:
         for offset, (kind, event) in enumerate(span.pairs, span.base):

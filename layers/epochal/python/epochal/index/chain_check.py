@@ -17,7 +17,7 @@ from epochal.index.chain import epoch_tip, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.findings import Kind
-from epochal.layout.tips.items import Span, Tip, read_event
+from epochal.layout.tips.items import StoredSpan, Tip, read_event
 from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 
@@ -109,7 +109,7 @@ def _at_end(table: str, place: ChainPosition, cursor: Cursor) -> Steps[ChainPage
     return ChainPage(faults=(_fault("epoch left open", place, cursor.at),), place=place.following)
 
 
-def _decoded(place: ChainPosition, spans: tuple[Span, ...], cursor: Cursor) -> ChainPage:
+def _decoded(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: Cursor) -> ChainPage:
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[ChainFault] = []
     closed = place.closed

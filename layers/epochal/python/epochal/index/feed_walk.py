@@ -14,7 +14,7 @@ from epochal.index.chain import epoch_tip, is_closed, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.series import read_series
-from epochal.layout.tips.items import Span, Tip, read_data
+from epochal.layout.tips.items import StoredSpan, Tip, read_data
 from epochal.layout.tips.reading import Cursor, advance, stand
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
@@ -117,7 +117,7 @@ def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
     return found
 
 
-def _placed(spans: tuple[Span, ...], at: Checkpoint) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
+def _placed(spans: tuple[StoredSpan, ...], at: Checkpoint) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
     found: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:

@@ -22,7 +22,7 @@ from typing import Final
 
 from epochal.feed.categories import wanted
 from epochal.feed.results import SpanPage
-from epochal.feed.span_reader import Passage
+from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Overtaken
 from epochal.reactions.category_check import Meeting, at_first
@@ -74,7 +74,7 @@ class Run:
     meeting: Meeting = field(init=False)
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
-    _passage: Passage | None = None
+    _passage: SpanReader | None = None
     _next: Checkpoint | None = None
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Run:
             seen=self.meeting.seen,
         )
         if self._passage is None or self._next != start:
-            self._passage = Passage.begin(reader.driver, reader.table, self.partition, start)
+            self._passage = SpanReader.begin(reader.driver, reader.table, self.partition, start)
         page = self._passage.spans(
             limit=STRETCH,
             wanted=self.meeting.watched(

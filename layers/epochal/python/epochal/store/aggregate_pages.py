@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.layout.journal.reading import Stretch, onward
+from epochal.layout.journal.reading import EventRange, onward
 from epochal.model.aggregates import AggregateId, Lock, RecordedAggregateEvent
 from epochal.model.kinds import must_be_whole
 from epochal.store.aggregates import AggregateStore
@@ -60,7 +60,7 @@ def walk(
     """Events from number `start` on, at most `limit`, read as they are taken."""
     at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
     while at <= last:
-        stretch = Stretch(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
+        stretch = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
         for event in store.driver.run(onward(store.site, stretch)):
             yield store.recorded(aggregate, event)
             at = event.seq_nr + 1

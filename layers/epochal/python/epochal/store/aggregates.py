@@ -17,10 +17,10 @@ from epochal.codec import json
 from epochal.codec.payloads import Form
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, read
-from epochal.layout.journal.items import AggregateHead, StoredEvent
-from epochal.layout.journal.reading import Stretch, Via, events
+from epochal.layout.journal.items import AggregateHead, JournalEvent
+from epochal.layout.journal.reading import EventRange, Via, events
 from epochal.layout.journal.retention import Retention, retire
-from epochal.layout.journal.writes import AggregateBatch, Key, Site, site_of
+from epochal.layout.journal.writes import AggregateBatch, JournalSite, Key, site_of
 from epochal.model.aggregates import (
     AggregateEvent,
     AggregateId,
@@ -131,7 +131,7 @@ class AggregateStore:
     """
 
     driver: Driver
-    site: Site
+    site: JournalSite
     retention: Retention | None = None
     via: Via = "table"
     number_of: Callable[[bytes], int | None] = number_in
@@ -268,7 +268,7 @@ class AggregateStore:
         seconds = self.now() // 1_000_000_000
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
 
-    def recorded(self, aggregate: AggregateId, event: StoredEvent) -> RecordedAggregateEvent:
+    def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
         """A stored event as readers get it."""
         kind, data = self.site.serializer.event(event.payload)
         return RecordedAggregateEvent(
@@ -316,7 +316,7 @@ class AggregateStore:
     def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
         aggregate = snapshot.aggregate
         last = snapshot.lock.seq_nr
-        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
+        stretch = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
         found = yield from events(self.site, stretch, self.via)
         return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 
@@ -327,7 +327,7 @@ class AggregateStore:
         base = yield from base_of(self.site, head, aggregate)
         total = base.first - 1
         last = total if limit is None else min(total, seq_nr + limit)
-        stretch = Stretch(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
+        stretch = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         found = yield from events(self.site, stretch, self.via)
         return [self.recorded(aggregate, each) for each in found]
 
@@ -351,11 +351,11 @@ class AggregateStore:
         return None
 
 
-def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[StoredEvent, ...]:
+def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[JournalEvent, ...]:
     for position, event in enumerate(new):
         must_be_text(event.type, MAX_TYPE_BYTES, f"events[{position}].type")
     return tuple(
-        StoredEvent(
+        JournalEvent(
             seq_nr=0,
             payload=_payload(form, event.type, event.data, f"events[{position}].data"),
             occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),

@@ -21,7 +21,7 @@ from epochal.layout.dcb.conditions import Fence, fence, fence_after
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import first_events, read_page
-from epochal.layout.dcb.reading import Seen, Site, read, tag_site_of
+from epochal.layout.dcb.reading import Seen, TagSite, read, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import (
     Position,
@@ -94,7 +94,7 @@ class TaggedEvents:
     """
 
     driver: Driver
-    site: Site
+    site: TagSite
     consistent: bool = True
     reads_at_once: int = 1
     now: Callable[[], int] = time.time_ns

@@ -9,9 +9,9 @@ from epochal.errors import CorruptData
 from epochal.feed.history import faulty
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
-from epochal.layout.journal.items import StoredEvent
+from epochal.layout.journal.items import JournalEvent
 from epochal.layout.journal.port import heal_journal
-from epochal.layout.journal.reading import Stretch, events
+from epochal.layout.journal.reading import EventRange, events
 from epochal.layout.port import Gap
 from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
 from epochal.plan.limits import BATCH_KEYS
@@ -64,7 +64,7 @@ def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateH
 
 def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
     """Events of an aggregate together; where one of them is missing or broken, those of either half."""
-    stretch = Stretch(aggregate=aggregate, first=first + 1, last=end, total=None)
+    stretch = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
     try:
         found = store.driver.run(events(store.site, stretch, store.via))
     except CorruptData as fault:
@@ -78,7 +78,7 @@ def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end
         yield from (_shown(store, aggregate, event) for event in found)
 
 
-def _shown(store: AggregateStore, aggregate: AggregateId, event: StoredEvent) -> FeedEvent:
+def _shown(store: AggregateStore, aggregate: AggregateId, event: JournalEvent) -> FeedEvent:
     try:
         return _event(store.recorded(aggregate, event))
     except CorruptData as fault:

@@ -9,7 +9,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
-from epochal.feed.page_limits import Room
+from epochal.feed.page_limits import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.http import problems
 from epochal.http.answer_size import LARGEST
@@ -129,8 +129,8 @@ def read_feed(reading: Reading, request: Request) -> Response:
     )
 
 
-def _room(reader: FeedReader, shown: FeedItems, seconds: float) -> Room:
-    return Room(
+def _room(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+    return PageBounds(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,
         size_of=shown.size_of,

@@ -17,7 +17,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import first_matches
-from epochal.layout.dcb.reading import Site, matches, read_events, read_heads, settled_events, stand
+from epochal.layout.dcb.reading import TagSite, matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
@@ -40,7 +40,7 @@ class Condition:
 
 
 def append(
-    site: Site, batch: TaggedBatch, condition: Condition | None = None
+    site: TagSite, batch: TaggedBatch, condition: Condition | None = None
 ) -> Steps[TaggedAppended | TaggedConflict]:
     """Append `batch`.
 
@@ -61,7 +61,7 @@ def append(
 
 
 def _append(
-    site: Site, batch: TaggedBatch, condition: Condition | None
+    site: TagSite, batch: TaggedBatch, condition: Condition | None
 ) -> Steps[TaggedAppended | TaggedConflict]:
     position = Position()
     if condition is not None:
@@ -90,7 +90,7 @@ def _append(
             position = replace(position, seen=seen)
 
 
-def _sent(site: Site, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
+def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
     """The reply to the transaction. Where its token went with something else, which was not this append, it is sent
     without: its conditions alone keep it from being made twice.
     """
@@ -108,7 +108,7 @@ def _beginning(condition: Condition | None) -> Position:
     return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
-def _position(site: Site, batch: TaggedBatch, condition: Condition) -> Steps[Position | TaggedConflict]:
+def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | TaggedConflict]:
     """Where the condition counts from; without a position, everything that matches is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
@@ -123,7 +123,7 @@ def _position(site: Site, batch: TaggedBatch, condition: Condition) -> Steps[Pos
 
 
 def _in_the_way(
-    site: Site, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
+    site: TagSite, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
 ) -> Steps[TaggedConflict]:
     """What matches between a position and how far heads have got, as much of it as is wanted."""
     if condition.takes is None:
@@ -135,7 +135,7 @@ def _in_the_way(
     )
 
 
-def _heads(site: Site, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
+def _heads(site: TagSite, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
     """Heads of every tag concerned: as the position knows them, the others read."""
     known: dict[str, Reached] = {**position.heads, **position.seen}
     missing = sorted(_tags(site, batch).difference(known))
@@ -146,7 +146,7 @@ def _ids(batch: TaggedBatch) -> set[str]:
     return {event.id or "" for event in batch.events}
 
 
-def _tags(site: Site, batch: TaggedBatch) -> set[str]:
+def _tags(site: TagSite, batch: TaggedBatch) -> set[str]:
     return {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
 
 
@@ -168,7 +168,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
             )
 
 
-def _stored(site: Site, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """Our events as they are stored, if they are there already and equal; none of them, nothing.
 
     Read, not taken from a refusal: of a transaction that met another one it tells only a part.
@@ -189,7 +189,7 @@ def _stored(site: Site, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, 
     return stored_events
 
 
-def _carried_out(site: Site, batch: TaggedBatch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
+def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
     """Wait until the append that stored these events is over: its heads may show last, and without them nobody who is
     told of it now would find them.
     """

@@ -15,7 +15,7 @@ from typing import Final
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
 from epochal.layout.dcb.paging import ENTRIES, PART_BYTES
-from epochal.layout.dcb.reading import Seen, Site, certain_events, hole, is_new, read_entries, stand, whole
+from epochal.layout.dcb.reading import Seen, TagSite, certain_events, hole, is_new, read_entries, stand, whole
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
@@ -26,7 +26,7 @@ FIRST: Final = 20
 """Entries of each tag that a read of the last few begins with; each further part reads four times as many."""
 
 
-def last_events(site: Site, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
+def last_events(site: TagSite, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
     """The events that match a query, or of these those new since `after`, newest first; `limit` at most."""
     found: list[RecordedTaggedEvent] = []
     places = None if limit is None else iter(range(limit))
@@ -46,7 +46,7 @@ def last_events(site: Site, fenced: Fence, after: Position | None, limit: int | 
 
 
 def read_back(
-    site: Site,
+    site: TagSite,
     fenced: Fence,
     after: Position | None,
     rest: Down | None,
@@ -119,7 +119,7 @@ def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], st
 
 
 def _look(
-    site: Site, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
+    site: TagSite, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
 ) -> Steps[Slice | None]:
     """A tag's entries from the key `upto` down, `most` and one at most, but two where there are as many.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.layout.dcb.items import write_entry, write_event
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.layout.dcb.writes import Stamp, recorded, tags_of
 from epochal.model.dcb import TaggedEvent
 from epochal.plan.limits import TRANSACTION_BYTES, TRANSACTION_ITEMS
@@ -32,7 +32,7 @@ class Dated:
     stamp: Stamp
 
 
-def cut(site: Site, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
+def cut(site: TagSite, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
     """Parts of a history, each an append within the limits, if its first event is. An id stands once in a part."""
     taken: list[Dated] = []
     ids: set[str | None] = set()
@@ -53,7 +53,7 @@ def cut(site: Site, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
         yield tuple(taken)
 
 
-def _bytes(site: Site, dated: Dated, tags: set[str]) -> int:
+def _bytes(site: TagSite, dated: Dated, tags: set[str]) -> int:
     stored = recorded(dated.event, dated.stamp.proposed, dated.stamp.timestamp)
     entries = sum(item_size(write_entry(site.keys, tag, _LAST_INDEX, stored)) for tag in tags)
     return item_size(write_event(site.keys, stored, dated.event.expires)) + _PER_TAG * entries

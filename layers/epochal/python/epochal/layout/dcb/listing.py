@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.layout.dcb.items import is_head, read_head
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.conditions import Absent
@@ -23,12 +23,12 @@ _LAST: Final = "~"
 """Sort keys begin with 30 digits; a head's `#` lies below them."""
 
 
-def counting_page(site: Site, partition: str, since: SortableId | None) -> Query:
+def counting_page(site: TagSite, partition: str, since: SortableId | None) -> Query:
     """The first page of counting what `events_page` lists: as much as a request can read."""
     return replace(events_page(site, partition, since), only_count=True)
 
 
-def events_page(site: Site, partition: str, since: SortableId | None, limit: int | None = None) -> Query:
+def events_page(site: TagSite, partition: str, since: SortableId | None, limit: int | None = None) -> Query:
     """The first page of one partition of the index of all events, after `since`."""
     lowest = _FIRST if since is None else f"{int(since) + 1:030d}"
     return Query(
@@ -41,13 +41,13 @@ def events_page(site: Site, partition: str, since: SortableId | None, limit: int
     )
 
 
-def events_by_id(site: Site, ids: Sequence[str], *, consistent: bool = True) -> BatchGet:
+def events_by_id(site: TagSite, ids: Sequence[str], *, consistent: bool = True) -> BatchGet:
     """At most 100 events; those that have expired, or never were, are missing from the answer."""
     return BatchGet(table=site.events, keys=tuple(map(site.keys.event, ids)), consistent=consistent)
 
 
 def entries_page(
-    site: Site,
+    site: TagSite,
     tag: str,
     since: SortableId | None,
     after: Key | None,
@@ -69,7 +69,7 @@ def entries_page(
     )
 
 
-def group_page(site: Site, group: str, beyond: str | None, limit: int) -> Query:
+def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Query:
     """A page of the entries of a group's tags, tag by tag; only of the tags that follow `beyond`.
 
     Tags have no character as low as the one after `beyond`, and a tag of the group none as high as `;` where the
@@ -86,7 +86,7 @@ def group_page(site: Site, group: str, beyond: str | None, limit: int) -> Query:
     )
 
 
-def tags_page(site: Site, after: Key | None = None) -> Scan:
+def tags_page(site: TagSite, after: Key | None = None) -> Scan:
     """A page of what tells which tags there are: heads, and the entries of the original library, which has none.
 
     Heads say what a listing wants to know and are few beside the entries, yet only a scan finds them all: it reads
@@ -95,7 +95,7 @@ def tags_page(site: Site, after: Key | None = None) -> Scan:
     return Scan(table=site.tags, where=Absent("tagIndex"), consistent=False, after=after)
 
 
-def read_tag(site: Site, item: Item) -> TagCount | None:
+def read_tag(site: TagSite, item: Item) -> TagCount | None:
     """A tag and its number of events, of an item of `tags_page`; None where it is reserved, or another tenant's."""
     tag = site.keys.tag_of(item["pk"]["S"])
     if tag is None or is_reserved(tag):

@@ -17,7 +17,7 @@ from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
 from epochal.layout.dcb.reading import (
     Seen,
-    Site,
+    TagSite,
     at_the_end,
     certain_events,
     hole,
@@ -54,7 +54,7 @@ class Part:
 
 
 def read_page(
-    site: Site, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
+    site: TagSite, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
 ) -> Steps[TaggedPage]:
     """A page of the events that match a query, or of those that are new since `after`.
 
@@ -81,7 +81,7 @@ def read_page(
     return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
 
 
-def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) -> Steps[Seen]:
+def first_events(site: TagSite, fenced: Fence, after: Position | None, limit: int) -> Steps[Seen]:
     """The first events, `limit` at most, that match a query, or of those that are new since `after`."""
     position = yield from stand(site, fenced)
     before: Reach = {} if after is None else after.seen
@@ -106,7 +106,7 @@ def first_events(site: Site, fenced: Fence, after: Position | None, limit: int) 
         at = part.reached
 
 
-def first_matches(site: Site, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
+def first_matches(site: TagSite, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
     """The first part that has any event, or the end."""
     at = begun(fenced, before)
     while True:
@@ -117,7 +117,7 @@ def first_matches(site: Site, fenced: Fence, before: Reach, until: Reach, takes:
 
 
 def read_part(
-    site: Site,
+    site: TagSite,
     fenced: Fence,
     takes: Takes,
     *,
@@ -161,7 +161,7 @@ def read_part(
     return _cut(slices, at, bound, taken)
 
 
-def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Steps[Slice]:
+def _slice(site: TagSite, tag: str, at: Reached, until: Reached, field: str) -> Steps[Slice]:
     """A tag's next entries, all of those that lie between."""
     given = [at, until] if field == REST else [at]
     return (
@@ -169,7 +169,7 @@ def _slice(site: Site, tag: str, at: Reached, until: Reached, field: str) -> Ste
     )
 
 
-def _look(site: Site, tag: str, at: Reached, until: Reached) -> Steps[Slice | None]:
+def _look(site: TagSite, tag: str, at: Reached, until: Reached) -> Steps[Slice | None]:
     """Those, if none is missing."""
     found: list[Item] = []
     last: Key | None = None

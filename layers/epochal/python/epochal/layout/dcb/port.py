@@ -6,7 +6,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb import heads
-from epochal.layout.dcb.reading import Site, tag_site_of
+from epochal.layout.dcb.reading import TagSite, tag_site_of
 from epochal.layout.dcb.seeking import entries
 from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
 from epochal.layout.tables import EVENTS, PROJECTION_STATES, TAGS
@@ -16,7 +16,7 @@ from epochal.plan.ops import Steps
 from epochal.settings import Settings, variable
 
 
-def dcb_source(site: Site, partitions: int = 1) -> Source:
+def dcb_source(site: TagSite, partitions: int = 1) -> Source:
     """Tags of the site's tenant."""
     service = site.keys.service
     return Source(
@@ -34,12 +34,12 @@ def dcb_source(site: Site, partitions: int = 1) -> Source:
     )
 
 
-def heal_dcb(site: Site) -> Heal:
+def heal_dcb(site: TagSite) -> Heal:
     """Heals gaps of tags from their entries, which outlive the events."""
     return soundly(lambda gap: _healed(site, gap), "dcb")
 
 
-def _healed(site: Site, gap: Gap) -> Steps[Healed]:
+def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
     if gap.end is None:
         raise CorruptData(f"tag {gap.stream!r}: its head does not tell what was appended")
     found = Healed()

@@ -32,7 +32,7 @@ LOOKS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class TagSite:
     """Where tagged events are: two tables, and how keys are made."""
 
     events: str
@@ -41,10 +41,10 @@ class Site:
     type_heads: bool = False
 
 
-def tag_site_of(settings: Settings) -> Site:
+def tag_site_of(settings: Settings) -> TagSite:
     """The tables of a deployment."""
     keys = Keys(service=settings.service, shards=settings.write_shards)
-    return Site(
+    return TagSite(
         events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
     )
 
@@ -64,7 +64,7 @@ class Seen:
 
 
 def read(
-    site: Site,
+    site: TagSite,
     fenced: Fence,
     after: Position | None = None,
     *,
@@ -83,7 +83,7 @@ def read(
     return Seen(events=at_the_end(events, position), position=position)
 
 
-def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
+def stand(site: TagSite, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
     """The position of a read that begins now.
 
     The heads of the query's other tags, and of `tags`, come along: they save an append a request.
@@ -98,7 +98,7 @@ def stand(site: Site, fenced: Fence, tags: Collection[str] = ()) -> Steps[Positi
 
 
 def matches(
-    site: Site,
+    site: TagSite,
     fenced: Fence,
     before: Reach,
     until: Reach,
@@ -164,7 +164,7 @@ def _reached(event: RecordedTaggedEvent, position: Reach) -> set[str]:
     return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}
 
 
-def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
+def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
     """How far each tag has got; nowhere where it has no head."""
     found = {tag: Reached() for tag in tags}
     items = yield from get_all(site.tags, map(site.keys.head, found))
@@ -172,18 +172,18 @@ def read_heads(site: Site, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
     return {tag: reached.get(tag, nowhere) for tag, nowhere in found.items()}
 
 
-def read_events(site: Site, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+def read_events(site: TagSite, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id; those that have expired, never were, or are being written are missing."""
     return _by_id((yield from get_all(site.events, map(site.keys.event, ids))))
 
 
-def certain_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+def certain_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id; those that have expired, or never were, are missing, and none that is being written is."""
     found = yield from read_events(site, ids)
     return found | (yield from settled_events(site, [each for each in ids if each not in found]))
 
 
-def settled_events(site: Site, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by id, once no append of them is under way; those that have expired, or never were, are missing."""
     found: dict[str, RecordedTaggedEvent] = {}
     for read in settled((site.events, site.keys.event(event_id)) for event_id in ids):
@@ -196,14 +196,14 @@ def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
     return {event.id: event for event in map(read_event, items)}
 
 
-def _entries(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
+def _entries(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
     """A tag's entries from index `before.count` to `until.count`, exclusive."""
     return (
         yield from whole(lambda: _look(site, tag, before, until), lambda: hole(site, tag, until, [before]))
     )
 
 
-def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[Item] | None]:
+def _look(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[list[Item] | None]:
     """Those entries, if all of them are there."""
     found: list[Item] = []
     last: Key | None = None
@@ -217,7 +217,7 @@ def _look(site: Site, tag: str, before: Reached, until: Reached) -> Steps[list[I
 
 
 def read_entries(
-    site: Site,
+    site: TagSite,
     tag: str,
     between: tuple[str, str],
     last: Key | None,
@@ -254,7 +254,7 @@ def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception
 
 
 def hole(
-    site: Site, tag: str, until: Reached, given: Sequence[Reached], field: str = "after"
+    site: TagSite, tag: str, until: Reached, given: Sequence[Reached], field: str = "after"
 ) -> Steps[Exception]:
     """Why a tag has not as many entries as it should up to `until`.
 
@@ -268,7 +268,7 @@ def hole(
     return CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
 
 
-def _was_reached(site: Site, tag: str, reached: Reached) -> Steps[bool]:
+def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
     if not reached.count:
         return True
     reply = yield Query(

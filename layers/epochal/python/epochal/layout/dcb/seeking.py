@@ -12,7 +12,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb.listing import read_entry
-from epochal.layout.dcb.reading import LOOKS, Site
+from epochal.layout.dcb.reading import LOOKS, TagSite
 from epochal.model.tagged_results import TagEntry
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Key, text
@@ -36,7 +36,7 @@ class _Bound:
 
 
 def entries(
-    site: Site, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
+    site: TagSite, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
 ) -> Steps[list[TagEntry]]:
     """Entries `index` to `end - 1`, of these at most `limit`, and at least one where there are any.
 
@@ -54,7 +54,7 @@ def entries(
 
 
 def _look(
-    site: Site, tag: str, index: int, end: int, *, limit: int, after: str | None
+    site: TagSite, tag: str, index: int, end: int, *, limit: int, after: str | None
 ) -> Steps[list[TagEntry]]:
     """Those of the entries that are there, up to one that is missing."""
     found: list[TagEntry] = []
@@ -76,7 +76,7 @@ def _look(
     return found
 
 
-def _seek(site: Site, tag: str, index: int) -> Steps[str]:
+def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
     """A sort key at or below entry `index`, and at most about `NEAR` entries below it."""
     if index <= NEAR:
         return "0"
@@ -98,7 +98,9 @@ def _seek(site: Site, tag: str, index: int) -> Steps[str]:
     return "0" if low is None else f"{low.place:030d}"
 
 
-def _first(site: Site, tag: str, place: int, highest: str, *, forward: bool = True) -> Steps[_Bound | None]:
+def _first(
+    site: TagSite, tag: str, place: int, highest: str, *, forward: bool = True
+) -> Steps[_Bound | None]:
     """The first entry that has an index, from a place on, or from the end backward."""
     last: Key | None = None
     limit = 1
@@ -113,7 +115,7 @@ def _first(site: Site, tag: str, place: int, highest: str, *, forward: bool = Tr
 
 
 def _query(
-    site: Site, tag: str, lowest: str, highest: str, *, limit: int, after: Key | None, forward: bool = True
+    site: TagSite, tag: str, lowest: str, highest: str, *, limit: int, after: Key | None, forward: bool = True
 ) -> Query:
     return Query(
         table=site.tags,

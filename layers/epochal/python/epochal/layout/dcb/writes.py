@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from epochal.layout.dcb.items import write_entry, write_event, write_head
-from epochal.layout.dcb.reading import Site
+from epochal.layout.dcb.reading import TagSite
 from epochal.model.dcb import (
     EVERYTHING,
     UNTAGGED,
@@ -84,7 +84,7 @@ def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> Recorded
     )
 
 
-def plan(site: Site, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
+def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
     """The transaction that appends on exactly these heads; `fences` must not have moved either."""
     events = tuple(_recorded(site, batch, heads))
     by_tag: dict[str, list[RecordedTaggedEvent]] = {}
@@ -108,7 +108,9 @@ def plan(site: Site, batch: TaggedBatch, heads: Mapping[str, Reached], fences: S
     return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
 
 
-def _recorded(site: Site, batch: TaggedBatch, heads: Mapping[str, Reached]) -> Iterator[RecordedTaggedEvent]:
+def _recorded(
+    site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached]
+) -> Iterator[RecordedTaggedEvent]:
     """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
     last = ""
     for event, stamp in zip(batch.events, batch.stamps, strict=True):
@@ -124,7 +126,7 @@ def _digits(event_id: str) -> int:
 
 
 def _entries(
-    site: Site, by_tag: Mapping[str, Sequence[RecordedTaggedEvent]], heads: Mapping[str, Reached]
+    site: TagSite, by_tag: Mapping[str, Sequence[RecordedTaggedEvent]], heads: Mapping[str, Reached]
 ) -> list[Put]:
     return [
         Put(table=site.tags, item=write_entry(site.keys, tag, heads[tag].count + offset, event))
@@ -133,7 +135,7 @@ def _entries(
     ]
 
 
-def _moved(site: Site, tag: str, before: Reached, own: Sequence[RecordedTaggedEvent]) -> Put:
+def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[RecordedTaggedEvent]) -> Put:
     return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
 
 

@@ -22,7 +22,7 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.journal.items import AggregateHead, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
-from epochal.layout.journal.writes import AggregateBatch, Base, Key, Site, lock_after, transaction
+from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite, Key, lock_after, transaction
 from epochal.model.aggregates import AggregateId, ExpectedLock, Lock
 from epochal.model.versions import NO_STREAM, AtVersion, Expected
 from epochal.plan.effects import after
@@ -49,7 +49,7 @@ class AggregateRejected:
 
 
 def append(
-    site: Site, batch: AggregateBatch, expected: ExpectedLock
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> Steps[AggregateWritten | AggregateRejected]:
     """Append `batch`.
 
@@ -88,7 +88,7 @@ def append(
 
 
 def _start(
-    site: Site, batch: AggregateBatch, expected: ExpectedLock
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> Steps[Base | AggregateWritten | AggregateRejected]:
     """What the first try builds on: what is expected tells it, or the head that is read."""
     if isinstance(expected, Lock):
@@ -102,13 +102,13 @@ def _start(
     return (yield from base_of(site, head, batch.aggregate))
 
 
-def read(site: Site, aggregate: AggregateId) -> Steps[AggregateHead | None]:
+def read(site: JournalSite, aggregate: AggregateId) -> Steps[AggregateHead | None]:
     """The head, strongly consistent; None where there is no such aggregate."""
     reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
     return None if reply.item is None else read_head(reply.item, aggregate)
 
 
-def check_form(site: Site, head: AggregateHead | None) -> None:
+def check_form(site: JournalSite, head: AggregateHead | None) -> None:
     """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
     if head is not None:
         site.serializer.snapshot(head.payload)
@@ -129,7 +129,7 @@ def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
             return head is not None and head.version == version
 
 
-def base_of(site: Site, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:
+def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:
     """What an append on this head builds on."""
     if head is None:
         return Base()
@@ -140,7 +140,7 @@ def base_of(site: Site, head: AggregateHead | None, aggregate: AggregateId) -> S
 
 
 def _too_late(
-    site: Site, batch: AggregateBatch, head: AggregateHead | None
+    site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
 ) -> Steps[AggregateWritten | AggregateRejected]:
     """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
     if batch.key is not None:
@@ -162,7 +162,7 @@ def _earlier(batch: AggregateBatch, key: Key, record: Item) -> AggregateWritten:
 
 
 def _in_the_way(
-    site: Site, batch: AggregateBatch, base: Base, reply: Refusal
+    site: JournalSite, batch: AggregateBatch, base: Base, reply: Refusal
 ) -> Steps[tuple[AggregateHead | None, int | None]]:
     """The head as it is now: the one that came back; or, where only an event stood in the way, read in one moment with
     that event, whose number comes too if it is there.
@@ -177,7 +177,7 @@ def _in_the_way(
     return found, None if event is None else number
 
 
-def _too_large(site: Site, batch: AggregateBatch, base: Base) -> Steps[TooLarge]:
+def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> Steps[TooLarge]:
     """A head that has no room for the types of the events beside the snapshot that it keeps."""
     reply = yield Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
     left = after(transaction(site, batch, base).writes[0], reply.item)
@@ -185,7 +185,7 @@ def _too_large(site: Site, batch: AggregateBatch, base: Base) -> Steps[TooLarge]
 
 
 def _was_ours(
-    site: Site, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: Refusal
+    site: JournalSite, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: Refusal
 ) -> Steps[bool]:
     if head is not None and head.append_id == batch.append_id:
         return True
@@ -197,7 +197,7 @@ def _was_ours(
 
 
 def _again(
-    site: Site, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
 ) -> Steps[Base | AggregateRejected]:
     """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
     base = yield from base_of(site, head, batch.aggregate)

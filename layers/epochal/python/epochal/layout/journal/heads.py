@@ -9,7 +9,7 @@ from __future__ import annotations
 from epochal.errors import CorruptData
 from epochal.layout.journal.items import head_types, is_head, read_event
 from epochal.layout.journal.keys import HEAD
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Condition, equals
@@ -56,14 +56,14 @@ def end(item: Item) -> End | None:
     return End(aggregate, last)
 
 
-def stored(site: Site, item: Item) -> Span:
+def stored(site: JournalSite, item: Item) -> Span:
     """The event that an item of the journal is."""
     event = read_event(item)
     kind = event.event_type or site.serializer.type_of(event.payload)
     return Span(item["aid"]["S"], event.seq_nr - 1, (kind,))
 
 
-def check_place(site: Site, item: Item) -> None:
+def check_place(site: JournalSite, item: Item) -> None:
     """Raise `CorruptData` where the aggregate of an item is not the one that its id stands for, or is under another
     key: readers of the feed have the id alone, and would find another aggregate by it, or none.
     """

@@ -25,7 +25,7 @@ NO_TTL: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
+class JournalEvent:
     """An event as the journal holds it. Other libraries store no `event_type`: their payload may tell it."""
 
     seq_nr: int
@@ -66,7 +66,7 @@ def payload_of(content: bytes, *, as_text: bool) -> AttributeValue:
 
 
 def write_event(
-    keys: KeyResolver, aggregate: AggregateId, event: StoredEvent, *, as_text: bool = False
+    keys: KeyResolver, aggregate: AggregateId, event: JournalEvent, *, as_text: bool = False
 ) -> Item:
     """A journal item."""
     item = {
@@ -84,10 +84,10 @@ def write_event(
 
 
 @decodes("journal")
-def read_event(item: Item) -> StoredEvent:
+def read_event(item: Item) -> JournalEvent:
     """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are kept."""
     occurred_at = item.get("occurred_at", {"S": ""})
-    return StoredEvent(
+    return JournalEvent(
         seq_nr=int(item["seq_nr"]["N"]),
         payload=_payload(item),
         occurred_at=occurred_at.get("S") or occurred_at.get("N", ""),

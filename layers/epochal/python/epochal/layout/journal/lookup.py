@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.model.aggregates import AggregateId
 from epochal.plan.ops import BatchGet, Steps, TransactGet
 
@@ -17,7 +17,7 @@ PROBES: Final = 25
 _POWERS: Final = tuple(1 << exponent for exponent in range(PROBES))
 
 
-def last_number(site: Site, aggregate: AggregateId) -> Steps[int]:
+def last_number(site: JournalSite, aggregate: AggregateId) -> Steps[int]:
     """The greatest number in the journal; 0 where there is none."""
     found = yield from _present(site, aggregate, _POWERS)
     low = max(found, default=0)
@@ -33,13 +33,13 @@ def last_number(site: Site, aggregate: AggregateId) -> Steps[int]:
     return low
 
 
-def _follows(site: Site, aggregate: AggregateId, number: int) -> Steps[bool]:
+def _follows(site: JournalSite, aggregate: AggregateId, number: int) -> Steps[bool]:
     """Whether there is an event after this one, once no append of it is under way."""
     (found,) = (yield TransactGet(keys=((site.journal, site.keys.key(aggregate, number + 1)),))).items
     return found is not None
 
 
-def _present(site: Site, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:
+def _present(site: JournalSite, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:
     keys = tuple(site.keys.key(aggregate, probe) for probe in numbers)
     reply = yield BatchGet(table=site.journal, keys=keys)
     return [int(item["seq_nr"]["N"]) for item in reply.items]

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from epochal.errors import CorruptData
 from epochal.layout.journal import heads
 from epochal.layout.journal.items import read_event
-from epochal.layout.journal.writes import Site, site_of
+from epochal.layout.journal.writes import JournalSite, site_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
 from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateId, AggregateTypes
@@ -29,7 +29,7 @@ EVENTS_AT_ONCE: Final = 25
 T = TypeVar("T")
 
 
-def journal_source(site: Site, partitions: int = 1) -> Source:
+def journal_source(site: JournalSite, partitions: int = 1) -> Source:
     """Aggregates that are stored where the site looks for them."""
     told: Callable[[Item], Change | None] = _in_place(site, _appended)
     return Source(
@@ -47,14 +47,14 @@ def journal_source(site: Site, partitions: int = 1) -> Source:
     )
 
 
-def heal_journal(site: Site) -> Heal:
+def heal_journal(site: JournalSite) -> Heal:
     """Heals gaps of aggregates by their events' keys: numbers have no holes, so where the next is not there is the
     end.
     """
     return soundly(lambda gap: _healed(site, gap), "journal")
 
 
-def _healed(site: Site, gap: Gap) -> Steps[Healed]:
+def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
     aggregate = site.types.read(gap.stream)
     if aggregate is None:
         raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
@@ -77,7 +77,7 @@ def _healed(site: Site, gap: Gap) -> Steps[Healed]:
     return found
 
 
-def _types(site: Site, aggregate: AggregateId, index: int, end: int) -> Steps[list[str]]:
+def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> Steps[list[str]]:
     """Types of events `index` to `end - 1`, up to the first that is not there. Numbers begin at 1."""
     keys = tuple(site.keys.key(aggregate, at + 1) for at in range(index, end))
     reply = yield BatchGet(table=site.journal, keys=keys)
@@ -90,7 +90,7 @@ def _types(site: Site, aggregate: AggregateId, index: int, end: int) -> Steps[li
     return kinds
 
 
-def _in_place(site: Site, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
+def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
     """What an item tells, of an aggregate that readers of the feed will find by its id."""
 
     def checked(item: Item) -> T | None:

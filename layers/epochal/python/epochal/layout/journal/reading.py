@@ -19,9 +19,9 @@ from itertools import takewhile
 from typing import Literal
 
 from epochal.errors import CorruptData
-from epochal.layout.journal.items import StoredEvent, read_event
+from epochal.layout.journal.items import JournalEvent, read_event
 from epochal.layout.journal.ranges import KeyRange, beginning, worthwhile
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.model.aggregates import AggregateId
 from epochal.plan.batches import get_all, settled
 from epochal.plan.limits import BATCH_KEYS
@@ -32,7 +32,7 @@ Via = Literal["table", "index"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class EventRange:
     """Events `first` to `last` of an aggregate, both included, of the `total` that it has; None: not known, which
     leaves reading by key.
     """
@@ -52,9 +52,9 @@ class Stretch:
         return item["aid"]["S"] == str(self.aggregate) and self.first <= int(item["seq_nr"]["N"]) <= self.last
 
 
-def events(site: Site, stretch: Stretch, via: Via) -> Steps[list[StoredEvent]]:
+def events(site: JournalSite, stretch: EventRange, via: Via) -> Steps[list[JournalEvent]]:
     """All of a stretch, in order. Raises `CorruptData` where an event is missing."""
-    found: dict[int, StoredEvent] = {}
+    found: dict[int, JournalEvent] = {}
     for query in _queries(site, stretch, via):
         found |= yield from _in_pages(query, stretch)
     missing = [seq_nr for seq_nr in range(stretch.first, stretch.last + 1) if seq_nr not in found]
@@ -68,7 +68,7 @@ def events(site: Site, stretch: Stretch, via: Via) -> Steps[list[StoredEvent]]:
     return [found[seq_nr] for seq_nr in range(stretch.first, stretch.last + 1)]
 
 
-def onward(site: Site, stretch: Stretch) -> Steps[list[StoredEvent]]:
+def onward(site: JournalSite, stretch: EventRange) -> Steps[list[JournalEvent]]:
     """The first events of a stretch: as many as one request brings, and at least one.
 
     Raises:
@@ -85,7 +85,7 @@ def onward(site: Site, stretch: Stretch) -> Steps[list[StoredEvent]]:
     return (yield from events(site, batch, "table"))
 
 
-def _queries(site: Site, stretch: Stretch, via: Via) -> list[Query]:
+def _queries(site: JournalSite, stretch: EventRange, via: Via) -> list[Query]:
     """What is asked for before what is missing then is asked for by key."""
     if stretch.count == 0:
         return []
@@ -97,14 +97,18 @@ def _queries(site: Site, stretch: Stretch, via: Via) -> list[Query]:
     return [_range(site, stretch.aggregate, each) for each in ranges]
 
 
-def _by_key(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
+def _by_key(
+    site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
+) -> Steps[dict[int, JournalEvent]]:
     keys = (site.keys.key(aggregate, seq_nr) for seq_nr in numbers)
     return _numbered((yield from get_all(site.journal, keys)))
 
 
-def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Steps[dict[int, StoredEvent]]:
+def _settled(
+    site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
+) -> Steps[dict[int, JournalEvent]]:
     """Events once no append of them is under way any more; up to the first that is missing for good."""
-    found: dict[int, StoredEvent] = {}
+    found: dict[int, JournalEvent] = {}
     for read in settled((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in numbers):
         reply = yield read
         found |= _numbered(item for item in reply.items if item is not None)
@@ -113,7 +117,7 @@ def _settled(site: Site, aggregate: AggregateId, numbers: Sequence[int]) -> Step
     return found
 
 
-def _range(site: Site, aggregate: AggregateId, within: KeyRange) -> Query:
+def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query:
     return Query(
         table=site.journal,
         partition=("pkey", site.keys.key(aggregate, 0)["pkey"]),
@@ -122,7 +126,7 @@ def _range(site: Site, aggregate: AggregateId, within: KeyRange) -> Query:
     )
 
 
-def _index(site: Site, stretch: Stretch) -> Query:
+def _index(site: JournalSite, stretch: EventRange) -> Query:
     return Query(
         table=site.journal,
         index="journal-aid-index",
@@ -133,9 +137,9 @@ def _index(site: Site, stretch: Stretch) -> Query:
     )
 
 
-def _in_pages(query: Query, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
+def _in_pages(query: Query, stretch: EventRange) -> Steps[dict[int, JournalEvent]]:
     """What a query finds of a stretch, up to its limit."""
-    found: dict[int, StoredEvent] = {}
+    found: dict[int, JournalEvent] = {}
     while True:
         reply = yield query
         found |= _numbered(item for item in reply.items if stretch.holds(item))
@@ -145,5 +149,5 @@ def _in_pages(query: Query, stretch: Stretch) -> Steps[dict[int, StoredEvent]]:
         query = replace(query, after=reply.last, limit=left)
 
 
-def _numbered(items: Iterable[Item]) -> dict[int, StoredEvent]:
+def _numbered(items: Iterable[Item]) -> dict[int, JournalEvent]:
     return {event.seq_nr: event for event in map(read_event, items)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.layout.journal.writes import Site
+from epochal.layout.journal.writes import JournalSite
 from epochal.model.aggregates import AggregateId
 from epochal.model.kinds import must_be_whole
 from epochal.model.times import MAX_EXPIRES
@@ -40,7 +40,7 @@ class Retention:
             must_be_whole(self.ttl_seconds, "ttl_seconds", 1, MAX_EXPIRES)
 
 
-def retire(site: Site, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
+def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
     """Retire the copies beyond those kept, newest first; how many were retired.
 
     Either index may lag. What it does not show yet is newer than what it shows, and what it shows no longer truly had a
@@ -62,7 +62,9 @@ def retire(site: Site, aggregate: AggregateId, retention: Retention, now: int) -
         last = reply.last
 
 
-def _newest_first(site: Site, aggregate: AggregateId, retention: Retention, after: Key | None) -> Query:
+def _newest_first(
+    site: JournalSite, aggregate: AggregateId, retention: Retention, after: Key | None
+) -> Query:
     """Copies, newest first: those without a time to live where others are to get one, by their keys alone; else all."""
     active = retention.ttl_seconds is not None
     return Query(
@@ -77,7 +79,7 @@ def _newest_first(site: Site, aggregate: AggregateId, retention: Retention, afte
     )
 
 
-def _retired(site: Site, item: Item, retention: Retention, now: int) -> Update | Delete:
+def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> Update | Delete:
     key = {"pkey": item["pkey"], "skey": item["skey"]}
     if retention.ttl_seconds is None:
         return Delete(table=site.snapshot, key=key)

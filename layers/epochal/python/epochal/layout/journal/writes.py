@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from epochal.codec.payloads import JAVASCRIPT, Serializer, serializer_of
 from epochal.errors import InvalidInput
-from epochal.layout.journal.items import NO_TTL, StoredEvent, payload_of, write_copy, write_event
+from epochal.layout.journal.items import NO_TTL, JournalEvent, payload_of, write_copy, write_event
 from epochal.layout.journal.keys import HEAD, KeyResolver, hash_of
 from epochal.model.aggregates import UNDECLARED, AggregateId, AggregateTypes, Lock
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
@@ -17,7 +17,7 @@ from epochal.settings import KEY_WINDOW_SECONDS, Settings, variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class JournalSite:
     """Where aggregates are, and how what is there is read. All of it belongs together, and to the tables.
 
     Attributes:
@@ -33,9 +33,9 @@ class Site:
     serializer: Serializer = JAVASCRIPT
 
 
-def site_of(settings: Settings) -> Site:
+def site_of(settings: Settings) -> JournalSite:
     """The tables of a deployment."""
-    return Site(
+    return JournalSite(
         journal=settings.journal_table,
         snapshot=settings.snapshot_table,
         keys=KeyResolver(
@@ -86,7 +86,7 @@ class AggregateBatch:
     """
 
     aggregate: AggregateId
-    events: tuple[StoredEvent, ...]
+    events: tuple[JournalEvent, ...]
     payload: bytes | None
     append_id: bytes
     now: int
@@ -135,7 +135,7 @@ def unchanged(base: Base) -> Condition:
     return All((version, ours, equals("last_seq_nr", number(base.lock.seq_nr))))
 
 
-def transaction(site: Site, batch: AggregateBatch, base: Base) -> Transact:
+def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> Transact:
     """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
 
     Raises:
@@ -158,7 +158,7 @@ def transaction(site: Site, batch: AggregateBatch, base: Base) -> Transact:
     return Transact(writes=tuple(writes))
 
 
-def _key_record(site: Site, batch: AggregateBatch, key: Key, first: int, after: Lock) -> Put:
+def _key_record(site: JournalSite, batch: AggregateBatch, key: Key, first: int, after: Lock) -> Put:
     item = {
         **key.primary,
         "contents": binary(key.contents),
@@ -172,7 +172,7 @@ def _key_record(site: Site, batch: AggregateBatch, key: Key, first: int, after: 
     return Put(table=site.snapshot, item=item, condition=free)
 
 
-def _head(site: Site, batch: AggregateBatch, base: Base, after: Lock) -> Put | Update:
+def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> Put | Update:
     ours = {
         "version": number(after.version),
         "last_updated_at": number(batch.now),
@@ -195,7 +195,7 @@ def _head(site: Site, batch: AggregateBatch, base: Base, after: Lock) -> Put | U
     )
 
 
-def _first_head(site: Site, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> Put:
+def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> Put:
     if batch.payload is None:
         raise InvalidInput("snapshot", "an aggregate's first event needs one")
     item = {

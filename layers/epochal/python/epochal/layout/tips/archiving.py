@@ -13,7 +13,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import Batch, Known, Written
 from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import Span, span_size
+from epochal.layout.tips.items import StoredSpan, span_size
 from epochal.layout.tips.reading import Cursor, advance, begin, load_tip
 from epochal.layout.tips.writes import token_of, version_of
 from epochal.model.versions import NO_STREAM
@@ -57,7 +57,7 @@ def _unarchived(reached: int, cursor: Cursor) -> InvalidInput:
     return InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
 
 
-def _copy(into: str, stream: str, span: Span, target: Known, etag: str) -> Steps[Known]:
+def _copy(into: str, stream: str, span: StoredSpan, target: Known, etag: str) -> Steps[Known]:
     """Append a span to the archive. Where another copier was faster, nothing happens."""
     if not span.events or version_of(target) != span.base:
         return target

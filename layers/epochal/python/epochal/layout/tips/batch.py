@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from epochal.layout.tips.items import Span, StoredEvent, StoredUnfold, Tip, span_size, write_event
+from epochal.layout.tips.items import StoredEvent, StoredSpan, StoredUnfold, Tip, span_size, write_event
 from epochal.model.versions import Token
 
 
@@ -24,7 +24,7 @@ class Batch:
     """
 
     stream: str
-    span: Span
+    span: StoredSpan
     size: int
     unfolds: tuple[StoredUnfold, ...] | None
     etag: str
@@ -58,7 +58,9 @@ def batch_of(
 ) -> Batch:
     """Put events into wire form, the append id on the first of them."""
     marked = [replace(event, append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
-    span = Span(base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked))
+    span = StoredSpan(
+        base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
+    )
     return Batch(
         stream=stream,
         span=span,

@@ -9,7 +9,7 @@ shows that the Tip is stale. In one transaction there is no overlap, at twice th
 from __future__ import annotations
 
 from epochal.errors import CorruptData
-from epochal.layout.tips.items import Span, Tip, read_span
+from epochal.layout.tips.items import StoredSpan, Tip, read_span
 from epochal.layout.tips.writes import put_calf
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact, Update
 
@@ -46,7 +46,7 @@ def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal 
         rest = left
 
 
-def _after(reply: Refusal, rest: Span) -> Span | None:
+def _after(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
     """What a calf found in the way leaves to be calved; None where it shows the Tip to be stale."""
     if reply.item is None:
         return None

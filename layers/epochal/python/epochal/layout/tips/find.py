@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.items import Span, Tip, append_id, calf_key, read_span, read_tip, tip_key
+from epochal.layout.tips.items import StoredSpan, Tip, append_id, calf_key, read_span, read_tip, tip_key
 from epochal.plan.ops import Get, Items, Query, Steps
 from epochal.plan.values import Key, number
 
@@ -87,7 +87,7 @@ def _query(table: str, tip: Tip, at: int, end: int, last: Key | None) -> Query:
     )
 
 
-def _in_span(span: Span, wanted: bytes) -> int | None:
+def _in_span(span: StoredSpan, wanted: bytes) -> int | None:
     for index, stored in _append_ids(span):
         if stored[:WHOSE] == wanted[:WHOSE]:
             if stored != wanted:
@@ -96,7 +96,7 @@ def _in_span(span: Span, wanted: bytes) -> int | None:
     return None
 
 
-def _append_ids(span: Span) -> Iterator[tuple[int, bytes]]:
+def _append_ids(span: StoredSpan) -> Iterator[tuple[int, bytes]]:
     for offset, event in enumerate(span.events):
         stored = append_id(event)
         if stored is not None:

@@ -57,7 +57,7 @@ class StoredUnfold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class StoredSpan:
     """Consecutive events as an item holds them: index `base` on, in wire form, with their types."""
 
     base: int
@@ -74,15 +74,15 @@ class Span:
         """Each event with its type."""
         return zip(self.types, self.events, strict=True)
 
-    def since(self, index: int) -> Span:
+    def since(self, index: int) -> StoredSpan:
         """Without the events below `index`."""
         cut = max(0, index - self.base)
-        return Span(base=self.base + cut, events=self.events[cut:], types=self.types[cut:])
+        return StoredSpan(base=self.base + cut, events=self.events[cut:], types=self.types[cut:])
 
-    def before(self, index: int) -> Span:
+    def before(self, index: int) -> StoredSpan:
         """Without the events at or above `index`."""
         keep = max(0, index - self.base)
-        return Span(base=self.base, events=self.events[:keep], types=self.types[:keep])
+        return StoredSpan(base=self.base, events=self.events[:keep], types=self.types[:keep])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Tip:
     """
 
     stream: str
-    span: Span
+    span: StoredSpan
     unfolds: tuple[AttributeValue, ...] = ()
     etag: str | None = None
     calved: int = 0
@@ -164,22 +164,22 @@ def read_tip(item: Item) -> Tip:
 
 
 @decodes("tips")
-def read_span(item: Item) -> Span:
+def read_span(item: Item) -> StoredSpan:
     """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c`, or a calf's `i`, do not agree."""
     events, types = read_list(item, "e"), read_list(item, "c")
     following = read_number(item, "n")
     base = -1 if following is None else following - len(events)
     if base < 0 or len(types) != len(events) or (base != int(item["i"]["N"]) and not is_tip(item)):
         raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has i, n, e and c that do not agree")
-    return Span(base=base, events=tuple(events), types=tuple(kind["S"] for kind in types))
+    return StoredSpan(base=base, events=tuple(events), types=tuple(kind["S"] for kind in types))
 
 
-def write_calf(stream: str, span: Span) -> Item:
+def write_calf(stream: str, span: StoredSpan) -> Item:
     """The calf that holds a Tip's events."""
     return {**calf_key(stream, span.base), "n": number(span.next), **events_attributes(span)}
 
 
-def events_attributes(span: Span) -> dict[str, AttributeValue]:
+def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
     """`e` and `c`, omitted when empty."""
     if not span.events:
         return {}
@@ -262,7 +262,7 @@ def read_unfold(unfold: AttributeValue) -> StoredUnfold:
     )
 
 
-def span_size(span: Span) -> int:
+def span_size(span: StoredSpan) -> int:
     """Bytes that a span takes in an item."""
     return sum(attribute_size(name, value) for name, value in events_attributes(span).items())
 
@@ -272,7 +272,7 @@ def unfolds_size(unfolds: tuple[AttributeValue, ...]) -> int:
     return attribute_size("u", sequence(unfolds)) if unfolds else 0
 
 
-def event_bytes(span: Span) -> int:
+def event_bytes(span: StoredSpan) -> int:
     """Bytes of the events alone: what `b` counts."""
     return sum(map(value_size, span.events))
 

@@ -13,7 +13,15 @@ from typing import Final
 
 from epochal.layout.tips.append import accepts
 from epochal.layout.tips.batch import Rejected
-from epochal.layout.tips.items import Span, Tip, calf_key, events_attributes, read_span, read_tip, tip_key
+from epochal.layout.tips.items import (
+    StoredSpan,
+    Tip,
+    calf_key,
+    events_attributes,
+    read_span,
+    read_tip,
+    tip_key,
+)
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
@@ -67,7 +75,7 @@ def delete(
     while tip is not None and not _emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
             return Rejected(tip=tip)
-        empty = Span(base=tip.version)
+        empty = StoredSpan(base=tip.version)
         gone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
         tip, settled = yield from _replace(table, tip, gone, etag)
         if settled:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData
 from epochal.layout.tips.find import LOOKS
-from epochal.layout.tips.items import TIP, Span, Tip, calf_key, read_span, read_tip, tip_key
+from epochal.layout.tips.items import TIP, StoredSpan, Tip, calf_key, read_span, read_tip, tip_key
 from epochal.plan.ops import Get, Query, Steps, TransactGet
 from epochal.plan.values import Item, Key, number
 
@@ -58,7 +58,7 @@ class Cursor:
 class Pages:
     """Spans in the order of reading (each itself oldest first), and where to go on."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[StoredSpan, ...]
     cursor: Cursor
 
 
@@ -126,7 +126,7 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | Non
     if not cursor.located:
         return (yield from _holding(table, cursor))
     reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
-    spans: list[Span] = []
+    spans: list[StoredSpan] = []
     at = cursor.at
     for span in _sound(reply.items):
         if span.base > at:
@@ -157,7 +157,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | No
     last: Key | None = None
     while True:
         reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
-        spans: list[Span] = []
+        spans: list[StoredSpan] = []
         for span in _sound(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
                 spans.append(span.before(cursor.at).since(cursor.tip.low_water))
@@ -206,7 +206,7 @@ def _settled(table: str, cursor: Cursor) -> TransactGet:
     return TransactGet(keys=tuple((table, calf_key(cursor.tip.stream, base)) for base in bases))
 
 
-def _sound(items: Iterable[Item]) -> Iterator[Span]:
+def _sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
     """Calves up to one that cannot be read, which is an error once it comes first."""
     for position, item in enumerate(items):
         try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from epochal.layout.tips.batch import Batch, Known
 from epochal.layout.tips.calving import Append
 from epochal.layout.tips.items import (
-    Span,
+    StoredSpan,
     Tip,
     event_bytes,
     events_attributes,
@@ -96,7 +96,7 @@ def _calved_size(calved: int) -> int:
     return attribute_size("b", number(calved)) if calved else 0
 
 
-def put_calf(table: str, stream: str, span: Span) -> Put:
+def put_calf(table: str, stream: str, span: StoredSpan) -> Put:
     """A calf, if there is none at its base."""
     return Put(table=table, item=write_calf(stream, span), condition=Absent("i"))
 
