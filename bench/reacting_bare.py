@@ -19,7 +19,7 @@ import brotli
 from bench.flight_feed import PARTITION
 
 TIP = {"N": "2147483647"}
-STRETCH = 1_000
+PAGE_EVENTS = 1_000
 PARALLEL = 8
 CALVES = 4
 """Asked for at a time where a stream's Tip begins too late."""
@@ -64,7 +64,7 @@ class Bare:
                 stream, first, count = span["p"], span["i"], len(span["c"])
                 wanted[stream] = (wanted.get(stream, (first, 0))[0], first + count)
                 events += count
-            if events >= STRETCH:
+            if events >= PAGE_EVENTS:
                 yield wanted
                 wanted, events = {}, 0
         if wanted:

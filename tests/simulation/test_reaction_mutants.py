@@ -16,13 +16,13 @@ import pytest
 from epochal.errors import EpochalError
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, Overtaken
+from epochal.index.groups import GroupState, Held, StateConflict
 from epochal.model.spans import Span
 from epochal.reactions import group_member, handling, parking, partition_run, progress
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Progress, Work
 from epochal.reactions.parking import Parking, Replayed
-from epochal.reactions.progress import Task, TaskResults, Turn
+from epochal.reactions.progress import PageTasks, Task, TaskResults
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.reaction_world import run
@@ -37,8 +37,8 @@ mutant = MUTANTS.add
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
     settled = progress.settled
 
-    def early(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
-        return replace(settled(state, turn, done), checkpoint=turn.next)
+    def early(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
+        return replace(settled(state, todo, done), checkpoint=todo.next)
 
     patch.setattr(partition_run, "settled", early)
 
@@ -47,7 +47,7 @@ def the_checkpoint_is_committed_early(patch: Patch) -> None:
 def states_are_saved_whoever_was_there(patch: Patch) -> None:
     save = Member.save
 
-    def blind(self: Member, held: Held, state: GroupState) -> Held | Overtaken:
+    def blind(self: Member, held: Held, state: GroupState) -> Held | StateConflict:
         found = self.load(int(held.stream.split("_")[1]))
         return save(self, replace(held, known=found.known), state)
 
@@ -58,20 +58,20 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
     settled = progress.settled
 
-    def apart(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
-        return replace(settled(state, turn, done), parked=state.parked)
+    def apart(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
+        return replace(settled(state, todo, done), parked=state.parked)
 
     patch.setattr(partition_run, "settled", apart)
 
 
 @mutant(dear=True)
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
-    turn_of = progress.turn_of
+    tasks_of = progress.tasks_of
 
-    def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> Turn:
-        return turn_of(spans, following, replace(state, parked={}))
+    def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> PageTasks:
+        return tasks_of(spans, following, replace(state, parked={}))
 
-    patch.setattr(partition_run, "turn_of", unaware)
+    patch.setattr(partition_run, "tasks_of", unaware)
 
 
 @mutant()
@@ -141,7 +141,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
 
     def deaf(table: str, held: Held, state: GroupState, ids: Any) -> Any:
         saved = yield from save(table, held, state, ids)
-        if isinstance(saved, Overtaken):
+        if isinstance(saved, StateConflict):
             return Held(stream=held.stream, state=state, known=saved.held.known)
         return saved
 

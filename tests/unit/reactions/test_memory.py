@@ -14,7 +14,7 @@ from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.group_member import Member
-from epochal.reactions.partition_run import STRETCH
+from epochal.reactions.partition_run import PAGE_EVENTS
 from epochal.reactions.reaction import Delivery, Handler, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver, Meter
@@ -98,7 +98,7 @@ def test_of_a_long_stream_it_holds_a_page_and_a_delivery_and_not_the_stream() ->
     assert peak < 2 * MB
 
 
-def test_what_it_knows_of_the_feed_at_once_is_a_stretch() -> None:
+def test_what_it_knows_of_the_feed_at_once_is_a_page() -> None:
     handled, saved = list[str](), list[int]()
     perform = beside(Vast(5_000))
 
@@ -109,4 +109,4 @@ def test_what_it_knows_of_the_feed_at_once_is_a_stretch() -> None:
 
     reactor(execute, lambda delivery: handled.append(delivery.stream)).run(0, seconds=HOUR)
     assert saved[-1] == len(handled) == 5_000
-    assert max(after - before for before, after in pairwise(saved)) <= STRETCH + AN_EPOCH
+    assert max(after - before for before, after in pairwise(saved)) <= PAGE_EVENTS + AN_EPOCH

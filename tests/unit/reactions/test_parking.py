@@ -12,7 +12,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, Held
 from epochal.model.spans import Span
 from epochal.plan.ops import Op
-from epochal.reactions.progress import TaskResults, may_park, settled, turn_of
+from epochal.reactions.progress import TaskResults, may_park, settled, tasks_of
 from epochal.reactions.reaction import Delivery
 from tests.unit.reactions.world import Told, World, is_save
 
@@ -293,9 +293,9 @@ def test_a_careful_run_that_survives_remembers_nothing_of_it() -> None:
 
 
 def test_the_checkpoint_stays_where_any_task_is_unfinished() -> None:
-    turn = turn_of([Span("A-1", 0, ("x",)), Span("B-1", 0, ("x", "y"))], Checkpoint.of(0, 1), GroupState())
-    state = settled(GroupState(), turn, TaskResults(reached={"A-1": 1, "B-1": 1}))
+    todo = tasks_of([Span("A-1", 0, ("x",)), Span("B-1", 0, ("x", "y"))], Checkpoint.of(0, 1), GroupState())
+    state = settled(GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 1}))
     assert state == GroupState(ahead={"A-1": 1, "B-1": 1})
-    assert settled(GroupState(), turn, TaskResults(reached={"A-1": 1, "B-1": 2})).checkpoint == Checkpoint.of(
+    assert settled(GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 2})).checkpoint == Checkpoint.of(
         0, 1
     )

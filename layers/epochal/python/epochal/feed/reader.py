@@ -61,9 +61,9 @@ class _Request:
     seconds: float = 10.0
     wait: float = 0.0
 
-    def page(self, passage: SpanReader) -> FeedPage:
+    def page(self, reader: SpanReader) -> FeedPage:
         """The next one."""
-        found = passage.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
+        found = reader.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
         return FeedPage(items=self._items(found.spans), next=found.next, at_tail=found.at_tail)
 
     def _items(self, spans: tuple[Span, ...]) -> tuple[FeedItem, ...]:
@@ -119,7 +119,7 @@ class FeedReader:
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
         request = self._request(partition, **options)
-        return replace(request, seconds=seconds, wait=wait).page(self._passage(partition, start))
+        return replace(request, seconds=seconds, wait=wait).page(self._span_reader(partition, start))
 
     def page_within(
         self,
@@ -135,7 +135,7 @@ class FeedReader:
     ) -> FeedPage:
         """`page` that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
         hydrate = self._hydrate(partition, fetch=False) if data else None
-        entries = self._passage(partition, start).entries(
+        entries = self._span_reader(partition, start).entries(
             limit=limit, wanted=wanted(partition, categories, None, self.types), seconds=seconds, wait=wait
         )
         return fill(room, list(entries), hydrate, self.driver.clock)
@@ -169,7 +169,7 @@ class FeedReader:
         """Spans from `start` on: at least `limit` events where there are as many, and all of the entry that
         reaches it. The arguments are those of `page`.
         """
-        return self._passage(partition, start).spans(
+        return self._span_reader(partition, start).spans(
             limit=limit,
             wanted=wanted(partition, categories, predicate, self.types),
             seconds=seconds,
@@ -187,11 +187,11 @@ class FeedReader:
         there. The index is read one request ahead.
         """
         request = self._request(partition, **options)
-        passage = self._passage(partition, start)
-        with ThreadPoolExecutor(1) as passage.ahead:
+        reader = self._span_reader(partition, start)
+        with ThreadPoolExecutor(1) as reader.ahead:
             at_tail = False
             while not at_tail:
-                page = request.page(passage)
+                page = request.page(reader)
                 at_tail = page.at_tail
                 yield page
 
@@ -205,11 +205,11 @@ class FeedReader:
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
         request = self._request(partition, **options)
-        patient, passage = replace(request, wait=wait), self._passage(partition, start)
+        patient, reader = replace(request, wait=wait), self._span_reader(partition, start)
         while True:
-            yield patient.page(passage)
+            yield patient.page(reader)
 
-    def _passage(self, partition: int, start: Checkpoint) -> SpanReader:
+    def _span_reader(self, partition: int, start: Checkpoint) -> SpanReader:
         must_be(Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes")
         return SpanReader.begin(self.driver, self.table, partition, start)
 

@@ -1,4 +1,4 @@
-"""A passage through a partition: spans page by page, and between pages what a request has brought beyond the last.
+"""Reading a partition: spans page by page, and between pages what a request has brought beyond the last.
 
 A request brings whole items of the index, each with many entries. A reader that goes on takes them from here; one that
 leaves after a page has read little in vain, because requests begin small and grow. On the way to the tail the next
@@ -112,9 +112,9 @@ class SpanReader:
             wait = 0.0
 
     def _read_on(self) -> None:
-        stretch = self._request() if self._coming is None else self._coming.result()
-        self.walk, self.at_tail = stretch.walk, stretch.at_tail
-        self.left.extend(stretch.placed)
+        page = self._request() if self._coming is None else self._coming.result()
+        self.walk, self.at_tail = page.walk, page.at_tail
+        self.left.extend(page.placed)
         self.items = min(2 * self.items, MOST_ITEMS)
         # What comes after the tail is not there yet: it is asked for when it is wanted.
         ahead = None if self.at_tail else self.ahead

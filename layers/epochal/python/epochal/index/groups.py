@@ -81,7 +81,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overtaken:
+class StateConflict:
     """Not written: another process of the group was here. `held` is what it left."""
 
     held: Held
@@ -97,7 +97,7 @@ def load(table: str, stream: StreamName) -> Steps[Held]:
     return _held(stream, (yield from load_tip(table, stream)))
 
 
-def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | Overtaken]:
+def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | StateConflict]:
     """Replace the state that is held, unless it is no longer the one stored."""
     unfold = StoredUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
@@ -105,7 +105,7 @@ def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | Ov
     if isinstance(result, Written):
         return Held(stream=held.stream, state=state, known=result.token)
     tip = result.tip if isinstance(result, Rejected) else (yield from load_tip(table, held.stream))
-    return Overtaken(held=_held(held.stream, tip))
+    return StateConflict(held=_held(held.stream, tip))
 
 
 def _held(stream: StreamName, tip: Tip | None) -> Held:

@@ -13,7 +13,7 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, Held, Overtaken, group_stream, load, save
+from epochal.index.groups import GroupState, Held, StateConflict, group_stream, load, save
 from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
 from epochal.index.series import Ids
 from epochal.model.kinds import must_be
@@ -58,7 +58,7 @@ class Member:
         """The group's state in a partition."""
         return self.driver.run(load(self.table, group_stream(partition, self.reaction.name)))
 
-    def save(self, held: Held, state: GroupState) -> Held | Overtaken:
+    def save(self, held: Held, state: GroupState) -> Held | StateConflict:
         """Replace a state, if it is still the one that is held."""
         return self.driver.run(save(self.table, held, state, self._ids()))
 

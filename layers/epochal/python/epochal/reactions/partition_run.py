@@ -1,15 +1,15 @@
 """One run of a reaction over a partition.
 
-    read       a stretch of the feed from the group's checkpoint on, without bodies
+    read       a page of the feed from the group's checkpoint on, without bodies
     handle     its streams side by side, each in order, their events read as they are wanted
-    settle     the checkpoint moves past the stretch; or what is done of it is remembered (`reactions.progress`)
+    settle     the checkpoint moves past the page; or what is done of it is remembered (`reactions.progress`)
     save       on the state that was read: where another process was here, its state counts, and ours is dropped
     careful    after processes have died: one stream after the other, each announced before it is handled, so that
                the one they die of is known, and given up like one that fails
 
 The state never says more than what is handled or parked, so a process may die anywhere: its events come again.
 
-Held at once are the spans of a stretch, a request's items of the index beyond it, and for each stream under way a page
+Held at once are the spans of a page, a request's items of the index beyond it, and for each stream under way a page
 and a delivery: nothing that grows with the index, or with a stream.
 """
 
@@ -24,22 +24,22 @@ from epochal.feed.categories import wanted
 from epochal.feed.results import SpanPage
 from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, Overtaken
+from epochal.index.groups import GroupState, Held, StateConflict
 from epochal.reactions.category_check import Meeting, at_first
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure, Progress, Streak, Work
-from epochal.reactions.progress import Task, TaskResults, Turn, may_park, settled, turn_of
+from epochal.reactions.progress import PageTasks, Task, TaskResults, may_park, settled, tasks_of
 
-STRETCH: Final = 1_000
-"""Events of a stretch, at least, where there are as many: a save for each, against what a crash repeats."""
+PAGE_EVENTS: Final = 1_000
+"""Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
 
-STRETCH_SECONDS: Final = 10.0
-"""Where next to nothing is wanted, a stretch ends after so long, so that the checkpoint moves."""
+PAGE_SECONDS: Final = 10.0
+"""Where next to nothing is wanted, a page ends after so long, so that the checkpoint moves."""
 
 SAVE_SECONDS: Final = 5.0
-"""A stretch that takes longer is saved in parts, so that a process that dies repeats no more than this."""
+"""A page that takes longer is saved in parts, so that a process that dies repeats no more than this."""
 
-OVERTAKEN_SECONDS: Final = 1.0
+CONFLICT_SECONDS: Final = 1.0
 """At most so long before going on from another's state, at random: two in step would do everything twice."""
 
 DIED: Final = "the process died, or ran out of time, while the event was being handled"
@@ -53,7 +53,7 @@ class Run:
 
     Attributes:
         ends: clock reading after which nothing further is begun.
-        careful: whether processes have died; over once a stretch has been survived.
+        careful: whether processes have died; over once a page has been survived.
         parked: streams that this run has given up.
         blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
         at_tail: everything that the index held is handled or parked.
@@ -74,7 +74,7 @@ class Run:
     meeting: Meeting = field(init=False)
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
-    _passage: SpanReader | None = None
+    _span_reader: SpanReader | None = None
     _next: Checkpoint | None = None
 
     def __post_init__(self) -> None:
@@ -105,24 +105,24 @@ class Run:
             unmet, types = at_first(asked.categories), at_first(asked.types)
             self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types))
 
-    def turn(self) -> None:
-        """Handle a stretch of the feed, as far as there is time, and save what is done."""
+    def handle_page(self) -> None:
+        """Handle a page of the feed, as far as there is time, and save what is done."""
         self.at_tail = False
         begun = self.state
-        stretch = self._stretch(begun.checkpoint)
-        turn = turn_of(stretch.spans, stretch.next, begun)
-        for done in self._work(turn, begun):
-            settled_ = settled(begun, turn, done)
+        page = self._next_page(begun.checkpoint)
+        todo = tasks_of(page.spans, page.next, begun)
+        for done in self._work(todo, begun):
+            settled_ = settled(begun, todo, done)
             after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
             if after != self.state:
                 if not self._save(after):
                     return
                 self.moved = True
-        self.at_tail = stretch.at_tail and self.checkpoint == stretch.next
+        self.at_tail = page.at_tail and self.checkpoint == page.next
         self.careful = False
 
-    def _stretch(self, start: Checkpoint) -> SpanPage:
-        """The next stretch; from where the last one ended, nothing is read twice."""
+    def _next_page(self, start: Checkpoint) -> SpanPage:
+        """The next page; from where the last one ended, nothing is read twice."""
         reader, reaction = self.member.reader, self.member.reaction
         self.meeting = Meeting(
             partition=self.partition,
@@ -132,38 +132,38 @@ class Run:
             unmet_types=self.state.unmet_types,
             seen=self.meeting.seen,
         )
-        if self._passage is None or self._next != start:
-            self._passage = SpanReader.begin(reader.driver, reader.table, self.partition, start)
-        page = self._passage.spans(
-            limit=STRETCH,
+        if self._span_reader is None or self._next != start:
+            self._span_reader = SpanReader.begin(reader.driver, reader.table, self.partition, start)
+        page = self._span_reader.spans(
+            limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
                 wanted(self.partition, reaction.categories, reaction.wants, reader.types)
             ),
-            seconds=STRETCH_SECONDS,
+            seconds=PAGE_SECONDS,
             wait=0.0,
         )
         self._next = page.next
         return page
 
-    def _work(self, turn: Turn, begun: GroupState) -> Iterator[TaskResults]:
+    def _work(self, todo: PageTasks, begun: GroupState) -> Iterator[TaskResults]:
         """What is done so far, every few seconds and at the end."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
         work = self._workplace()
-        for results in self._carefully(work, turn) if self.careful else self._side_by_side(work, turn):
+        for results in self._carefully(work, todo) if self.careful else self._side_by_side(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
                 self.events += progress.next - task.first
                 if progress.failure is not None and self._parks(progress.failure, begun, parked):
                     parked[task.stream] = progress.failure.index
             yield TaskResults(reached=reached, parked=parked)
-        if not turn.tasks:
+        if not todo.tasks:
             yield TaskResults()
 
-    def _side_by_side(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
+    def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
         pool = self.executor(self.member.reaction.parallel)
         try:
-            futures = {pool.submit(work.handle, task): task for task in turn.tasks}
+            futures = {pool.submit(work.handle, task): task for task in todo.tasks}
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, timeout=SAVE_SECONDS)
@@ -173,8 +173,8 @@ class Run:
             # Whoever stops asking has been overtaken, or failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
 
-    def _carefully(self, work: Work, turn: Turn) -> Iterator[list[_Result]]:
-        for task in turn.tasks:
+    def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        for task in todo.tasks:
             for index in range(task.first, task.end):
                 if self.over:
                     return
@@ -212,11 +212,11 @@ class Run:
             case Held() as held:
                 self._held = held
                 return True
-            case Overtaken(held=held):
+            case StateConflict(held=held):
                 self._held = held
                 if held.state is None:
                     self.begin()
-                self.member.driver.sleep(self.member.driver.luck() * OVERTAKEN_SECONDS)
+                self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
                 return False
 
     def _workplace(self) -> Work:

@@ -1,8 +1,8 @@
-"""A turn: what a stretch of the feed leaves a group to do, and the group's state once some of it is done. Pure.
+"""What a page of the feed leaves a group to do, and the group's state once some of it is done. Pure.
 
     parked            left alone: what waits for the stream is read from the store when it is replayed
     ahead             what has been handled before is not handled again
-    all done          the checkpoint moves past the stretch
+    all done          the checkpoint moves past the page
     only some done    the checkpoint stays, and `ahead` remembers what was done
 
 Whatever happens, nothing is passed that is neither handled nor parked (GUARANTEES G9).
@@ -28,8 +28,8 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The tasks of a stretch of the feed that ends at `next`, in feed order of their first events."""
+class PageTasks:
+    """The tasks of a page of the feed that ends at `next`, in feed order of their first events."""
 
     tasks: tuple[Task, ...]
     seen: Mapping[str, int]
@@ -49,8 +49,8 @@ class TaskResults:
     parked: Mapping[str, int] = field(default_factory=dict)
 
 
-def turn_of(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> Turn:
-    """What is to be done about a stretch of the feed that ends at `following`."""
+def tasks_of(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> PageTasks:
+    """What is to be done about a page of the feed that ends at `following`."""
     tasks: dict[str, Task] = {}
     seen: dict[str, int] = {}
     for span in spans:
@@ -60,21 +60,21 @@ def turn_of(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> 
             continue
         task = tasks.get(span.stream) or Task(stream=span.stream, first=first, end=span.next)
         tasks[span.stream] = replace(task, end=span.next)
-    return Turn(tasks=tuple(tasks.values()), seen=seen, next=following)
+    return PageTasks(tasks=tuple(tasks.values()), seen=seen, next=following)
 
 
-def settled(state: GroupState, turn: Turn, done: TaskResults) -> GroupState:
-    """The state after as much of a turn as is done. The checkpoint passes nothing but what is handled or parked."""
+def settled(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
+    """The state after what is done of a page. The checkpoint passes nothing but what is handled or parked."""
     parked = {**state.parked, **done.parked}
-    begun = {task.stream: task.first for task in turn.tasks}
+    begun = {task.stream: task.first for task in todo.tasks}
     further = {stream: index for stream, index in done.reached.items() if index > begun[stream]}
     ahead = {**state.ahead, **further}
-    complete = all(_finished(task, done) for task in turn.tasks)
+    complete = all(_finished(task, done) for task in todo.tasks)
     if complete:
-        ahead = {stream: index for stream, index in ahead.items() if index > turn.seen.get(stream, -1)}
+        ahead = {stream: index for stream, index in ahead.items() if index > todo.seen.get(stream, -1)}
     return replace(
         state,
-        checkpoint=turn.next if complete else state.checkpoint,
+        checkpoint=todo.next if complete else state.checkpoint,
         parked=parked,
         ahead={stream: index for stream, index in ahead.items() if stream not in parked},
         trying={stream: times for stream, times in state.trying.items() if stream not in done.reached},

@@ -66,7 +66,7 @@ class Reactor:
         )
         run.begin()
         while not (run.over or run.at_tail):
-            run.turn()
+            run.handle_page()
         return Ran(
             checkpoint=run.checkpoint,
             at_tail=run.at_tail,

@@ -60,7 +60,7 @@ def walk(
     """Events from number `start` on, at most `limit`, read as they are taken."""
     at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
     while at <= last:
-        stretch = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
-        for event in store.driver.run(onward(store.site, stretch)):
+        wanted = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
+        for event in store.driver.run(onward(store.site, wanted)):
             yield store.recorded(aggregate, event)
             at = event.seq_nr + 1

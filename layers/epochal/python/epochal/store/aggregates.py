@@ -316,8 +316,8 @@ class AggregateStore:
     def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
         aggregate = snapshot.aggregate
         last = snapshot.lock.seq_nr
-        stretch = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
-        found = yield from events(self.site, stretch, self.via)
+        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
+        found = yield from events(self.site, wanted, self.via)
         return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
 
     def _events_after(
@@ -327,8 +327,8 @@ class AggregateStore:
         base = yield from base_of(self.site, head, aggregate)
         total = base.first - 1
         last = total if limit is None else min(total, seq_nr + limit)
-        stretch = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
-        found = yield from events(self.site, stretch, self.via)
+        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
+        found = yield from events(self.site, wanted, self.via)
         return [self.recorded(aggregate, each) for each in found]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:

@@ -64,9 +64,9 @@ def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateH
 
 def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
     """Events of an aggregate together; where one of them is missing or broken, those of either half."""
-    stretch = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
+    wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
     try:
-        found = store.driver.run(events(store.site, stretch, store.via))
+        found = store.driver.run(events(store.site, wanted, store.via))
     except CorruptData as fault:
         if end - first == 1:
             yield from faulty(str(aggregate), first, end, fault)

@@ -1,7 +1,7 @@
 """Reading events of an aggregate: which keys to ask for is known, because numbers have no holes.
 
     by key       up to 100 events a request, in order, strongly consistent; a read unit an event, or more
-    by range     a stretch of the journal, strongly consistent; small events share a read unit. Numbers are unpadded, so
+    by range     a range of the journal, strongly consistent; small events share a read unit. Numbers are unpadded, so
                  others lie among those wanted: it is read where these are fewer (`ranges`)
     by index     `journal-aid-index`, in order, half the units again; it may lag
 
@@ -52,49 +52,49 @@ class EventRange:
         return item["aid"]["S"] == str(self.aggregate) and self.first <= int(item["seq_nr"]["N"]) <= self.last
 
 
-def events(site: JournalSite, stretch: EventRange, via: Via) -> Steps[list[JournalEvent]]:
-    """All of a stretch, in order. Raises `CorruptData` where an event is missing."""
+def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[JournalEvent]]:
+    """All of them, in order. Raises `CorruptData` where an event is missing."""
     found: dict[int, JournalEvent] = {}
-    for query in _queries(site, stretch, via):
-        found |= yield from _in_pages(query, stretch)
-    missing = [seq_nr for seq_nr in range(stretch.first, stretch.last + 1) if seq_nr not in found]
-    found |= yield from _by_key(site, stretch.aggregate, missing)
+    for query in _queries(site, wanted, via):
+        found |= yield from _in_pages(query, wanted)
+    missing = [seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found]
+    found |= yield from _by_key(site, wanted.aggregate, missing)
     unseen = [seq_nr for seq_nr in missing if seq_nr not in found]
-    found |= yield from _settled(site, stretch.aggregate, unseen)
+    found |= yield from _settled(site, wanted.aggregate, unseen)
     # Told by their numbers: an item under the right key may say another one.
-    lost = next((seq_nr for seq_nr in range(stretch.first, stretch.last + 1) if seq_nr not in found), None)
+    lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found), None)
     if lost is not None:
-        raise CorruptData(f"{stretch.aggregate}: event {lost} is missing from the journal")
-    return [found[seq_nr] for seq_nr in range(stretch.first, stretch.last + 1)]
+        raise CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
+    return [found[seq_nr] for seq_nr in range(wanted.first, wanted.last + 1)]
 
 
-def onward(site: JournalSite, stretch: EventRange) -> Steps[list[JournalEvent]]:
-    """The first events of a stretch: as many as one request brings, and at least one.
+def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
+    """The first of these events: as many as one request brings, and at least one.
 
     Raises:
         CorruptData: the first is missing.
     """
-    known = None if stretch.total is None else beginning(stretch.first, stretch.last, stretch.total)
+    known = None if wanted.total is None else beginning(wanted.first, wanted.last, wanted.total)
     if known is not None:
-        reply = yield _range(site, stretch.aggregate, known)
-        found = _numbered(item for item in reply.items if stretch.holds(item))
-        numbers = takewhile(found.__contains__, range(stretch.first, stretch.last + 1))
+        reply = yield _range(site, wanted.aggregate, known)
+        found = _numbered(item for item in reply.items if wanted.holds(item))
+        numbers = takewhile(found.__contains__, range(wanted.first, wanted.last + 1))
         if taken := [found[seq_nr] for seq_nr in numbers]:
             return taken
-    batch = replace(stretch, last=min(stretch.last, stretch.first + BATCH_KEYS - 1))
+    batch = replace(wanted, last=min(wanted.last, wanted.first + BATCH_KEYS - 1))
     return (yield from events(site, batch, "table"))
 
 
-def _queries(site: JournalSite, stretch: EventRange, via: Via) -> list[Query]:
+def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
     """What is asked for before what is missing then is asked for by key."""
-    if stretch.count == 0:
+    if wanted.count == 0:
         return []
     if via == "index":
-        return [_index(site, stretch)]
-    if stretch.total is None:
+        return [_index(site, wanted)]
+    if wanted.total is None:
         return []
-    ranges = worthwhile(stretch.first, stretch.last, stretch.total)
-    return [_range(site, stretch.aggregate, each) for each in ranges]
+    ranges = worthwhile(wanted.first, wanted.last, wanted.total)
+    return [_range(site, wanted.aggregate, each) for each in ranges]
 
 
 def _by_key(
@@ -126,23 +126,23 @@ def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query
     )
 
 
-def _index(site: JournalSite, stretch: EventRange) -> Query:
+def _index(site: JournalSite, wanted: EventRange) -> Query:
     return Query(
         table=site.journal,
         index="journal-aid-index",
-        partition=("aid", text(str(stretch.aggregate))),
-        sort=("seq_nr", number(stretch.first), number(stretch.last)),
-        limit=stretch.count,
+        partition=("aid", text(str(wanted.aggregate))),
+        sort=("seq_nr", number(wanted.first), number(wanted.last)),
+        limit=wanted.count,
         consistent=False,
     )
 
 
-def _in_pages(query: Query, stretch: EventRange) -> Steps[dict[int, JournalEvent]]:
-    """What a query finds of a stretch, up to its limit."""
+def _in_pages(query: Query, wanted: EventRange) -> Steps[dict[int, JournalEvent]]:
+    """What a query finds of these events, up to its limit."""
     found: dict[int, JournalEvent] = {}
     while True:
         reply = yield query
-        found |= _numbered(item for item in reply.items if stretch.holds(item))
+        found |= _numbered(item for item in reply.items if wanted.holds(item))
         left = (query.limit or 0) - len(reply.items)
         if reply.last is None or left <= 0:
             return found

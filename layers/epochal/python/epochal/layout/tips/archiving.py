@@ -23,7 +23,7 @@ UNMARKED: Final = bytes(16)
 """Copied events keep the append ids they have; this one matches none of them."""
 
 _CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
-"""An archive is written once and read in long stretches: few large items."""
+"""An archive is written once and read many events at a time: few large items."""
 
 
 def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
