@@ -43,7 +43,7 @@ check: setup ## an answer in two minutes: static checks, the tests that need no 
 
 .PHONY: pure
 pure:
-	$(PYTEST) --quiet -m "(pure or slice) and not (slow or proof)" tests/unit tests/doors tests/docs tests/examples tests/simulation
+	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" tests/unit tests/doors tests/docs tests/examples tests/simulation
 
 test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) -m "not proof" --durations 20 --junitxml build/tests.xml; \

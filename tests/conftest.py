@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import Deployment
@@ -41,10 +42,11 @@ TOGETHER = {ROOT / "tests" / "local": EMBEDDED, UNIT / "stacks": "synthesis"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the kinds of tests; hide the user's own AWS settings, whatever a module creates while it is imported.
+    """Tell the kinds of tests and what `make check` tries; hide the user's AWS settings, whatever is imported.
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
     """
+    settings.register_profile("check", max_examples=20)
     for kind in KINDS:
         config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)
