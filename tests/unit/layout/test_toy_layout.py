@@ -31,8 +31,8 @@ from tests.support.layout_contract import LayoutContract, World, Writer
 
 LISTS = TableSpec(
     kind="lists",
-    partition=KeyAttribute(name="p", type="S"),
-    sort=KeyAttribute(name="i", type="N"),
+    partition=KeyAttribute(name="list", type="S"),
+    sort=KeyAttribute(name="part", type="N"),
     stream=True,
 )
 HEAD = 0
@@ -48,7 +48,7 @@ class ToySettings(Settings):
 
 
 def key(stream: str) -> Item:
-    return {"p": text(stream), "i": number(HEAD)}
+    return {"list": text(stream), "part": number(HEAD)}
 
 
 def load(table: str, stream: str) -> Steps[Item | None]:
@@ -64,13 +64,13 @@ def append(table: str, stream: str, types: tuple[str, ...]) -> Steps[None]:
         if kinds[len(kinds) - len(types) :] == list(types):
             return  # an append whose answer was lost: types are unlike each other here
         item = {**key(stream), "e": sequence(map(text, (*kinds, *types))), "a": number(len(types))}
-        condition = Absent("p") if found is None else equals("e", found["e"])
+        condition = Absent("list") if found is None else equals("e", found["e"])
         if not isinstance((yield Put(table=table, item=item, condition=condition)), Refusal):
             return
 
 
 def whole(item: Item) -> Span:
-    return Span(item["p"]["S"], 0, tuple(each["S"] for each in item["e"]["L"]))
+    return Span(item["list"]["S"], 0, tuple(each["S"] for each in item["e"]["L"]))
 
 
 def appended(item: Item) -> Span | None:
@@ -81,7 +81,7 @@ def appended(item: Item) -> Span | None:
 
 
 def is_head(item: Item) -> bool:
-    return item["i"] == number(HEAD)
+    return item["part"] == number(HEAD)
 
 
 def lists_source(table: str, partitions: int = 1) -> Source:
@@ -100,7 +100,7 @@ def lists_source(table: str, partitions: int = 1) -> Source:
         heal=soundly(heal, "toy"),
         end=lambda item: End(whole(item).stream, whole(item).next) if is_head(item) else None,
         told=lambda item: whole(item) if is_head(item) else None,
-        where=equals("i", number(HEAD)),
+        where=equals("part", number(HEAD)),
         moved=None,
         stored=lambda item: whole(item) if is_head(item) else None,
     )
@@ -164,7 +164,7 @@ class TestToy(Registered, LayoutContract):
     writer = Writer(
         settings=ToySettings(lists_table="lists"),
         streams=("List-1", "List-2"),
-        foreign=({"p": text("List-1"), "i": number(1), "e": sequence([text("a")])},),
+        foreign=({"list": text("List-1"), "part": number(1), "e": sequence([text("a")])},),
         malformed={**key("List-3"), "e": sequence([text("a")]), "a": number(3)},
         append=lambda driver, stream, types: driver.run(append("lists", stream, types)),
     )
@@ -175,4 +175,4 @@ class TestToy(Registered, LayoutContract):
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source))
-        assert pattern["dynamodb"]["NewImage"] == {"i": {"N": [str(HEAD)]}}
+        assert pattern["dynamodb"]["NewImage"] == {"part": {"N": [str(HEAD)]}}

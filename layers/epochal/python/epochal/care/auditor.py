@@ -110,7 +110,8 @@ class Auditor:
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [
-            ScannedHead(image=each.head.key, end=replace(each.head.end, next=each.end)) for each in behind
+            ScannedHead(source=source.name, image=each.head.key, end=replace(each.head.end, next=each.end))
+            for each in behind
         ]
         scanning.over = page.last is None
         scanning.cursor = replace(cursor, after=page.last, heads=cursor.heads + len(heads))

@@ -16,8 +16,8 @@ from epochal.errors import CorruptData
 from epochal.index.indexed import reached
 from epochal.index.ingestion import Ingested
 from epochal.indexer.index_writer import IndexWriter
-from epochal.indexer.quarantine import key_of
 from epochal.layout.port import Gap, Source
+from epochal.layout.registry import head_key
 from epochal.model.ends import End
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key
@@ -25,15 +25,16 @@ from epochal.plan.values import Item, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedHead:
-    """A head as it was read, and where its stream ended then."""
+    """A head of a source as it was read, or its key alone, and where its stream ended then."""
 
+    source: str
     image: Item
     end: End
 
     @property
     def key(self) -> Key:
         """Its primary key."""
-        return key_of(self.image)
+        return head_key(self.source, self.image)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,12 @@ def read_head(source: Source, image: Item) -> ScannedHead | UnreadableHead | Non
     try:
         end = source.end(image)
     except CorruptData as cause:
-        return UnreadableHead(key=key_of(image), cause=f"{type(cause).__name__}: {cause}")
-    return None if end is None or end.stream.startswith("$") else ScannedHead(image=image, end=end)
+        return UnreadableHead(key=head_key(source.name, image), cause=f"{type(cause).__name__}: {cause}")
+    return (
+        None
+        if end is None or end.stream.startswith("$")
+        else ScannedHead(source=source.name, image=image, end=end)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,9 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.names import poison_stream
 from epochal.indexer.indexer import Indexer
-from epochal.indexer.quarantine import SET_ASIDE, key_of
+from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source
+from epochal.layout.registry import head_key
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
 from epochal.layout.tips.calving import ByCost
@@ -61,7 +62,7 @@ class PoisonRecord:
     @property
     def key(self) -> Key:
         """Primary key of the head."""
-        return key_of(self.image)
+        return head_key(self.source, self.image)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partit
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import heads
 from epochal.errors import CorruptData
-from epochal.indexer.quarantine import key_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
+from epochal.layout.registry import head_key
 from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps
@@ -137,7 +137,9 @@ class Rebuilder:
             span = source.stored(item)
             end = source.end(item) if holds(source.where, item) else None
         except CorruptData as cause:
-            done.troubles.append(f"{source.name}: the item {key_of(item)} cannot be read: {cause}")
+            done.troubles.append(
+                f"{source.name}: the item {head_key(source.name, item)} cannot be read: {cause}"
+            )
             return
         if span is not None and not span.stream.startswith("$"):
             spool.add(span)

@@ -232,7 +232,9 @@ class _Pass:
             yield self._finding("too far", self.source.partition_of(stream), stream, (end, reached))
         elif end > max(reached, head.end.pruned):
             # Its key is enough to find it again.
-            late.append(ScannedHead(image=head.key, end=End(stream, end, head.end.pruned)))
+            late.append(
+                ScannedHead(source=self.source.name, image=head.key, end=End(stream, end, head.end.pruned))
+            )
 
     def _late(self, heads: list[ScannedHead]) -> Iterator[Finding]:
         """What is still missing of what these heads told when they were read."""

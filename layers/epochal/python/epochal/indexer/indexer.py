@@ -156,8 +156,10 @@ class Indexer(IndexWriter):
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
-        poison = UnreadableRecord(sequence_number=record.sequence_number, image=record.image, cause=cause)
-        steps = set_aside(self.index_table, source.base, poison, self.ids())
+        poison = UnreadableRecord(
+            source=source.name, sequence_number=record.sequence_number, image=record.image, cause=cause
+        )
+        steps = set_aside(self.index_table, poison, self.ids())
         try:
             outcome.set_aside += self.driver.run(steps)
         except EpochalError as error:

@@ -15,6 +15,7 @@ from epochal.codec.bodies import Encoded, encode
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.names import poison_stream
 from epochal.index.series import Ids
+from epochal.layout.registry import base_of, head_key
 from epochal.layout.tips.batch import Written, batch_of
 from epochal.layout.tips.calving import ByCost
 from epochal.layout.tips.items import StoredEvent
@@ -24,31 +25,24 @@ from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
 from epochal.plan.ops import Steps
 from epochal.plan.sizes import item_size
-from epochal.plan.values import Item, Key
+from epochal.plan.values import Item
 
 SET_ASIDE: Final = "SetAside"
-
-_KEYS: Final = ("p", "i", "pkey", "skey", "pk", "sk")
-"""Key attributes of heads, in any layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableRecord:
-    """A record that cannot be indexed, and why."""
+    """A record of a source that cannot be indexed, and why."""
 
+    source: str
     sequence_number: str
     image: Item
     cause: Exception
 
 
-def key_of(image: Item) -> Key:
-    """Primary key of a head, whatever its layout."""
-    return {name: image[name] for name in _KEYS if name in image}
-
-
-def set_aside(table: str, base: int, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
-    """Keep a record of the source whose first partition is `base`. False: it had been set aside before."""
-    stream = poison_stream(base)
+def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
+    """Keep a record. False: it had been set aside before."""
+    stream = poison_stream(base_of(poison.source))
     batch = batch_of(
         stream,
         [StoredEvent(type=SET_ASIDE, data=_body(poison), timestamp=ids.timestamp)],
@@ -68,7 +62,7 @@ def _body(poison: UnreadableRecord) -> Encoded:
     body = _encoded(fields)
     if len(body.data) <= MAX_ENTRY_BYTES:
         return body
-    return _encoded({**fields, "image": key_of(image), "omitted": item_size(image)})
+    return _encoded({**fields, "image": head_key(poison.source, image), "omitted": item_size(image)})
 
 
 def _encoded(fields: dict[str, Any]) -> Encoded:

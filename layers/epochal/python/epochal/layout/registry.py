@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from epochal.plan.values import Item, Key
 from epochal.settings import Settings
 
 if TYPE_CHECKING:
@@ -100,9 +101,19 @@ def source_of(partition: int) -> str:
     return layout_of(partition).name
 
 
+def layout_named(name: str) -> Layout:
+    """The layout of that name, which is known to be one's."""
+    return {each.name: each for each in layouts()}[name]
+
+
 def base_of(name: str) -> int:
     """The first partition of a layout."""
-    return {each.name: each.base for each in layouts()}[name]
+    return layout_named(name).base
+
+
+def head_key(name: str, image: Item) -> Key:
+    """The primary key of an item of a layout's table of heads."""
+    return {each: image[each] for each in layout_named(name).port.heads.keys if each in image}
 
 
 def partitions_of(settings: Settings) -> tuple[int, ...]:
