@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
@@ -13,6 +13,7 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Transact
+from tests.support.examples import examples
 from tests.unit.dcb.world import NOW, World, event, query
 
 COURSE = query(("Subscribed", "course:1"))
@@ -217,7 +218,7 @@ def test_tenants_do_not_see_each_other() -> None:
     assert two.event("00000000-0000-4000-8000-000000000001") is None
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     appended=st.lists(
         st.tuples(st.sampled_from("AB"), st.sets(st.sampled_from(["x", "y", "z"]))), max_size=12

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec import json
@@ -24,6 +24,7 @@ from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
 from epochal.model.positions import write_position
 from tests.support.api import Api, gateway_event
+from tests.support.examples import examples
 
 T = TypeVar("T")
 
@@ -112,7 +113,7 @@ def is_answered(operation: Operation, request: Request) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     name=st.one_of(TEXT, st.sampled_from(["Cat-1", "0", "$x"])),
     body=st.one_of(st.binary(max_size=30), SHAPED.map(json.dumps)),
@@ -128,7 +129,7 @@ def test_a_request_is_answered_or_is_refused_by_field(
     is_answered(operation, request)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(document=SHAPED)
 def test_a_document_is_taken_or_is_refused_by_field(document: Any) -> None:
     path = {"stream": "Cat-1", "type": "order", "id": "1", "name": "Totals", "version": "v1"}
@@ -137,7 +138,7 @@ def test_a_document_is_taken_or_is_refused_by_field(document: Any) -> None:
             is_answered(operation, Request(path=path, body=json.dumps(document)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     text=st.text(alphabet=st.characters(codec=None), max_size=20),
     raw=st.text(max_size=40),
@@ -155,7 +156,7 @@ def test_a_gateway_event_is_a_request_or_is_refused_by_field(text: str, raw: str
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=VALUES, meta=VALUES)
 def test_any_json_comes_back_to_the_digit(data: Any, meta: Any) -> None:
     api = Api()
@@ -166,7 +167,7 @@ def test_any_json_comes_back_to_the_digit(data: Any, meta: Any) -> None:
     assert json.dumps(event["meta"]) == json.dumps(json.loads(json.dumps(meta)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=VALUES, snapshot=VALUES)
 def test_any_json_of_an_aggregate_comes_back_to_the_digit(data: Any, snapshot: Any) -> None:
     api = Api()
@@ -178,7 +179,7 @@ def test_any_json_of_an_aggregate_comes_back_to_the_digit(data: Any, snapshot: A
     assert json.dumps(found) == json.dumps(json.loads(json.dumps(snapshot)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=VALUES, state=VALUES)
 def test_any_json_of_a_tagged_event_and_a_state_comes_back_to_the_digit(data: Any, state: Any) -> None:
     api = Api()
@@ -191,7 +192,7 @@ def test_any_json_of_a_tagged_event_and_a_state_comes_back_to_the_digit(data: An
     assert json.dumps(found) == json.dumps(json.loads(json.dumps(state)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     tags=st.lists(
         st.one_of(st.text(max_size=12), st.sampled_from(["a/b", "100%", "ä:ö", "~", "a;"])), max_size=3
@@ -212,7 +213,7 @@ def test_tags_are_kept_and_found_or_refused_by_their_place(tags: list[str]) -> N
         assert found == {"tag": tag, "events": 1}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_come_back_as_they_were(data: bytes) -> None:
     api = Api()
@@ -228,7 +229,7 @@ def test_any_bytes_come_back_as_they_were(data: bytes) -> None:
         assert data == b""
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(name=st.one_of(st.text(max_size=12), st.from_regex(r"\A[A-Za-z0-9\-_.:~@+=]{1,20}\Z")))
 def test_a_stream_name_is_served_or_refused_and_never_missed(name: str) -> None:
     """Only a slash, which makes another path of it, may lead elsewhere."""

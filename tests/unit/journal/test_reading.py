@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput
@@ -14,6 +14,7 @@ from epochal.plan.values import number
 from epochal.store.aggregate_pages import page, walk
 from epochal.store.aggregates import AggregateAppended
 from epochal.store.driver import Driver
+from tests.support.examples import examples
 from tests.unit.journal.world import ALICE, World, event, numbers, site
 
 
@@ -63,7 +64,7 @@ def test_every_event_comes_back_in_order_however_many(count: int) -> None:
     assert numbers(replace(world.store(), via="index")) == list(range(count))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(after=st.integers(0, 140), limit=st.none() | st.integers(1, 140))
 def test_events_after_a_number_with_a_limit_are_that_slice(after: int, limit: int | None) -> None:
     found = SHARED.store().events_after(ALICE, after, limit=limit)
@@ -177,7 +178,7 @@ def test_the_last_number_is_found_in_a_few_requests(count: int) -> None:
 # --------------------------------------------------------------------------------------------------------------- pages
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(start=st.integers(1, 2_100), limit=st.integers(1, 2_100))
 def test_a_page_is_the_slice_that_was_asked_for(start: int, limit: int) -> None:
     store = LONG.store()

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from epochal.errors import EpochalError, InvalidInput
@@ -33,6 +33,7 @@ from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_projection_states
+from tests.support.examples import examples
 
 E: Final = Event(type="E")
 A: Final = AggregateEvent(type="A", data=b"{}")
@@ -284,7 +285,7 @@ def test_the_place_of_a_number_takes_whole_numbers_alone(name: str, odd: object)
     assert error.rule.startswith("must be")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(name=st.sampled_from([*NUMBERS, *TEXTS]), odd=ODD)
 @example(name="TaggedEvent.expires", odd=1e300)
 def test_so_are_values_that_nobody_thought_of(name: str, odd: object) -> None:
