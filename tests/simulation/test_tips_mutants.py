@@ -161,6 +161,26 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
     patch.setattr(once, "lower", as_it_is)
 
 
+@mutant(dear=True)
+def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
+    """Another call may use the key in between: the Tip has its append, and nobody looks for it."""
+
+    def early(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+        call = once._Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
+        known = once.told(expected)
+        if known is not once.UNREAD:
+            version = writes.version_of(known)
+            if (yield from key_records.remember(table, record, version)) is None:
+                return (yield from once._tried(call, known))
+        before = yield from key_records.recall(table, record)
+        tip = yield from reading.load_tip(table, batch.stream)
+        if append.accepts(expected, tip):
+            yield from key_records.remember(table, record, writes.version_of(tip))
+        return (yield from once._again(call, tip, before))
+
+    patch.setattr(once, "append_once", early)
+
+
 @mutant("refused|InvalidInput")
 def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
     of = key_records.KeyRecord.of

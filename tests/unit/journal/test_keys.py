@@ -86,7 +86,8 @@ def test_the_record_is_part_of_the_append_and_no_head(world: World) -> None:
 def test_other_contents_under_a_key_are_refused_and_change_nothing(world: World) -> None:
     store = world.store()
     pay(store)
-    for new, snapshot in (([event(2)], STATE), ([event(1), event(1)], STATE), ([event(1)], b"[]")):
+    others = [[event(2)], [event(1), event(1)], [event(1, "Other")]]
+    for new, snapshot in (*((each, STATE) for each in others), ([event(1)], b"[]")):
         for expected in (ANY, NO_STREAM, now_as("lock", store)):
             with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
                 store.append(ALICE, new, snapshot=snapshot, expected=expected, idempotency_key="pay-1")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.tips.calving import Fixed
-from epochal.model.events import Event, Unfold
+from epochal.model.events import Claim, Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
 from epochal.store.driver import Patience
+from epochal.store.encoding import contents_digest
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
@@ -172,6 +174,42 @@ def test_other_contents_under_a_key_are_refused_in_every_order(streams: Streams)
             with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
                 streams.append(STREAM, **other, idempotency_key=key)  # type: ignore[arg-type]
         assert streams.load(STREAM) == before
+
+
+WHEN = "2013-01-01T05:17:00Z"
+CLAIMED = Claim(key="mine/1", sha256="a" * 64, size=9)
+
+CONTENTS: dict[str, dict[str, Any]] = {
+    "an event": {"events": [PAID]},
+    "another type": {"events": [replace(PAID, type="Repaid")]},
+    "other data": {"events": [replace(PAID, data=b"8")]},
+    "data that is metadata": {"events": [replace(PAID, data=b"", meta=b"7")]},
+    "a type that ends in data": {"events": [Event(type="Paid7")]},
+    "metadata": {"events": [replace(PAID, meta=b"m")]},
+    "a time": {"events": [replace(PAID, timestamp=WHEN)]},
+    "a correlation": {"events": [replace(PAID, correlation_id="c")]},
+    "a causation": {"events": [replace(PAID, causation_id="c")]},
+    "the event twice": {"events": [PAID, PAID]},
+    "a claim": {"events": [Event(type="Paid", data=CLAIMED)]},
+    "a claim of other content": {"events": [Event(type="Paid", data=replace(CLAIMED, sha256="b" * 64))]},
+    "no unfolds": {"events": [PAID], "unfolds": []},
+    "an unfold": {"events": [PAID], "unfolds": [Unfold(type="State", data=b"1")]},
+    "an unfold of another type": {"events": [PAID], "unfolds": [Unfold(type="Total", data=b"1")]},
+    "an unfold of other data": {"events": [PAID], "unfolds": [Unfold(type="State", data=b"2")]},
+    "an unfold with metadata": {"events": [PAID], "unfolds": [Unfold(type="State", data=b"1", meta=b"m")]},
+    "an unfold with a time": {"events": [PAID], "unfolds": [Unfold(type="State", data=b"1", timestamp=WHEN)]},
+}
+
+
+def test_whatever_differs_in_what_is_appended_is_other_contents() -> None:
+    digests = [contents_digest(each["events"], each.get("unfolds")) for each in CONTENTS.values()]
+    assert len(set(digests)) == len(CONTENTS)
+
+
+def test_the_same_content_claimed_under_another_key_of_the_bucket_is_the_same() -> None:
+    claims = (CLAIMED, replace(CLAIMED, key="mine/2"))
+    one, other = (contents_digest([Event(type="Paid", data=claim)], None) for claim in claims)
+    assert one == other
 
 
 def test_unfolds_alone_under_a_key_find_room_in_a_full_tip(streams: Streams) -> None:
