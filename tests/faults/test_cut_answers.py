@@ -13,7 +13,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import TIPS
 from epochal.plan.conditions import Absent
-from epochal.plan.failures import Failure
+from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
     BatchGet,
     Found,
@@ -73,7 +73,7 @@ def test_an_answer_cut_after_any_number_of_bytes_is_the_right_one_or_none(
     for cutting.at in range(0, 700, 7):
         try:
             reply = interpreter(client)(op)
-        except Failure:
+        except RequestFailure:
             failed += 1
         else:
             assert contents(reply) == contents(whole), f"cut after {cutting.at} bytes"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from epochal.plan.failures import Failure
+from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import BatchGet, Execute, Op, Put, Query, Refusal, Reply, Scan, Transact, TransactGet
 
 _LINES: ContextVar[list[str] | None] = ContextVar("lines", default=None)
@@ -38,7 +38,7 @@ def told(name: str, execute: Execute) -> tuple[Execute, Callable[[str], None]]:
     def perform(op: Op) -> Reply:
         try:
             reply = execute(op)
-        except Failure as failure:
+        except RequestFailure as failure:
             tell(f"{shown(op)}: {failure.cause}")
             raise
         tell(shown(op) + (": refused" if isinstance(reply, Refusal) else ""))

@@ -17,7 +17,7 @@ from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
-from epochal.plan.failures import Failure
+from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams
@@ -288,7 +288,7 @@ class RetryingClient:
     def execute(self, op: Op) -> Reply:
         try:
             return self._execute(op)
-        except Failure:
+        except RequestFailure:
             reply = self._execute(op)
             return replace(reply, ambiguous=True) if isinstance(reply, Refusal) else reply
 

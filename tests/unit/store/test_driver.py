@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import Unavailable
-from epochal.plan.failures import Failure, Lost, NotApplied, Unreached
+from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -64,13 +64,13 @@ class Clock:
         self.now += seconds
 
 
-def driver(answers: Iterable[Reply | Failure], clock: Clock, **options: object) -> Driver:
+def driver(answers: Iterable[Reply | RequestFailure], clock: Clock, **options: object) -> Driver:
     """A driver whose interpreter gives these answers, one a request."""
     left = iter(answers)
 
     def execute(_: Op) -> Reply:
         answer = next(left)
-        if isinstance(answer, Failure):
+        if isinstance(answer, RequestFailure):
             raise answer
         return answer
 
@@ -86,7 +86,7 @@ def ask(*ops: Op) -> Steps[list[Reply]]:
     return replies
 
 
-def forever(failure: Callable[[], Failure]) -> Iterable[Failure]:
+def forever(failure: Callable[[], RequestFailure]) -> Iterable[RequestFailure]:
     while True:
         yield failure()
 
@@ -277,7 +277,7 @@ def together(several: Several) -> Steps[list[Reply]]:
 def test_several_are_answered_in_their_order_one_after_the_other_unless_more_may_be_under_way(
     clock: Clock,
 ) -> None:
-    answers: list[Reply | Failure] = [Found(item=KEY), Done(), REFUSED]
+    answers: list[Reply | RequestFailure] = [Found(item=KEY), Done(), REFUSED]
 
     assert driver(answers, clock).run(together(Several(ops=(GET, PUT, PUT)))) == answers
 
@@ -299,7 +299,7 @@ def test_several_are_under_way_at_once_and_each_gets_its_own_answer() -> None:
 def test_of_several_only_what_failed_is_tried_again_and_only_its_own_refusal_is_in_doubt(
     clock: Clock,
 ) -> None:
-    answers: list[Reply | Failure] = [Done(), Lost("cut off"), REFUSED, REFUSED]
+    answers: list[Reply | RequestFailure] = [Done(), Lost("cut off"), REFUSED, REFUSED]
 
     replies = driver(answers, clock).run(together(puts("a", "b", "c")))
 

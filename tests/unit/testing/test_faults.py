@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.layout.tables import TIPS
-from epochal.plan.failures import Failure, Lost, NotApplied
+from epochal.plan.failures import Lost, NotApplied, RequestFailure
 from epochal.plan.ops import Extend, Get, Op, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.faults import Fault, Faults, Late, Schedule
@@ -29,7 +29,7 @@ class Stage:
     def ask(self, op: Op) -> str:
         try:
             self.faults.execute(op)
-        except Failure as failure:
+        except RequestFailure as failure:
             return type(failure).__name__
         return "answered"
 
@@ -55,7 +55,7 @@ def test_without_a_fault_a_request_is_performed_and_answered() -> None:
     ],
 )
 def test_a_fault_befalls_its_request_and_no_other(
-    fault: Fault | Late, answer: type[Failure], applied: list[str]
+    fault: Fault | Late, answer: type[RequestFailure], applied: list[str]
 ) -> None:
     stage = Stage({0: fault})
 

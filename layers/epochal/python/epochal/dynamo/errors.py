@@ -27,7 +27,7 @@ from botocore.exceptions import (
 )
 
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
-from epochal.plan.failures import Failure, Lost, NotApplied, Unreached
+from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Get,
@@ -111,7 +111,7 @@ def reply_to(error: ClientError, op: Op) -> Reply:
     raise InvalidRequest(error.operation_name, code, message) from error
 
 
-def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) -> Failure:
+def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) -> RequestFailure:
     """The failure that a broken connection means; what any other error of boto means is raised.
 
     Args:
@@ -130,7 +130,7 @@ def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) ->
     raise meaning_of(error) from error
 
 
-def _throttled(cause: str, error: ClientError) -> Failure:
+def _throttled(cause: str, error: ClientError) -> RequestFailure:
     return Lost(cause) if _retried(error) else NotApplied(cause)
 
 

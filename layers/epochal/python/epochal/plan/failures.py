@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Failure(Exception):
+class RequestFailure(Exception):
     """A request that got no answer of substance. `cause` names it for logs."""
 
     def __init__(self, cause: str) -> None:
@@ -11,7 +11,7 @@ class Failure(Exception):
         self.cause = cause
 
 
-class NotApplied(Failure):
+class NotApplied(RequestFailure):
     """Throttled, or in conflict with a transaction: certainly not applied, worth trying again."""
 
 
@@ -19,5 +19,5 @@ class Unreached(NotApplied):
     """No connection, at an address that has never answered: it may be a wrong one, which no waiting mends."""
 
 
-class Lost(Failure):
+class Lost(RequestFailure):
     """Timed out, cut off, or an internal error: it may have been applied, or may still be."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
 from epochal.errors import Unavailable
-from epochal.plan.failures import Failure, Lost, Unreached
+from epochal.plan.failures import Lost, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -194,7 +194,7 @@ class Driver:
         while True:
             try:
                 reply = self.execute(op)
-            except Failure as failure:
+            except RequestFailure as failure:
                 tries += 1
                 lost = lost or (isinstance(failure, Lost) and isinstance(op, _WRITES))
                 self.meter.add(Units())
@@ -203,7 +203,7 @@ class Driver:
             self.meter.add(reply.units)
             return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply, lost
 
-    def _wait(self, tries: int, limit: float, failure: Failure, *, doubtful: bool) -> None:
+    def _wait(self, tries: int, limit: float, failure: RequestFailure, *, doubtful: bool) -> None:
         pause = self.patience.wait(tries, self.luck())
         wrong = isinstance(failure, Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:

@@ -94,7 +94,7 @@ class TagListings:
         partitions = self.store.site.keys.every_partition()
         wanted = min(PAGE, page, (max_count or page) + 1)
         size = max(wanted // len(partitions), min(LEAST, wanted))
-        tally = _Tally(progress)
+        tally = _TagTally(progress)
         found = merged(
             [self._events(name, since, size, tally) for name in partitions],
             lambda event: (event.sortable_id, event.id),
@@ -107,7 +107,7 @@ class TagListings:
     ) -> Iterator[RecordedTaggedEvent]:
         """A tag's events after `since`, in order; those that have expired are missing."""
         must_be_whole(page, "page", 1)
-        tally = _Tally(progress)
+        tally = _TagTally(progress)
         for events in ahead(self._hydrated, self._batches(tag, since, page), self.store.reads_at_once):
             tally.add(len(events))
             yield from events
@@ -158,7 +158,7 @@ class TagListings:
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
         since = _checked(since)
-        tally = _Tally(progress)
+        tally = _TagTally(progress)
 
         def count_one(name: str) -> None:
             for page in self.store.driver.pages(counting_page(self.store.site, name, since)):
@@ -203,7 +203,7 @@ class TagListings:
     def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
         """Every tag, in order, with its number of events. Reads through the whole tags table."""
         counts: Counter[str] = Counter()
-        tally = _Tally(progress)
+        tally = _TagTally(progress)
         for page in self.store.driver.pages(tags_page(self.store.site)):
             found = [count for item in page.items if (count := read_tag(self.store.site, item)) is not None]
             for each in found:
@@ -227,14 +227,14 @@ class TagListings:
         return [found[event_id] for event_id in ids if event_id in found]
 
     def _events(
-        self, name: str, since: SortableId | None, size: int, tally: _Tally
+        self, name: str, since: SortableId | None, size: int, tally: _TagTally
     ) -> Iterator[list[RecordedTaggedEvent]]:
         for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
             tally.add(len(page.items))
             yield list(map(read_event, page.items))
 
 
-class _Tally:
+class _TagTally:
     """Adds up, and reports, a report at a time. Safe under threads."""
 
     def __init__(self, progress: Progress | None) -> None:

@@ -29,7 +29,7 @@ PLACES: Final = 10_000
 """Tags whose place is remembered: some 2 MB."""
 
 
-class Places:
+class TagPlaces:
     """Where readers have got to in tags, so that they need not seek when they read on; safe under threads."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class TagHistory:
     """Tagged events, by tag."""
 
     store: TaggedEvents
-    places: Places = field(default_factory=Places, repr=False, compare=False)
+    places: TagPlaces = field(default_factory=TagPlaces, repr=False, compare=False)
     name = "dcb"
 
     def on(self, driver: Driver) -> TagHistory:
