@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from epochal.codec import json
 from epochal.codec.claims import UPLOADS
+from epochal.dynamo.signed_urls import S3Links
 from epochal.http.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
@@ -94,7 +95,7 @@ class Answer:
         return kind.removeprefix("urn:epochal:problem:")
 
 
-class MemoryLinks:
+class MemoryLinks(S3Links):
     """Stand for signed URLs."""
 
     def __init__(self, objects: MemoryObjects) -> None:

@@ -18,25 +18,11 @@ from epochal.store.driver import Driver, Meter
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-    from epochal.model.events import Claim
     from epochal.store.bodies import Bodies
     from epochal.store.projections import Objects
     from epochal.store.streams import Streams
 
 Perform = Callable[[Request], Response]
-
-
-class Links(Protocol):
-    """Signs URLs that objects of a bucket can be reached at for so many seconds."""
-
-    def download(self, claim: Claim, seconds: int) -> str:
-        """Where the content that `claim` names can be got from."""
-
-    def object(self, key: str, seconds: int) -> str:
-        """Where an object can be got from; raises `MissingBody` where there is none."""
-
-    def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        """Where `claim`'s content can be put, and the headers that must be sent with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +39,7 @@ class Deployment:
         return S3Bodies(self.s3, self.settings.bucket)
 
     @property
-    def links(self) -> Links:
+    def links(self) -> S3Links:
         """The bucket's URLs."""
         return S3Links(self.s3, self.settings.bucket)
 

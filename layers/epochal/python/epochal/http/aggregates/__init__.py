@@ -12,17 +12,11 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
+_write: Final = partial(Operation, module=f"{__name__}.writing", function="append")
 _read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read")
 
 OPERATIONS: Final = (
-    Operation(
-        "POST",
-        "/aggregates/{type}/{id}/events",
-        "append_to_aggregate",
-        module=f"{__name__}.writing",
-        function="append",
-        scope="append",
-    ),
+    _write("POST", "/aggregates/{type}/{id}/events", "append_to_aggregate", scope="append"),
     _read("GET", "/aggregates/{type}/{id}", "read_aggregate"),
     _read("GET", "/aggregates/{type}/{id}/events", "read_aggregate_events"),
 )

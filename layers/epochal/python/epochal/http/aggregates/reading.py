@@ -35,15 +35,10 @@ def opened(deployment: Deployment) -> Reading:
     )
 
 
-def _parse_read_aggregate(types: AggregateTypes, request: Request) -> AggregateId:
-    """Parse a read of an aggregate: which one."""
-    nothing(request)
-    return representation.aggregate_of(types, request)
-
-
 def read_aggregate(reading: Reading, request: Request) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
-    aggregate = _parse_read_aggregate(reading.types, request)
+    nothing(request)
+    aggregate = representation.aggregate_of(reading.types, request)
     store, meter = measured(reading.store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
@@ -51,56 +46,25 @@ def read_aggregate(reading: Reading, request: Request) -> Response:
     headers = {"ETag": representation.etag(snapshot.lock), "Cache-Control": "no-cache"}
     if is_named(request, representation.lock_text(snapshot.lock)):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    after = page(
-        store,
-        aggregate,
-        snapshot.lock,
-        start=snapshot.seq_nr + 1,
-        limit=MAX_LIMIT,
-        max_bytes=RESPONSE_BYTES,
-    )
+    start = snapshot.seq_nr + 1
+    after = page(store, aggregate, snapshot.lock, start=start, limit=MAX_LIMIT, max_bytes=RESPONSE_BYTES)
     body = representation.state(snapshot, after)
     return Response(status=200, body=body, headers=headers, figures=consumed(meter.units))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadAggregateEvents:
-    """`GET /aggregates/{type}/{id}/events`."""
-
-    aggregate: AggregateId
-    start: int
-    limit: int
-
-
-def _parse_read_aggregate_events(types: AggregateTypes, request: Request) -> ReadAggregateEvents:
-    """Parse a read of a page of an aggregate's events."""
-    no_document(request)
-    query = Query(request, ("from", "limit"))
-    return ReadAggregateEvents(
-        aggregate=representation.aggregate_of(types, request),
-        start=query.whole("from", 1, MAX_VERSION) or 1,
-        limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
-    )
-
-
 def read_aggregate_events(reading: Reading, request: Request) -> Response:
     """A page of an aggregate's events."""
-    command = _parse_read_aggregate_events(reading.types, request)
+    no_document(request)
+    query = Query(request, ("from", "limit"))
+    aggregate = representation.aggregate_of(reading.types, request)
+    start = query.whole("from", 1, MAX_VERSION) or 1
+    limit = query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
     store, meter = measured(reading.store, request)
-    lock = store.lock(command.aggregate)
+    lock = store.lock(aggregate)
     if lock is None:
-        raise _not_found(command.aggregate)
-    found = page(
-        store,
-        command.aggregate,
-        lock,
-        start=command.start,
-        limit=command.limit,
-        max_bytes=RESPONSE_BYTES,
-    )
-    return Response(
-        status=200, body=representation.page(command.aggregate, found), figures=consumed(meter.units)
-    )
+        raise _not_found(aggregate)
+    found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
+    return Response(status=200, body=representation.page(aggregate, found), figures=consumed(meter.units))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:

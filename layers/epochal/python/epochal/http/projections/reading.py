@@ -52,34 +52,16 @@ def read_projection_state(reading: Reading, request: Request) -> Response:
     return Response(status=200, body=body, headers=headers, figures=consumed(meter.units))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListStates:
-    """`GET /projections/{name}`."""
-
-    name: str
-    beyond: str | None
-    limit: int
-
-
-def _parse_list_projection_states(request: Request) -> ListStates:
-    """Parse a listing of a projection's versions."""
+def list_projection_states(reading: Reading, request: Request) -> Response:
+    """A page of a projection's versions, without their states."""
     no_document(request)
     query = Query(request, ("from", "limit"))
     name, beyond = request.path["name"], query.text("from")
     check_path(name, "-" if beyond is None else beyond, "from")
-    return ListStates(name=name, beyond=beyond, limit=query.whole("limit", 1, MAX_VERSIONS) or VERSIONS)
-
-
-def list_projection_states(reading: Reading, request: Request) -> Response:
-    """A page of a projection's versions, without their states."""
-    command = _parse_list_projection_states(request)
+    limit = query.whole("limit", 1, MAX_VERSIONS) or VERSIONS
     states, meter = measured(reading.states, request)
-    found, following = states.page(command.name, beyond=command.beyond, limit=command.limit)
-    body = {
-        "name": command.name,
-        "versions": [representation.described(each) for each in found],
-        "next": following,
-    }
+    found, following = states.page(name, beyond=beyond, limit=limit)
+    body = {"name": name, "versions": [representation.described(each) for each in found], "next": following}
     return Response(status=200, body=text_of(body), figures=consumed(meter.units))
 
 

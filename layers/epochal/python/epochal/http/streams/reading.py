@@ -6,7 +6,6 @@ Bodies in the bucket are answered with a link, whatever they are part of: they m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from epochal.http.answer_size import text_of
 from epochal.http.bodies import Link
@@ -17,7 +16,7 @@ from epochal.http.preconditions import etag, unchanged
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.http.streams import representation
 from epochal.http.streams.representation import deleted, not_found
-from epochal.model.names import StreamName, stream_name
+from epochal.model.names import stream_name
 from epochal.model.versions import MAX_VERSION
 from epochal.store.bodies import BodyCodec
 from epochal.store.streams import Streams, streams_of
@@ -42,74 +41,42 @@ def opened(deployment: Deployment) -> Reading:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadState:
-    """`GET /streams/{stream}`."""
-
-    stream: StreamName
-    events: bool
-
-
-def _parse_read_state(request: Request) -> ReadState:
-    """Parse a read of the Tip."""
-    no_document(request)
-    query = Query(request, ("events",))
-    return ReadState(stream=stream_name(request.path["stream"]), events=query.flag("events"))
-
-
 def read_state(reading: Reading, request: Request) -> Response:
     """A stream's Tip: its state in one request where unfolds hold it."""
-    command = _parse_read_state(request)
+    no_document(request)
+    query = Query(request, ("events",))
+    stream, events = stream_name(request.path["stream"]), query.flag("events")
     store, meter = streams_for(reading.streams, request)
-    found = store.load(command.stream, fetch=False)
+    found = store.load(stream, fetch=False)
     if found is None:
-        raise not_found(command.stream)
+        raise not_found(stream)
     if found.deleted:
-        raise deleted(command.stream, found.version, consumed(meter.units))
+        raise deleted(stream, found.version, consumed(meter.units))
     headers = {"ETag": etag(found.token), "Cache-Control": "no-cache"}
     if unchanged(request, found.token):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    body = representation.state(found, reading.link, events=command.events)
+    body = representation.state(found, reading.link, events=events)
     return Response(status=200, body=body, headers=headers, figures=consumed(meter.units))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadEvents:
-    """`GET /streams/{stream}/events`."""
-
-    stream: StreamName
-    start: int | None
-    limit: int
-    direction: Literal["forward", "backward"]
-
-
-def _parse_read_events(request: Request) -> ReadEvents:
-    """Parse a read of a page of events."""
-    no_document(request)
-    query = Query(request, ("from", "limit", "direction"))
-    direction = query.choice("direction", ("forward", "backward"))
-    return ReadEvents(
-        stream=stream_name(request.path["stream"]),
-        start=query.whole("from", 0, MAX_VERSION),
-        limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
-        direction="forward" if direction == "forward" else "backward",
-    )
 
 
 def read_events(reading: Reading, request: Request) -> Response:
     """A page of a stream's events, either way."""
-    command = _parse_read_events(request)
+    no_document(request)
+    query = Query(request, ("from", "limit", "direction"))
+    backward = query.choice("direction", ("forward", "backward")) == "backward"
+    stream = stream_name(request.path["stream"])
+    start, limit = query.whole("from", 0, MAX_VERSION), query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
     store, meter = streams_for(reading.streams, request)
     found = store.page(
-        command.stream, start=command.start, limit=command.limit, direction=command.direction, fetch=False
+        stream, start=start, limit=limit, direction="backward" if backward else "forward", fetch=False
     )
     if not found.exists:
-        raise not_found(command.stream)
+        raise not_found(stream)
     if found.deleted:
-        raise deleted(command.stream, found.version, consumed(meter.units))
+        raise deleted(stream, found.version, consumed(meter.units))
     return Response(
         status=200,
-        body=representation.page(command.stream, found, reading.link),
+        body=representation.page(stream, found, reading.link),
         figures=consumed(meter.units),
     )
 

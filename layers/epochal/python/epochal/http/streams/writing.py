@@ -129,68 +129,33 @@ def upload_body(writing: Writing, request: Request) -> Response:
     return Response(status=201, body=text_of(body))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneStream:
-    """`POST /streams/{stream}/prune`."""
-
-    stream: StreamName
-    before: int
-
-
-def _parse_prune_stream(request: Request) -> PruneStream:
-    """Parse a pruning."""
+def prune_stream(writing: Writing, request: Request) -> Response:
+    """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     Query(request)
     stream = stream_name(request.path["stream"])
     root = document(request)
-    before = required(root, root.members(("before",)), "before")
-    return PruneStream(stream=stream, before=before.whole(0, MAX_VERSION))
-
-
-def prune_stream(writing: Writing, request: Request) -> Response:
-    """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
-    command = _parse_prune_stream(request)
+    before = required(root, root.members(("before",)), "before").whole(0, MAX_VERSION)
     store, meter = streams_for(writing.streams, request)
-    outcome = store.archive_and_prune(command.stream, command.before)
+    outcome = store.archive_and_prune(stream, before)
     if outcome is None:
-        raise not_found(command.stream)
-    return Response(
-        status=200, body=representation.pruned(command.stream, outcome), figures=consumed(meter.units)
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteStream:
-    """`DELETE /streams/{stream}`."""
-
-    stream: StreamName
-    precondition: Precondition[Token]
-    leave_open: bool
-
-
-def _parse_delete_stream(request: Request) -> DeleteStream:
-    """Parse the deletion of a stream."""
-    no_document(request)
-    query = Query(request, ("leaveOpen",))
-    return DeleteStream(
-        stream=stream_name(request.path["stream"]),
-        precondition=precondition(request, None, parse_token),
-        leave_open=query.flag("leaveOpen"),
-    )
+        raise not_found(stream)
+    return Response(status=200, body=representation.pruned(stream, outcome), figures=consumed(meter.units))
 
 
 def delete_stream(writing: Writing, request: Request) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
-    command = _parse_delete_stream(request)
+    no_document(request)
+    query = Query(request, ("leaveOpen",))
+    stream = stream_name(request.path["stream"])
+    wanted = precondition(request, None, parse_token)
+    leave_open = query.flag("leaveOpen")
     store, meter = streams_for(writing.streams, request)
-    wanted = command.precondition
-    outcome = store.try_delete(command.stream, expected=wanted.expected, leave_open=command.leave_open)
+    outcome = store.try_delete(stream, expected=wanted.expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
-            raise not_found(command.stream)
-        raise refused(command.stream, outcome, meter.units, in_header=wanted.in_header)
-    return Response(
-        status=200, body=representation.pruned(command.stream, outcome), figures=consumed(meter.units)
-    )
+            raise not_found(stream)
+        raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+    return Response(status=200, body=representation.pruned(stream, outcome), figures=consumed(meter.units))
 
 
 def _items(fields: dict[str, Node], name: str, most: int) -> tuple[Node, ...]:

@@ -14,18 +14,11 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
+_write: Final = partial(Operation, module=f"{__name__}.writing", function="append", rare=True)
 _read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read", rare=True)
 
 OPERATIONS: Final = (
-    Operation(
-        "POST",
-        "/dcb/events",
-        "append_tagged",
-        module=f"{__name__}.writing",
-        function="append",
-        scope="append",
-        rare=True,
-    ),
+    _write("POST", "/dcb/events", "append_tagged", scope="append"),
     _read("POST", "/dcb/query", "query_tagged"),
     _read("GET", "/dcb/events/{id}", "read_tagged"),
     _read("GET", "/dcb/events", "list_tagged"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from epochal.errors import InvalidInput
 from epochal.http import problems
@@ -101,63 +102,39 @@ def _page(
     return store.page(command.query, after=command.after, rest=command.rest, takes=listed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListTagged:
-    """`GET /dcb/events`: a tag's, or all, after a sortable id."""
-
-    tag: str | None
-    since: SortableId | None
-    limit: int
-
-
-def _parse_list_tagged(request: Request) -> ListTagged:
-    """Parse a listing of events."""
-    no_document(request)
-    given = Query(request, ("tag", "from", "limit"))
-    tag, since = given.text("tag"), given.text("from")
-    return ListTagged(
-        tag=None if tag is None else check_tag(tag, "tag"),
-        since=None if since is None else parse_sortable_id(since, "from"),
-        limit=given.whole("limit", 1, MAX_TAGS) or MAX_TAGS,
-    )
-
-
 def list_tagged(store: TaggedEvents, request: Request) -> Response:
     """A page of all events, or of a tag's, after a sortable id."""
-    command = _parse_list_tagged(request)
+    no_document(request)
+    query = Query(request, ("tag", "from", "limit"))
+    tag = query.text("tag")
+    if tag is not None:
+        check_tag(tag, "tag")
+    since, limit = _since(query), query.whole("limit", 1, MAX_TAGS) or MAX_TAGS
     store, meter = measured(store, request)
     pages = TagPages(listings=TagListings(store=store))
-    if command.tag is None:
-        found = pages.all_events(since=command.since, limit=command.limit)
-    else:
-        found = pages.tagged(command.tag, since=command.since, limit=command.limit)
+    listed = pages.all_events if tag is None else partial(pages.tagged, tag)
+    found = listed(since=since, limit=limit)
     return Response(status=200, body=text_of(representation.listed(found)), figures=consumed(meter.units))
 
 
-def _parse_count_tagged(request: Request) -> SortableId | None:
-    """Parse a count of events: those after which sortable id."""
-    no_document(request)
-    since = Query(request, ("from",)).text("from")
+def _since(query: Query) -> SortableId | None:
+    since = query.text("from")
     return None if since is None else parse_sortable_id(since, "from")
 
 
 def count_tagged(store: TaggedEvents, request: Request) -> Response:
     """How many events there are after a sortable id."""
-    since = _parse_count_tagged(request)
+    no_document(request)
+    since = _since(Query(request, ("from",)))
     store, meter = measured(store, request)
     count = TagListings(store=store).count(since=since)
     return Response(status=200, body=text_of({"events": count}), figures=consumed(meter.units))
 
 
-def _parse_read_tagged(request: Request) -> str:
-    """Parse a read of one event: its id."""
-    nothing(request)
-    return parse_event_id(request.path["id"])
-
-
 def read_tagged(store: TaggedEvents, request: Request) -> Response:
     """One event by its id."""
-    event_id = _parse_read_tagged(request)
+    nothing(request)
+    event_id = parse_event_id(request.path["id"])
     store, meter = measured(store, request)
     found = store.event(event_id)
     if found is None:
@@ -210,15 +187,10 @@ def _tags_from(listings: TagListings, command: ListTags) -> TagPage:
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-def _parse_read_tag(request: Request) -> str:
-    """Parse a read of a tag: which one."""
-    nothing(request)
-    return check_tag(request.path["tag"], "tag")
-
-
 def read_tag(store: TaggedEvents, request: Request) -> Response:
     """How many events a tag has, and the latest of them."""
-    tag = _parse_read_tag(request)
+    nothing(request)
+    tag = check_tag(request.path["tag"], "tag")
     store, meter = measured(store, request)
     listings = TagListings(store=store)
     latest = listings.latest(tag)
