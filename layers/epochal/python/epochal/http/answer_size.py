@@ -21,7 +21,7 @@ LARGEST: Final = 5_500_000
 """Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
 
 
-class Room:
+class AnswerSize:
     """How much of an answer is left.
 
     Args:

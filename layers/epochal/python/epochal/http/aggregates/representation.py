@@ -18,7 +18,7 @@ from typing import Any, Final
 from simplejson import RawJSON
 
 from epochal.errors import InvalidInput
-from epochal.http.answer_size import Room, capacity, text_of
+from epochal.http.answer_size import AnswerSize, capacity, text_of
 from epochal.http.fields import MAX_TYPE_BYTES, Node, json_body, moment, required
 from epochal.http.operation import Request
 from epochal.model.aggregates import (
@@ -84,21 +84,21 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
 
 def state(snapshot: AggregateSnapshot, found: AggregatePage) -> str:
     """A snapshot and the events after it; they end earlier than `found` where the answer is full."""
-    room = Room()
+    answer = AnswerSize()
     return text_of(
         {
             "aggregate": str(snapshot.aggregate),
             **stand(snapshot.lock),
             "snapshotSeqNr": snapshot.seq_nr,
-            "snapshot": room.fit(body(snapshot.data)),
-            **_events(found, room),
+            "snapshot": answer.fit(body(snapshot.data)),
+            **_events(found, answer),
         }
     )
 
 
 def page(aggregate: AggregateId, found: AggregatePage) -> str:
     """A page of events; it ends earlier than `found` where the answer is full."""
-    return text_of({"aggregate": str(aggregate), **stand(found.lock), **_events(found, Room())})
+    return text_of({"aggregate": str(aggregate), **stand(found.lock), **_events(found, AnswerSize())})
 
 
 def event(found: RecordedAggregateEvent) -> dict[str, Any]:
@@ -121,15 +121,15 @@ def body(data: bytes) -> Any:
     return RawJSON(data.decode())
 
 
-def _events(found: AggregatePage, room: Room) -> dict[str, Any]:
-    shown = list(_fitting(found.events, room))
+def _events(found: AggregatePage, answer: AnswerSize) -> dict[str, Any]:
+    shown = list(_fitting(found.events, answer))
     following = found.next if len(shown) == len(found.events) else found.events[len(shown)].seq_nr
     return {"events": shown, "next": following}
 
 
-def _fitting(events: Iterable[RecordedAggregateEvent], room: Room) -> Iterable[Any]:
+def _fitting(events: Iterable[RecordedAggregateEvent], answer: AnswerSize) -> Iterable[Any]:
     for each in events:
-        view = room.fit(event(each))
+        view = answer.fit(event(each))
         if view is None:
             return
         yield view

@@ -114,7 +114,7 @@ def read_feed(reading: Reading, request: Request) -> Response:
     shown = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
     found = source.page_within(
-        _room(source, shown, request.seconds),
+        _bounds(source, shown, request.seconds),
         command.partition,
         start=start,
         limit=command.limit,
@@ -129,7 +129,7 @@ def read_feed(reading: Reading, request: Request) -> Response:
     )
 
 
-def _room(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+def _bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
     return PageBounds(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,

@@ -18,7 +18,7 @@ from simplejson import RawJSON
 
 from epochal.errors import InvalidInput
 from epochal.http import bodies
-from epochal.http.answer_size import Room, capacity
+from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import LINK_SECONDS
 from epochal.http.operation import Request
 from epochal.http.query import nothing
@@ -109,7 +109,7 @@ def _within(content: Iterator[bytes]) -> bytes | None:
 
 def _plain(state: bytes) -> dict[str, Any]:
     text = bodies.json_text(state)
-    view = None if text is None else Room().fit(RawJSON(text))
+    view = None if text is None else AnswerSize().fit(RawJSON(text))
     return {"state64": b64encode(state).decode()} if view is None else {"state": view}
 
 

@@ -19,7 +19,7 @@ from epochal.codec.claims import PREFIX
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.http import bodies, problems
-from epochal.http.answer_size import Room, capacity, text_of
+from epochal.http.answer_size import AnswerSize, capacity, text_of
 from epochal.http.bodies import Link
 from epochal.http.deployment import consumed
 from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES, Node, json_body, moment, required
@@ -89,24 +89,24 @@ def state(found: StreamState, link: Link, *, events: bool) -> str:
     """A stream's Tip, with the events that it carries if wanted."""
     shown = found.events if events else ()
     # A Tip has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
-    room = Room([*map(_unfold_frame, found.unfolds), *map(event_frame, shown)])
+    answer = AnswerSize([*map(_unfold_frame, found.unfolds), *map(event_frame, shown)])
     view: dict[str, Any] = {
         "stream": found.stream,
         "version": found.version,
         "lowWater": found.low_water,
         "tipEvents": len(found.events),
-        "unfolds": [room.put(unfold(each, link), _unfold_frame(each)) for each in found.unfolds],
+        "unfolds": [answer.put(unfold(each, link), _unfold_frame(each)) for each in found.unfolds],
     }
     if events:
-        view["events"] = [room.put(event(each, link), event_frame(each)) for each in shown]
+        view["events"] = [answer.put(event(each, link), event_frame(each)) for each in shown]
     return text_of(view)
 
 
 def page(stream: str, found: Page, link: Link) -> str:
     """A page of events; it ends earlier than `found` where the answer is full."""
-    room, shown, following = Room(), list[Any](), found.next
+    answer, shown, following = AnswerSize(), list[Any](), found.next
     for each in found.events:
-        view = room.fit(event(each, link)) if shown else room.put(event(each, link), event_frame(each))
+        view = answer.fit(event(each, link)) if shown else answer.put(event(each, link), event_frame(each))
         if view is None:
             following = each.index
             break

@@ -18,7 +18,7 @@ from simplejson import RawJSON
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import bodies
-from epochal.http.answer_size import Room, capacity
+from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.fields import MAX_ID_BYTES, Node, json_body, required
 from epochal.model.dcb import (
     MAX_TAG_BYTES,
@@ -105,7 +105,7 @@ class Listed:
     def __init__(self, limit: int, *, positions: bool = False) -> None:
         self._limit = limit
         self._positions = positions
-        self._room = Room()
+        self._answer = AnswerSize()
         self.views: list[Any] = []
 
     def __call__(self, found: RecordedTaggedEvent) -> bool:
@@ -115,7 +115,7 @@ class Listed:
         shown = event(found)
         if self._positions and found.position is not None:
             shown["position"] = write_position(found.position)
-        view = self._room.fit(shown)
+        view = self._answer.fit(shown)
         if view is not None:
             self.views.append(view)
         return view is not None
