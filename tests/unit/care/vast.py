@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epochal.index.entries import closing_entry, write_entry
 from epochal.index.names import SERIES, epoch_stream
 from epochal.layout.tips.items import TIP, StoredSpan, events_attributes, tip_key, write_event
-from epochal.model.spans import StoredSpan as FeedSpan
+from epochal.model.spans import Span as FeedSpan
 from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Query, Reply, Scan
 from epochal.plan.values import Item, number, text
 
