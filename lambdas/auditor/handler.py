@@ -8,13 +8,9 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
-from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter
-from epochal.indexer.sources import sources_of
+from epochal.dynamo.deployed import deployed
 from epochal.settings import Settings, service_name
-from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
+from epochal.store.driver import SIDE_BY_SIDE
 
 SHARE = 0.4
 """Of the time there is, for looking; what is found takes the rest."""
@@ -22,14 +18,7 @@ SHARE = 0.4
 service = service_name(os.environ, "auditor")
 logger = Logger(service=service)
 metrics = Metrics(namespace="Epochal", service=service)
-settings = Settings.from_environment(os.environ)
-auditor = Auditor(
-    mender=Mender(
-        driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter(), at_once=SIDE_BY_SIDE),
-        index_table=settings.index_table,
-    ),
-    sources=sources_of(settings),
-)
+auditor = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).auditor
 
 
 @metrics.log_metrics

@@ -8,24 +8,17 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.deployed import deployed
 from epochal.dynamo.loggable import told_of
 from epochal.dynamo.records import read_records
-from epochal.indexer.indexer import Indexer, Report
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Report
 from epochal.settings import Settings, service_name
-from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
+from epochal.store.driver import SIDE_BY_SIDE
 
 service = service_name(os.environ, "indexer")
 logger = Logger(service=service)
 metrics = Metrics(namespace="Epochal", service=service)
-settings = Settings.from_environment(os.environ)
-indexer = Indexer(
-    driver=Driver(execute=interpreter(dynamodb_client()), meter=Meter(), at_once=SIDE_BY_SIDE),
-    index_table=settings.index_table,
-    sources=sources_of(settings),
-)
+indexer = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).indexer
 indexer.register()
 
 

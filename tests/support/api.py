@@ -11,33 +11,26 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
 
 from epochal.codec import json
-from epochal.codec.claims import UPLOADS
-from epochal.dynamo.signed_urls import S3Links
-from epochal.http.deployment import Deployment
+from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
-from epochal.indexer.indexer import Indexer, Record
-from epochal.indexer.sources import sources_of
-from epochal.layout.dcb.reading import tag_site_of
-from epochal.layout.journal.writes import site_of
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
-from epochal.model.events import Claim
+from epochal.indexer.indexer import Record
+from epochal.layout.tables import ALL, SNAPSHOT, TAGS, TIPS
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.aggregates import AggregateStore
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates, states_of
+from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
-from epochal.testing.stores import memory_tables
+from epochal.testing.stores import memory_settings, memory_tables
 from tests.support.contract import hold
 
 TEXT_MEDIA = ("application/json", "application/javascript", "application/xml", "text/")
@@ -95,44 +88,6 @@ class Answer:
         return kind.removeprefix("urn:epochal:problem:")
 
 
-class MemoryLinks(S3Links):
-    """Stand for signed URLs."""
-
-    def __init__(self, objects: MemoryObjects) -> None:
-        self._objects = objects
-
-    def download(self, claim: Claim, seconds: int) -> str:
-        return _url(claim.key, seconds)
-
-    def object(self, key: str, seconds: int) -> str:
-        self._objects.get(key)
-        return _url(key, seconds)
-
-    def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        return _url(f"{UPLOADS}{claim.sha256}", seconds), {"content-length": str(claim.size)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryDeployment(Deployment):
-    """Tables and a bucket in memory."""
-
-    s3: Any = None
-    memory_bodies: MemoryBodies = field(default_factory=MemoryBodies)
-    memory_objects: MemoryObjects = field(default_factory=MemoryObjects)
-
-    @property
-    def bodies(self) -> MemoryBodies:
-        return self.memory_bodies
-
-    @property
-    def objects(self) -> MemoryObjects:
-        return self.memory_objects
-
-    @property
-    def links(self) -> MemoryLinks:
-        return MemoryLinks(self.objects)
-
-
 @dataclass
 class Api:
     """Three functions over the tables of a deployment and one bucket. `around` may put faults between them."""
@@ -155,13 +110,9 @@ class Api:
         }
 
     @property
-    def deployment(self) -> MemoryDeployment:
-        return MemoryDeployment(
-            settings=self.settings,
-            driver=self.driver,
-            memory_bodies=self.bodies,
-            memory_objects=self.objects,
-        )
+    def deployment(self) -> Deployment:
+        bucket = MemoryBucket(bodies=self.bodies, objects=self.objects)
+        return Deployment(settings=self.settings, driver=self.driver, bucket=bucket)
 
     @property
     def driver(self) -> Driver:
@@ -172,36 +123,29 @@ class Api:
 
     @property
     def streams(self) -> Streams:
-        return Streams(driver=self.driver, table=TIPS.kind, codec=BodyCodec(bodies=self.bodies))
+        return self.deployment.streams
 
     @property
     def settings(self) -> Settings:
         """What a deployment with these tables tells its functions."""
-        return Settings(
-            tips_table=TIPS.kind,
-            index_table=INDEX.kind,
+        return memory_settings(
             feed_wait_seconds=self.feed_wait_seconds,
-            journal_table=JOURNAL.kind,
-            snapshot_table=SNAPSHOT.kind,
-            events_table=EVENTS.kind,
-            tags_table=TAGS.kind,
             aggregate_types=self.types,
             type_heads=self.type_heads,
-            projection_states_table=PROJECTION_STATES.kind,
             partitions=self.partitions,
         )
 
     @property
     def aggregates(self) -> AggregateStore:
-        return AggregateStore(driver=self.driver, site=site_of(self.settings))
+        return self.deployment.aggregates
 
     @property
     def tagged(self) -> TaggedEvents:
-        return TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+        return self.deployment.tagged
 
     @property
     def states(self) -> ProjectionStates:
-        return states_of(self.settings, self.driver, self.objects)
+        return self.deployment.states
 
     @property
     def stored(self) -> list[Item]:
@@ -210,8 +154,7 @@ class Api:
 
     def index(self) -> None:
         """Let the indexer see what has been written since it last did."""
-        driver = replace(self.driver, execute=self.tables.execute)
-        indexer = Indexer(driver=driver, index_table=INDEX.kind, sources=sources_of(self.settings))
+        indexer = replace(self.deployment, driver=replace(self.driver, execute=self.tables.execute)).indexer
         indexer.register()
         for spec in (TIPS, SNAPSHOT, TAGS):
             changes, before = self.tables.changes(spec.kind), self.indexed.get(spec.kind, 0)
@@ -300,10 +243,6 @@ def gateway_event(
     elif body:
         event |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
     return event
-
-
-def _url(key: str, seconds: int) -> str:
-    return f"https://bucket.example/{quote(key)}?expires={seconds}"
 
 
 def _function(method: str, path: str) -> str:

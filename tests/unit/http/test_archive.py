@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Unavailable
 from epochal.http.operation import Request
 from epochal.http.streams import reading, writing
@@ -18,8 +19,9 @@ from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams, streams_of
+from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from tests.support.api import Clock, MemoryDeployment
+from tests.support.api import Clock
 
 STREAM = "Cat-1"
 EVENTS = 60
@@ -34,7 +36,7 @@ class World:
         self.clock = Clock()
         self.seconds = 0.0
         driver = Driver(execute=self.execute, meter=Meter(), clock=self.clock, sleep=self.clock.sleep)
-        self.deployment = MemoryDeployment(settings=SETTINGS, driver=driver)
+        self.deployment = Deployment(settings=SETTINGS, driver=driver, bucket=MemoryBucket())
         self.streams = streams_of(SETTINGS, driver, BodyCodec())
         for number in range(EVENTS):
             self.streams.append(STREAM, [Event(type="E", data=Random(number).randbytes(9_000))])
@@ -116,7 +118,7 @@ def test_what_is_appended_while_events_are_copied_is_not_pruned(world: World) ->
         return reply
 
     driver = Driver(execute=racing, meter=Meter())
-    world.deployment = MemoryDeployment(settings=SETTINGS, driver=driver)
+    world.deployment = Deployment(settings=SETTINGS, driver=driver, bucket=MemoryBucket())
     world.prune(EVENTS + 1)
     assert late
     assert world.numbers() == list(range(EVENTS + 1))

@@ -141,7 +141,7 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 
 
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
-    code = "import handler, json; print(json.dumps(handler.settings.partitions))"
+    code = "import handler, json; print(json.dumps(handler.deployment.settings.partitions))"
     assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == 7
 
 

@@ -17,27 +17,22 @@ import click
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.dynamo.aws_errors import translated
-from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.deployed import deployed
 from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
-from epochal.feed.deployed import reader_of
 from epochal.feed.reader import FeedReader
-from epochal.indexer.sources import sources_of
 from epochal.layout.port import Source
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
-from epochal.store.aggregates import AggregateStore, aggregates_of
-from epochal.store.bodies import BodyCodec
-from epochal.store.checking import checked, distinct
-from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
-from epochal.store.projections import NoObjects, Objects, ProjectionStates, states_of
-from epochal.store.streams import Streams, streams_of
-from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.store.aggregates import AggregateStore
+from epochal.store.checking import distinct
+from epochal.store.driver import SIDE_BY_SIDE
+from epochal.store.projections import ProjectionStates
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
 
 _URL = re.compile(r"https?://[^/\s]+")
 
@@ -128,20 +123,14 @@ def _local() -> Store:
 
 def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
-    execute = interpreter(dynamodb)
-    whole = checked(execute, kinds) if kinds else execute
-    driver = Driver(execute=whole, meter=Meter(), at_once=SIDE_BY_SIDE)
-    # Without a bucket, bodies too large for an item are refused.
-    bodies = S3Bodies(s3, settings.bucket) if settings.bucket else None
-    codec = BodyCodec(bodies=bodies)
-    objects: Objects = S3Objects(s3, settings.bucket) if settings.bucket else NoObjects()
+    found = deployed(settings, dynamodb=dynamodb, s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
     return Store(
-        streams=streams_of(settings, driver, codec),
-        aggregates=aggregates_of(settings, driver),
-        tagged=tagged_of(settings, driver),
-        states=states_of(settings, driver, objects),
-        feed=reader_of(settings, driver, codec),
-        sources=sources_of(settings),
+        streams=found.streams,
+        aggregates=found.aggregates,
+        tagged=found.tagged,
+        states=found.states,
+        feed=found.feed,
+        sources=found.sources,
         sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
     )
 

@@ -13,8 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from epochal.codec.payloads import Serializer, serializer_of
+from epochal.deployment import Deployment
 from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
+from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.objects import S3Objects
@@ -61,6 +63,11 @@ class Place:
 
     endpoint: str | None = None
     region: str | None = None
+
+    def deployment(self, settings: Settings) -> Deployment:
+        """The deployment that these settings tell of."""
+        client = dynamodb_client(endpoint=self.endpoint, region=self.region)
+        return deployed(settings, dynamodb=client, s3=self._s3())
 
     def driver(self, patience: Patience = DEFAULT, kinds: Mapping[str, str] | None = None) -> Driver:
         """A driver with a meter of its own, which looks at tables whose `kinds` are told before it uses them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from epochal.dynamo.stores import HERE, Place
-from epochal.feed.deployed import reader_of
 from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
@@ -12,5 +11,4 @@ from epochal.settings import Settings
 
 def open_reactor(reaction: Reaction, settings: Settings, place: Place = HERE) -> Reactor:
     """A reactor on the tables of a deployment."""
-    reader = reader_of(settings, place.driver(), place.codec(settings.bucket))
-    return Reactor(member=Member(reaction=reaction, reader=reader))
+    return Reactor(member=Member(reaction=reaction, reader=place.deployment(settings).feed))

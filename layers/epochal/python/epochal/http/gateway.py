@@ -17,12 +17,13 @@ from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolv
 from aws_lambda_powertools.event_handler.api_gateway import Response as Answer
 from aws_lambda_powertools.metrics import MetricUnit
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.deployment import Deployment, Performers
 from epochal.http.fields import UnknownName
 from epochal.http.operation import Function, Operation, Response
 from epochal.http.operations import OPERATIONS, operations_of
+from epochal.http.performers import Performers
 from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.transport import correlation_id, is_request, request_of
 from epochal.settings import service_name

@@ -40,7 +40,7 @@ from epochal.plan.ops import (
     Update,
 )
 from epochal.plan.units import Units
-from epochal.settings import REQUEST_SECONDS, Settings
+from epochal.settings import REQUEST_SECONDS
 
 T = TypeVar("T")
 
@@ -209,11 +209,6 @@ class Driver:
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
         self.sleep(pause)
-
-
-def driver_of(settings: Settings, execute: Execute) -> Driver:
-    """The driver of a function as it is deployed."""
-    return Driver(execute=execute, meter=Meter(), patience=Patience(retries=settings.retries))
 
 
 def _alone(op: Op) -> Steps[Reply]:

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
-from epochal.feed.deployed import reader_of
-from epochal.indexer.indexer import Indexer, Record
-from epochal.indexer.sources import sources_of
-from epochal.layout.dcb.reading import tag_site_of
-from epochal.layout.journal.writes import site_of
+from epochal.deployment import Deployment
+from epochal.indexer.indexer import Record
 from epochal.layout.registry import source_of
-from epochal.layout.tables import ALL, EVENTS, INDEX, JOURNAL, READ_MODELS, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import ALL, READ_MODELS
 from epochal.reactions.category_check import told_of, unmet
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
-from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-
-_TABLES = Settings(
-    tips_table=TIPS.kind,
-    index_table=INDEX.kind,
-    journal_table=JOURNAL.kind,
-    snapshot_table=SNAPSHOT.kind,
-    events_table=EVENTS.kind,
-    tags_table=TAGS.kind,
-)
+from epochal.testing.stores import memory_settings
 
 
 def _all_tables() -> MemoryTables:
@@ -60,14 +44,12 @@ class MemoryFeed:
     def __post_init__(self) -> None:
         """Open the stores."""
         self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
-        settings = replace(_TABLES, aggregate_types=tuple(self.types))
-        codec = BodyCodec(bodies=MemoryBodies())
-        self.streams = Streams(driver=self._driver, table=TIPS.kind, codec=codec)
-        self.aggregates = AggregateStore(driver=self._driver, site=site_of(settings))
-        self.tagged = TaggedEvents(driver=self._driver, site=tag_site_of(settings))
+        settings = memory_settings(aggregate_types=tuple(self.types))
+        opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
+        self.streams, self.aggregates, self.tagged = opened.streams, opened.aggregates, opened.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
-        self.reader = reader_of(settings, self._driver, codec)
-        self._indexer = Indexer(driver=self._driver, index_table=INDEX.kind, sources=sources_of(settings))
+        self.reader = opened.feed
+        self._indexer = opened.indexer
         self._indexer.register()
 
     def index(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.deployment import Deployment
 from epochal.http import problems
 from epochal.http.aggregates import representation
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
@@ -16,7 +17,7 @@ from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.model.versions import MAX_VERSION
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.aggregate_pages import page
-from epochal.store.aggregates import AggregateStore, aggregates_of
+from epochal.store.aggregates import AggregateStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,8 @@ class Reading:
 
 def opened(deployment: Deployment) -> Reading:
     """The aggregates of a deployment, and their types."""
-    settings = deployment.settings
-    return Reading(
-        store=aggregates_of(settings, deployment.driver), types=AggregateTypes(settings.aggregate_types)
-    )
+    types = AggregateTypes(deployment.settings.aggregate_types)
+    return Reading(store=deployment.aggregates, types=types)
 
 
 def read_aggregate(reading: Reading, request: Request) -> Response:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http.aggregates import representation
 from epochal.http.answer_size import text_of
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import document
 from epochal.http.fields import json_body, required
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.preconditions import Precondition, idempotency_key, precondition
 from epochal.http.problems import Problem
 from epochal.http.query import Query
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, Lock
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
-from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, aggregates_of
+from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
 
 MAX_EVENTS: Final = TRANSACTION_ITEMS - 1
 """Events of an append: each is an item of one transaction, and so is the head."""
@@ -35,10 +36,8 @@ class Writing:
 
 def opened(deployment: Deployment) -> Writing:
     """The aggregates of a deployment, and their types."""
-    settings = deployment.settings
-    return Writing(
-        store=aggregates_of(settings, deployment.driver), types=AggregateTypes(settings.aggregate_types)
-    )
+    types = AggregateTypes(deployment.settings.aggregate_types)
+    return Writing(store=deployment.aggregates, types=types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

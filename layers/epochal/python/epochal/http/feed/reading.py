@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.deployed import reader_of
 from epochal.feed.page_limits import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.http import problems
 from epochal.http.answer_size import LARGEST
 from epochal.http.bodies import Link
-from epochal.http.deployment import Deployment, consumed, driver_for
 from epochal.http.document import no_document
 from epochal.http.feed import representation
 from epochal.http.feed.representation import FeedItems
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, driver_for
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Meter
 
 TAIL: Final = "tail"
@@ -48,12 +47,12 @@ class Reading:
 
 
 def opened(deployment: Deployment) -> Reading:
-    """The feed of a deployment. Bodies in the bucket are linked, never fetched: the codec needs none."""
+    """The feed of a deployment."""
     settings = deployment.settings
     return Reading(
-        feed=reader_of(settings, deployment.driver, BodyCodec()),
+        feed=deployment.feed,
         partitions=partitions_of(settings),
-        link=deployment.links.download,
+        link=deployment.bucket.links.download,
         longest=settings.feed_wait_seconds,
     )
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from epochal.deployment import Deployment
 from epochal.http import problems
 from epochal.http.answer_size import text_of
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem
 from epochal.http.projections import representation
 from epochal.http.projections.representation import Link, Which, check_path, parse_which
 from epochal.http.query import Query
-from epochal.store.projections import ProjectionStates, states_of
+from epochal.store.projections import ProjectionStates
 
 VERSIONS: Final = 20
 MAX_VERSIONS: Final = 100
@@ -33,8 +34,7 @@ class Reading:
 
 def opened(deployment: Deployment) -> Reading:
     """The states of a deployment, and URLs of those in its bucket."""
-    states = states_of(deployment.settings, deployment.driver, deployment.objects)
-    return Reading(states=states, link=deployment.links.object)
+    return Reading(states=deployment.states, link=deployment.bucket.links.object)
 
 
 def read_projection_state(reading: Reading, request: Request) -> Response:

@@ -11,19 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.answer_size import text_of
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import document
 from epochal.http.fields import Node, json_body, required
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.problems import Problem, problem_of
 from epochal.http.projections import representation
 from epochal.http.projections.representation import Which, parse_which, which_of
 from epochal.http.query import Query
 from epochal.model.dcb import parse_sortable_id
-from epochal.store.projections import ProjectionStates, states_of
+from epochal.store.projections import ProjectionStates
 
 MAX_STATE_BYTES: Final = 4 * 1024 * 1024
 """What a request has room for in base64: a function is handed 6 MB at most."""
@@ -37,7 +38,7 @@ LARGER: Final = "larger states are written by the library, or by `epochal projec
 
 def opened(deployment: Deployment) -> ProjectionStates:
     """The states of a deployment."""
-    return states_of(deployment.settings, deployment.driver, deployment.objects)
+    return deployment.states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.deployment import Deployment
 from epochal.http.answer_size import text_of
 from epochal.http.bodies import Link
-from epochal.http.deployment import Deployment, consumed, streams_for
 from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, streams_for
 from epochal.http.preconditions import etag, unchanged
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.http.streams import representation
 from epochal.http.streams.representation import deleted, not_found
 from epochal.model.names import stream_name
 from epochal.model.versions import MAX_VERSION
-from epochal.store.bodies import BodyCodec
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams
 
 PROBE = "Health"
 """A name to look for. Whether such a stream exists is of no matter; that the table answers is."""
@@ -35,10 +35,7 @@ class Reading:
 
 def opened(deployment: Deployment) -> Reading:
     """The streams of a deployment, and downloads from its bucket."""
-    codec = BodyCodec(bodies=deployment.bodies)
-    return Reading(
-        streams=streams_of(deployment.settings, deployment.driver, codec), link=deployment.links.download
-    )
+    return Reading(streams=deployment.streams, link=deployment.bucket.links.download)
 
 
 def read_state(reading: Reading, request: Request) -> Response:

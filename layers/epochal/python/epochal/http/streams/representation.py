@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.codec.claims import PREFIX
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent
 from epochal.http import bodies, problems
 from epochal.http.answer_size import AnswerSize, capacity, text_of
 from epochal.http.bodies import Link
-from epochal.http.deployment import consumed
 from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES, Node, json_body, moment, required
+from epochal.http.performers import consumed
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.units import Units
 from epochal.store.results import Page, Pruned, StreamState
+
+if TYPE_CHECKING:
+    from epochal.feed.results import FeedEvent
 
 MAX_EVENTS: Final = 1_000
 MAX_UNFOLDS: Final = 100
@@ -152,7 +154,7 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
         "type": found.type,
         "timestamp": found.timestamp,
     }
-    if isinstance(found, FeedEvent) and found.id is not None:
+    if not isinstance(found, Recorded) and found.id is not None:
         frame |= {"id": found.id, "tags": list(found.tags)}
     if found.correlation_id is not None:
         frame["correlationId"] = found.correlation_id

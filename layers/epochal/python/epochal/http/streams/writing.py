@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.answer_size import text_of
 from epochal.http.bodies import LINK_SECONDS
-from epochal.http.deployment import Deployment, consumed, streams_for
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, streams_for
 from epochal.http.preconditions import Precondition, etag, idempotency_key, precondition
 from epochal.http.problems import Problem
 from epochal.http.query import Query
@@ -22,8 +23,7 @@ from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import StreamName, stream_name
 from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_token
-from epochal.store.bodies import BodyCodec
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
 """Signs an upload of a body for so many seconds: a URL, and the headers that must be sent with it."""
@@ -40,11 +40,10 @@ class Writing:
 
 def opened(deployment: Deployment) -> Writing:
     """The streams of a deployment, and uploads to its bucket."""
-    settings, codec = deployment.settings, BodyCodec(bodies=deployment.bodies)
     return Writing(
-        streams=streams_of(settings, deployment.driver, codec),
-        upload=deployment.links.upload,
-        most=settings.max_upload_bytes,
+        streams=deployment.streams,
+        upload=deployment.bucket.links.upload,
+        most=deployment.settings.max_upload_bytes,
     )
 
 

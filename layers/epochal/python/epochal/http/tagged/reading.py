@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http.answer_size import text_of
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.http.tagged import representation
@@ -35,12 +36,12 @@ from epochal.model.tagged_results import (
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.store.tag_pages import TagPage, TagPages
-from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.store.tagged import TaggedEvents
 
 
 def opened(deployment: Deployment) -> TaggedEvents:
     """The tagged events of a deployment."""
-    return tagged_of(deployment.settings, deployment.driver)
+    return deployment.tagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

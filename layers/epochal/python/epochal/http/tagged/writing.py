@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http.answer_size import text_of
-from epochal.http.deployment import Deployment, consumed, measured
 from epochal.http.document import document
 from epochal.http.fields import required
 from epochal.http.operation import Request, Response
+from epochal.http.performers import consumed, measured
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, Query
 from epochal.http.tagged import representation
@@ -28,7 +29,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
-from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.store.tagged import TaggedEvents
 
 MAX_EVENTS: Final = (TRANSACTION_ITEMS - 1) // 2
 """Events of an append: each has an entry at least, and they share a head at best. More tags leave room for fewer."""
@@ -36,7 +37,7 @@ MAX_EVENTS: Final = (TRANSACTION_ITEMS - 1) // 2
 
 def opened(deployment: Deployment) -> TaggedEvents:
     """The tagged events of a deployment."""
-    return tagged_of(deployment.settings, deployment.driver)
+    return deployment.tagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

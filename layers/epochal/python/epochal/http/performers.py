@@ -1,54 +1,22 @@
-"""What operations run on: the stores of a deployment, each measured for one request."""
+"""How operations run on a deployment: each opens what it needs once, and is measured for each request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from epochal.dynamo.bodies import S3Bodies
-from epochal.dynamo.signed_urls import S3Links
+from epochal.deployment import Deployment
 from epochal.http.operation import Operation, Request, Response
 from epochal.plan.units import Units
-from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3.client import S3Client
-
-    from epochal.store.bodies import Bodies
-    from epochal.store.projections import Objects
     from epochal.store.streams import Streams
 
 Perform = Callable[[Request], Response]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """Tables and a bucket, as the settings name them."""
-
-    settings: Settings
-    driver: Driver
-    s3: S3Client
-
-    @property
-    def bodies(self) -> Bodies:
-        """The bucket's bodies."""
-        return S3Bodies(self.s3, self.settings.bucket)
-
-    @property
-    def links(self) -> S3Links:
-        """The bucket's URLs."""
-        return S3Links(self.s3, self.settings.bucket)
-
-    @property
-    def objects(self) -> Objects:
-        """The bucket's states of projections."""
-        from epochal.dynamo.objects import S3Objects  # noqa: PLC0415  not part of a cold start
-
-        return S3Objects(self.s3, self.settings.bucket)
 
 
 class Performers:

@@ -1,0 +1,80 @@
+"""A deployment on AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epochal.deployment import Deployment
+from epochal.dynamo import clients, interpreter
+from epochal.dynamo.lazy_clients import lazily
+from epochal.settings import Settings
+from epochal.store.driver import Driver, Meter, Patience
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_s3.client import S3Client
+
+    from epochal.deployment import Links
+    from epochal.store.bodies import Bodies
+    from epochal.store.projections import Objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Bucket:
+    """A bucket by name. Without one, bodies and states too large for an item are refused."""
+
+    s3: S3Client
+    name: str
+
+    @property
+    def bodies(self) -> Bodies | None:
+        """Bodies of events."""
+        from epochal.dynamo.bodies import S3Bodies
+
+        return S3Bodies(self.s3, self.name) if self.name else None
+
+    @property
+    def objects(self) -> Objects:
+        """States of projections."""
+        from epochal.dynamo.objects import S3Objects
+        from epochal.store.projections import NoObjects
+
+        return S3Objects(self.s3, self.name) if self.name else NoObjects()
+
+    @property
+    def links(self) -> Links:
+        """Signed URLs."""
+        from epochal.dynamo.signed_urls import S3Links
+
+        return S3Links(self.s3, self.name)
+
+
+def deployed(
+    settings: Settings,
+    *,
+    dynamodb: DynamoDBClient | None = None,
+    s3: S3Client | None = None,
+    at_once: int = 1,
+    kinds: Mapping[str, str] | None = None,
+) -> Deployment:
+    """The deployment that these settings tell of.
+
+    Args:
+        dynamodb, s3: clients; those of the chain of credentials and region where none are given.
+        at_once: requests that may be under way at the same time.
+        kinds: of tables that somebody named: they are looked at before they are used.
+    """
+    execute = interpreter.interpreter(dynamodb or clients.dynamodb_client())
+    if kinds:
+        from epochal.store.checking import checked
+
+        execute = checked(execute, kinds)
+    return Deployment(
+        settings=settings,
+        driver=Driver(
+            execute=execute, meter=Meter(), patience=Patience(retries=settings.retries), at_once=at_once
+        ),
+        bucket=S3Bucket(s3=s3 or lazily(clients.s3_client), name=settings.bucket),
+    )
