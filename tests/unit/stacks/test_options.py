@@ -54,7 +54,7 @@ SETTINGS: Final = {
 
 PLACES: Final = {
     *("table", "index_table", "journal", "snapshot", "events", "tags", "bucket", "bodies", "objects"),
-    *("driver", "site", "codec", "streams", "aggregates", "tagged"),
+    *("driver", "site", "codec", "histories", "streams", "aggregates", "tagged"),
 }
 """Where things are, and what is made of other options: every function is told by its stage."""
 
