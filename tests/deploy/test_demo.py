@@ -114,7 +114,7 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
         assert "The feed differs from what was sent" in screen.text
         assert f"{lost['p']} #{lost['i']}: is missing" in screen.text
     finally:
-        own.endpoint.client("dynamodb").put_item(TableName=own.index_table, Item=original)
+        own.endpoint.client("dynamodb").put_item(TableName=own.settings.index_table, Item=original)
 
 
 def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
@@ -199,7 +199,7 @@ def _take_a_span_out(own: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rewrite the newest entry of epoch 0 without its first span; the item as it was, and the span."""
     client = own.endpoint.client("dynamodb")
     key = {"p": {"S": "$AppendsEpoch-0_0"}, "i": {"N": "2147483647"}}
-    item: dict[str, Any] = client.get_item(TableName=own.index_table, Key=key, ConsistentRead=True)["Item"]
+    item: dict[str, Any] = client.get_item(TableName=own.settings.index_table, Key=key, ConsistentRead=True)["Item"]
     event = item["e"]["L"][-1]["M"]
     body = decode(Encoded(int(event.get("D", {}).get("N", "0")), event["d"]["B"]))
     assert isinstance(body, bytes)
@@ -208,6 +208,6 @@ def _take_a_span_out(own: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
     packed = encode(json.dumps(entry))
     changed = {**event, "d": {"B": packed.data}, "D": {"N": str(packed.encoding)}}
     client.put_item(
-        TableName=own.index_table, Item={**item, "e": {"L": [*item["e"]["L"][:-1], {"M": changed}]}}
+        TableName=own.settings.index_table, Item={**item, "e": {"L": [*item["e"]["L"][:-1], {"M": changed}]}}
     )
     return item, lost
