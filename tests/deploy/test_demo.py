@@ -199,7 +199,9 @@ def _take_a_span_out(own: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rewrite the newest entry of epoch 0 without its first span; the item as it was, and the span."""
     client = own.endpoint.client("dynamodb")
     key = {"p": {"S": "$AppendsEpoch-0_0"}, "i": {"N": "2147483647"}}
-    item: dict[str, Any] = client.get_item(TableName=own.settings.index_table, Key=key, ConsistentRead=True)["Item"]
+    item: dict[str, Any] = client.get_item(TableName=own.settings.index_table, Key=key, ConsistentRead=True)[
+        "Item"
+    ]
     event = item["e"]["L"][-1]["M"]
     body = decode(Encoded(int(event.get("D", {}).get("N", "0")), event["d"]["B"]))
     assert isinstance(body, bytes)

@@ -8,7 +8,7 @@ event once and in order, in the old index and in the new one, and readers saw ex
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from random import Random
 
@@ -38,6 +38,14 @@ from tests.simulation.seeds import ranges
 SIZE = 10
 
 
+class Unpartitioned(Source):
+    """A source of any layout whose partition is the index's first."""
+
+    @property
+    def base(self) -> int:
+        return 0
+
+
 @dataclass
 class Cared(World):
     """A world in which someone looks after the index of `table`.
@@ -56,7 +64,8 @@ class Cared(World):
     @property
     def source(self) -> Source:
         """The world's source. Its index has a single partition, whatever the layout."""
-        return replace(self.writer.source, name="tips")
+        given = self.writer.source
+        return Unpartitioned(**{each.name: getattr(given, each.name) for each in fields(given)})
 
     def begin(self) -> None:
         """Let them begin, before anything has happened."""
