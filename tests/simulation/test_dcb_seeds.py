@@ -40,5 +40,10 @@ def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
     assert found["known"] > len(all_of_them), "hardly any position was used"
 
 
+def test_a_page_backward_waits_for_entries_that_do_not_show_yet() -> None:
+    """The page before ended at one of a transaction's entries; those before it showed later."""
+    replay(1001)
+
+
 def test_a_seed_replays_exactly() -> None:
     assert replay(7).world.everything() == replay(7).world.everything()

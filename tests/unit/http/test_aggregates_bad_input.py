@@ -141,7 +141,19 @@ def test_a_number_that_does_not_join_is_refused_in_the_header_it_came_in(api: Ap
 
 @pytest.mark.parametrize(
     "value",
-    ["1.1", 'W/"1.1"', '"1.1", "2.2"', '""', '"1."', '"01.1"', '"1.-1"', '"1.1.1"', '"99999999999.1"', '"٣"'],
+    [
+        "1.1",
+        'W/"1.1"',
+        '"1.1", "2.2"',
+        '""',
+        '"1."',
+        '"01.1"',
+        '"0.9"',
+        '"1.-1"',
+        '"1.1.1"',
+        '"99999999999.1"',
+        '"٣"',
+    ],
 )
 def test_an_if_match_that_is_no_lock_is_refused(api: Api, value: str) -> None:
     refused(

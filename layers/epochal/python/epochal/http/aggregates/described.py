@@ -38,7 +38,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
             header(
                 "If-Match",
                 'An ETag of the aggregate, a version in quotes (`"17"`), or `*` for any that exists; else 412.',
-                pattern=r'(\*|"(0|[1-9]\d{0,9})(\.(0|[1-9]\d{0,9}))?")',
+                pattern=r'(\*|"(0|[1-9]\d{0,9}(\.(0|[1-9]\d{0,9}))?)")',
             ),
             header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
             IDEMPOTENCY_KEY,

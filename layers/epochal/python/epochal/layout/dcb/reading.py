@@ -241,16 +241,16 @@ def read_entries(
 
 
 def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception]]) -> Steps[T]:
-    """What `look` finds, once nothing is missing from it: it is None until then. Raises what `why` returns."""
-    looks = 0
-    while True:
+    """What `look` finds, once nothing is missing from it: it is None until then. Raises what `why` returns.
+
+    What is missing may not show yet. So `why` is asked last: an end that came from outside may be that of an entry which
+    the same transaction wrote, and not be there yet either.
+    """
+    for _ in range(LOOKS):
         found = yield from look()
         if found is not None:
             return found
-        looks += 1
-        error = yield from why()
-        if looks == LOOKS or isinstance(error, InvalidInput):
-            raise error
+    raise (yield from why())
 
 
 def hole(
