@@ -52,7 +52,7 @@ def lock_of(text: str, field: str) -> Lock | AtVersion:
     """Read `lock_text` back, or a version alone; raises `InvalidInput` naming `field`."""
     match = _LOCK.fullmatch(text)
     numbers = [int(group) for group in match.groups() if group is not None] if match else []
-    no_lock = len(numbers) == 2 and numbers[0] == 0  # a head's version is 1 at least
+    no_lock = numbers[:1] == [0] and numbers[1:] != []  # a head's version is 1 at least
     if not numbers or max(numbers) > MAX_VERSION or no_lock:
         raise InvalidInput(
             field, "must be an ETag that an append or read of the aggregate returned, or a version"

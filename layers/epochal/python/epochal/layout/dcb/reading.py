@@ -243,8 +243,8 @@ def read_entries(
 def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception]]) -> Steps[T]:
     """What `look` finds, once nothing is missing from it: it is None until then. Raises what `why` returns.
 
-    What is missing may not show yet. So `why` is asked last: an end that came from outside may be that of an entry which
-    the same transaction wrote, and not be there yet either.
+    What is missing may not show yet. So `why` is asked last: an end that came from outside may be that of an entry
+    which the same transaction wrote, and not be there yet either.
     """
     for _ in range(LOOKS):
         found = yield from look()
