@@ -35,7 +35,8 @@ from epochal.store.aggregate_pages import AggregatePage
 from epochal.store.aggregates import AggregateAppended
 
 _NUMBER: Final = r"(0|[1-9]\d{0,9})"
-_LOCK: Final = re.compile(rf"{_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
+_LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
+"""A version alone, or a lock, whose version is 1 at least."""
 
 
 def event_of(node: Node) -> AggregateEvent:
@@ -52,8 +53,7 @@ def lock_of(text: str, field: str) -> Lock | AtVersion:
     """Read `lock_text` back, or a version alone; raises `InvalidInput` naming `field`."""
     match = _LOCK.fullmatch(text)
     numbers = [int(group) for group in match.groups() if group is not None] if match else []
-    no_lock = numbers[:1] == [0] and numbers[1:] != []  # a head's version is 1 at least
-    if not numbers or max(numbers) > MAX_VERSION or no_lock:
+    if not numbers or max(numbers) > MAX_VERSION:
         raise InvalidInput(
             field, "must be an ETag that an append or read of the aggregate returned, or a version"
         )

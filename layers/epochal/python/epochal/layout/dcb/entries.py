@@ -49,7 +49,7 @@ def event_id_of(key: str) -> str:
 
 def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
     """Keys of entries, with their indices, as a trail has them."""
-    return [(entry["sk"]["S"], read_number(entry, "tagIndex") or 0) for entry in entries]
+    return [(key_of(entry), read_number(entry, "tagIndex") or 0) for entry in entries]
 
 
 def just_after(reached: Reached) -> str:
