@@ -15,8 +15,8 @@ import json
 from typing import Any
 
 from epochal.index.names import EPOCHS
+from epochal.index.stored import WHERE
 from epochal.layout.port import Source
-from epochal.layout.tips import heads
 from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not
 
 
@@ -30,7 +30,7 @@ def epochs() -> str:
 
     Marks, states of consumer groups and the series are in the same table, and move no partition.
     """
-    return _written(All((BeginsWith("p", EPOCHS), heads.WHERE)))
+    return _written(All((BeginsWith("p", EPOCHS), WHERE)))
 
 
 def _written(condition: Condition) -> str:

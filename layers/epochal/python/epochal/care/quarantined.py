@@ -19,14 +19,11 @@ from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.names import poison_stream
+from epochal.index.stored import ByCost, StoredEvent, append, batch_of
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
-from epochal.layout.tips.append import append
-from epochal.layout.tips.batch import batch_of
-from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import StoredEvent
 from epochal.model.events import Recorded
 from epochal.model.versions import ANY
 from epochal.plan.ops import Get

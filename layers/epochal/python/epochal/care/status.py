@@ -19,8 +19,8 @@ from epochal.index.feed_walk import tail
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.series import read_series
+from epochal.index.stored import TIP, event_bytes
 from epochal.layout.registry import source_of
-from epochal.layout.tips.items import TIP, event_bytes
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from epochal.index.entries import CLOSED
 from epochal.index.names import epoch_stream
-from epochal.layout.tips.items import StoredSpan, Tip
-from epochal.layout.tips.reading import load_tip
+from epochal.index.stored import StoredSpan, Tip, load_tip
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 

@@ -17,8 +17,7 @@ from epochal.index.chain import epoch_tip, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.findings import Kind
-from epochal.layout.tips.items import StoredSpan, Tip, read_event
-from epochal.layout.tips.reading import Cursor, advance, stand
+from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_event, stand
 from epochal.plan.ops import Steps
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.layout.tips.items import calf_key
+from epochal.index.stored import calf_key
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Key, mapping, number, read_number, read_text, text
 

@@ -8,8 +8,7 @@ from epochal.index.chain import epoch_tip, stored_entries
 from epochal.index.entries import read_entry
 from epochal.index.epochs import Epoch
 from epochal.index.series import read_series
-from epochal.layout.tips.items import Tip, event_bytes, read_event
-from epochal.layout.tips.reading import advance, stand
+from epochal.index.stored import Tip, advance, event_bytes, read_event, stand
 from epochal.plan.ops import Steps
 
 

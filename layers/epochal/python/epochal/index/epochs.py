@@ -14,8 +14,8 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.index.entries import Entry
+from epochal.index.stored import Known
 from epochal.layout.port import Change, Gap, Touched
-from epochal.layout.tips.batch import Known
 from epochal.model.spans import Span
 from epochal.model.versions import Token
 

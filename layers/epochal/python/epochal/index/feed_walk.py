@@ -14,8 +14,7 @@ from epochal.index.chain import epoch_tip, is_closed, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.series import read_series
-from epochal.layout.tips.items import StoredSpan, Tip, read_data
-from epochal.layout.tips.reading import Cursor, advance, stand
+from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_data, stand
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 

@@ -24,12 +24,18 @@ from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.series import Ids
+from epochal.index.stored import (
+    ByCost,
+    Rejected,
+    StoredUnfold,
+    Tip,
+    Written,
+    append_on,
+    batch_of,
+    load_tip,
+    read_unfold,
+)
 from epochal.layout.registry import source_of
-from epochal.layout.tips.append import append_on
-from epochal.layout.tips.batch import Rejected, Written, batch_of
-from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import StoredUnfold, Tip, read_unfold
-from epochal.layout.tips.reading import load_tip
 from epochal.model.names import StreamName
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps

@@ -28,11 +28,8 @@ from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
+from epochal.index.stored import ByCost, Rejected, Written, append_on, batch_of, event_bytes
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
-from epochal.layout.tips.append import append_on
-from epochal.layout.tips.batch import Rejected, Written, batch_of
-from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import event_bytes
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from epochal.index.names import mark_name
-from epochal.layout.tips.items import calf_key
+from epochal.index.stored import calf_key
 from epochal.plan.batches import get_all, side_by_side
 from epochal.plan.conditions import Absent, AnyOf, Compare
 from epochal.plan.ops import Put, Steps

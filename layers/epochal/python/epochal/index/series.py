@@ -16,12 +16,19 @@ from typing import Final
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.names import SERIES
+from epochal.index.stored import (
+    ByCost,
+    Rejected,
+    StoredEvent,
+    StoredUnfold,
+    Tip,
+    Written,
+    append_on,
+    batch_of,
+    load_tip,
+    read_unfold,
+)
 from epochal.layout.registry import base_of
-from epochal.layout.tips.append import append_on
-from epochal.layout.tips.batch import Rejected, Written, batch_of
-from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import StoredEvent, StoredUnfold, Tip, read_unfold
-from epochal.layout.tips.reading import load_tip
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 

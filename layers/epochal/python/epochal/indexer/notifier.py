@@ -13,7 +13,7 @@ from typing import Final
 
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
-from epochal.layout.tips.items import is_tip
+from epochal.index.stored import is_tip
 from epochal.plan.values import Item, read_list, read_number
 
 _EPOCH: Final = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)", re.ASCII)

@@ -15,12 +15,8 @@ from epochal.codec.bodies import Encoded, encode
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.names import poison_stream
 from epochal.index.series import Ids
+from epochal.index.stored import ByCost, KeyRecord, StoredEvent, Written, append_once, batch_of
 from epochal.layout.registry import base_of, head_key
-from epochal.layout.tips.batch import Written, batch_of
-from epochal.layout.tips.calving import ByCost
-from epochal.layout.tips.items import StoredEvent
-from epochal.layout.tips.key_records import KeyRecord
-from epochal.layout.tips.once import append_once
 from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
 from epochal.plan.ops import Steps

@@ -16,9 +16,9 @@ from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.names import SERIES
+from epochal.index.stored import tip_key
 from epochal.layout.table_kinds import kind_of
 from epochal.layout.tables import INDEX, TIPS
-from epochal.layout.tips.items import tip_key
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
 
