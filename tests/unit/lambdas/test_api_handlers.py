@@ -149,8 +149,8 @@ def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
 def test_aggregates_have_the_tables_and_shards_that_their_deployment_says(function: str) -> None:
     code = """
 import handler, json
-from epochal.http.aggregates import reading
-site = reading.opened(handler.deployment).store.site
+from epochal.http.aggregates import operations
+site = operations.opened(handler.deployment).store.site
 print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 """
     assert in_a_fresh_process(function, code) == ["journal", "snapshot", 8]
@@ -162,11 +162,11 @@ def test_tagged_events_and_states_have_what_their_deployment_says(function: str)
 import handler, json
 from importlib import import_module
 module = "writing" if "{function}" == "append" else "reading"
-tagged, states = (
-    import_module(f"epochal.http.{{each}}.{{module}}").opened(handler.deployment)
-    for each in ("tagged", "projections")
+tagged, projections = (
+    import_module(f"epochal.http.{{each}}").opened(handler.deployment)
+    for each in (f"tagged.{{module}}", "projections.operations")
 )
-states = getattr(states, "states", states)
+states = projections.states
 site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
 """

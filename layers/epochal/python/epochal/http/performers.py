@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from epochal.deployment import Deployment
+from epochal.http.answer_size import text_of
 from epochal.http.operation import Operation, Request, Response
 from epochal.plan.units import Units
 from epochal.store.driver import Driver, Meter
@@ -63,6 +64,24 @@ def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
     """The driver for one request: bounded by its time, its cost counted apart from others'."""
     meter = Meter()
     return replace(driver, meter=meter).within(request.seconds), meter
+
+
+def answer(
+    meter: Meter,
+    view: Any,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    figures: Mapping[str, float] | None = None,
+) -> Response:
+    """A JSON value as an answer; what it cost joins its figures."""
+    figures = {**(figures or {}), **consumed(meter.units)}
+    return Response(status=status, body=text_of(view), headers=headers or {}, figures=figures)
+
+
+def appends(events: Sequence[object], *, replayed: bool) -> dict[str, float]:
+    """Figures of an append of these events; none where an earlier request has made it."""
+    return {} if replayed else {"Appends": 1.0, "Events": float(len(events))}
 
 
 def consumed(units: Units) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Aggregates over HTTP.
 
 representation      events, snapshots, locks and outcomes: JSON to value and back
-writing, reading    the operations: each parses its request, performs it and shows the outcome
+operations          each parses its request, performs it and shows the outcome
 schemas, described  the same for the OpenAPI document
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_write: Final = partial(Operation, module=f"{__name__}.writing", function="append")
-_read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read")
+_write: Final = partial(Operation, module=f"{__name__}.operations", function="append")
+_read: Final = partial(Operation, module=f"{__name__}.operations", function="replay", scope="read")
 
 OPERATIONS: Final = (
     _write("POST", "/aggregates/{type}/{id}/events", "append_to_aggregate", scope="append"),

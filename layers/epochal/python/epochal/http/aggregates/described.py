@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from epochal.http import problems
-from epochal.http.aggregates import reading, writing
+from epochal.http.aggregates import operations
 from epochal.http.aggregates.schemas import ID, SEQ_NR, TYPE
 from epochal.http.openapi.description import (
     IDEMPOTENCY_KEY,
@@ -29,7 +29,7 @@ _WHICH: Final = (
 _ETAG: Final = {"ETag": text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
 
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
-    writing.append_to_aggregate: Description(
+    operations.append_to_aggregate: Description(
         summary="Append events to an aggregate, with a snapshot or without",
         description="One transaction, and one request to the store where an ETag is given. What the aggregate is "
         "expected to be stands in one place: `If-Match`, `If-None-Match: *` or `expected`.",
@@ -49,7 +49,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         headers=_ETAG,
         fails=(*TAKES_JSON, problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
     ),
-    reading.read_aggregate: Description(
+    operations.read_aggregate: Description(
         summary="Read an aggregate: its snapshot, and the events after it",
         description=f"Where the events are more than {MEGABYTES} MB the answer says in `next` where to go on reading "
         "them.",
@@ -62,7 +62,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         not_modified=True,
         fails=(problems.AGGREGATE_NOT_FOUND,),
     ),
-    reading.read_aggregate_events: Description(
+    operations.read_aggregate_events: Description(
         summary="Read a page of an aggregate's events",
         description=f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
         parameters=(

@@ -18,7 +18,7 @@ from typing import Any, Final
 from simplejson import RawJSON
 
 from epochal.errors import InvalidInput
-from epochal.http.answer_size import AnswerSize, capacity, text_of
+from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.fields import MAX_TYPE_BYTES, Node, json_body, moment, required
 from epochal.http.operation import Request
 from epochal.model.aggregates import (
@@ -83,23 +83,21 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
     }
 
 
-def state(snapshot: AggregateSnapshot, found: AggregatePage) -> str:
+def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
     """A snapshot and the events after it; they end earlier than `found` where the answer is full."""
     answer = AnswerSize()
-    return text_of(
-        {
-            "aggregate": str(snapshot.aggregate),
-            **stand(snapshot.lock),
-            "snapshotSeqNr": snapshot.seq_nr,
-            "snapshot": answer.fit(body(snapshot.data)),
-            **_events(found, answer),
-        }
-    )
+    return {
+        "aggregate": str(snapshot.aggregate),
+        **stand(snapshot.lock),
+        "snapshotSeqNr": snapshot.seq_nr,
+        "snapshot": answer.fit(body(snapshot.data)),
+        **_events(found, answer),
+    }
 
 
-def page(aggregate: AggregateId, found: AggregatePage) -> str:
+def page(aggregate: AggregateId, found: AggregatePage) -> dict[str, Any]:
     """A page of events; it ends earlier than `found` where the answer is full."""
-    return text_of({"aggregate": str(aggregate), **stand(found.lock), **_events(found, AnswerSize())})
+    return {"aggregate": str(aggregate), **stand(found.lock), **_events(found, AnswerSize())}
 
 
 def event(found: RecordedAggregateEvent) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.http.aggregates.writing import MAX_EVENTS
+from epochal.http.aggregates.operations import MAX_EVENTS
 from epochal.http.fields import MAX_TYPE_BYTES
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, flag, moment, record, ref, text, whole
 from epochal.http.preconditions import EXPECTATIONS

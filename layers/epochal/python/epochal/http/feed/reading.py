@@ -18,7 +18,7 @@ from epochal.http.document import no_document
 from epochal.http.feed import representation
 from epochal.http.feed.representation import FeedItems
 from epochal.http.operation import Request, Response
-from epochal.http.performers import consumed, driver_for
+from epochal.http.performers import answer, driver_for
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
@@ -62,69 +62,40 @@ def list_partitions(reading: Reading, request: Request) -> Response:
     nothing(request)
     source, meter = _measured(reading.feed, request)
     found = _tails(source)
-    body = representation.partitions((number, found.get(number, BEGINNING)) for number in reading.partitions)
-    return Response(status=200, body=body, figures=consumed(meter.units))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFeed:
-    """`GET /feed/{partition}`.
-
-    Attributes:
-        start: a checkpoint; None for the tail as it is now.
-        wait: seconds to wait at the tail for something to come; the deployment may wait fewer.
-    """
-
-    partition: int
-    start: Checkpoint | None
-    limit: int
-    data: bool
-    categories: frozenset[str] | None
-    wait: int
-
-
-def _parse_read_feed(request: Request) -> ReadFeed:
-    """Parse a read of a page of the feed."""
-    no_document(request)
-    query = Query(request, ("from", "limit", "data", "wait"), lists=("category",))
-    start, categories = query.text("from"), query.texts("category")
-    for category in categories:
-        if not _CATEGORY.fullmatch(category):
-            raise InvalidInput("category", "must be what precedes the first - of stream names")
-    return ReadFeed(
-        partition=_partition(request.path["partition"]),
-        start=None if start == TAIL else parse_checkpoint("0" if start is None else start),
-        limit=query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
-        data=query.flag("data"),
-        categories=frozenset(categories) or None,
-        wait=query.whole("wait", 0, MAX_WAIT_SECONDS) or 0,
-    )
+    tails = ((number, found.get(number, BEGINNING)) for number in reading.partitions)
+    return answer(meter, representation.partitions(tails))
 
 
 def read_feed(reading: Reading, request: Request) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
-    command = _parse_read_feed(request)
-    if command.partition not in reading.partitions:
-        raise _no_partition(command.partition)
+    no_document(request)
+    query = Query(request, ("from", "limit", "data", "wait"), lists=("category",))
+    start, categories = query.text("from"), query.texts("category")
+    if not all(map(_CATEGORY.fullmatch, categories)):
+        raise InvalidInput("category", "must be what precedes the first - of stream names")
+    partition = _partition(request.path["partition"])
+    given = None if start == TAIL else parse_checkpoint("0" if start is None else start)
+    limit, data = query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT, query.flag("data")
+    wait = query.whole("wait", 0, MAX_WAIT_SECONDS) or 0
+    if partition not in reading.partitions:
+        raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
     source, meter = _measured(reading.feed, request)
-    start = command.start
-    if start is None:
-        start = _tails(source).get(command.partition, BEGINNING)
+    begin = _tails(source).get(partition, BEGINNING) if given is None else given
     shown = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
     found = source.page_within(
         _bounds(source, shown, request.seconds),
-        command.partition,
-        start=start,
-        limit=command.limit,
-        categories=command.categories,
-        data=command.data,
+        partition,
+        start=begin,
+        limit=limit,
+        categories=frozenset(categories) or None,
+        data=data,
         seconds=seconds,
-        wait=min(float(command.wait), reading.longest, seconds),
+        # The deployment may let a reader wait for less than is asked for.
+        wait=min(float(wait), reading.longest, seconds),
     )
-    body = representation.feed(command.partition, found, shown)
-    return Response(
-        status=200, body=body, figures={"Items": float(len(found.items)), **consumed(meter.units)}
+    return answer(
+        meter, representation.feed(partition, found, shown), figures={"Items": float(len(found.items))}
     )
 
 
@@ -145,10 +116,6 @@ def _measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
 
 def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
     return {each.partition: each.tail for each in reader.partitions()}
-
-
-def _no_partition(partition: int) -> Problem:
-    return Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
 
 
 def _partition(text: str) -> int:

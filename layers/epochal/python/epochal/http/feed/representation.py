@@ -16,9 +16,9 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.model.spans import ITEM_BYTES, name_bytes
 
 
-def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> str:
+def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> dict[str, Any]:
     """The feed's partitions and how far each has got."""
-    return text_of({"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]})
+    return {"partitions": [{"partition": number, "tail": str(tail)} for number, tail in tails]}
 
 
 def bare(item: FeedItem) -> dict[str, Any]:
@@ -51,13 +51,11 @@ class FeedItems:
         return bare(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
 
 
-def feed(partition: int, found: FeedPage, shown: FeedItems) -> str:
+def feed(partition: int, found: FeedPage, shown: FeedItems) -> dict[str, Any]:
     """A page of the feed, whose items were measured when they were read."""
-    return text_of(
-        {
-            "partition": partition,
-            "items": [shown.view(item) for item in found.items],
-            "next": str(found.next),
-            "atTail": found.at_tail,
-        }
-    )
+    return {
+        "partition": partition,
+        "items": [shown.view(item) for item in found.items],
+        "next": str(found.next),
+        "atTail": found.at_tail,
+    }

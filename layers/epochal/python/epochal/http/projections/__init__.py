@@ -1,7 +1,7 @@
 """States of projections over HTTP. Like tagged events, they are not part of a cold start.
 
 representation      states: JSON to value and back
-writing, reading    the operations: each parses its request, performs it and shows the outcome
+operations          each parses its request, performs it and shows the outcome
 schemas, described  the same for the OpenAPI document
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read", rare=True)
-_write: Final = partial(Operation, module=f"{__name__}.writing", function="append", rare=True)
+_read: Final = partial(Operation, module=f"{__name__}.operations", function="replay", scope="read", rare=True)
+_write: Final = partial(Operation, module=f"{__name__}.operations", function="append", rare=True)
 
 OPERATIONS: Final = (
     _read("GET", "/projections/{name}", "list_projection_states"),

@@ -15,15 +15,15 @@ from epochal.http.openapi.description import (
     parameter,
 )
 from epochal.http.openapi.shapes import text, whole
-from epochal.http.projections import reading, writing
-from epochal.http.projections.reading import MAX_VERSIONS, VERSIONS
+from epochal.http.projections import operations
+from epochal.http.projections.operations import MAX_VERSIONS, VERSIONS
 from epochal.http.projections.schemas import NAME, VERSION
 
 _NAME: Final = parameter("path", "name", NAME, required=True)
 _WHICH: Final = (_NAME, parameter("path", "version", VERSION, required=True))
 
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
-    reading.list_projection_states: Description(
+    operations.list_projection_states: Description(
         summary="List the versions of a projection that have a state",
         description="Without the states. A projection that has none is an empty page.",
         parameters=(
@@ -33,7 +33,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="ProjectionVersions",
     ),
-    reading.read_projection_state: Description(
+    operations.read_projection_state: Description(
         summary="Read the state of a version of a projection",
         description="The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
         parameters=(
@@ -45,7 +45,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         not_modified=True,
         fails=(problems.PROJECTION_NOT_FOUND, problems.MISSING_BODY),
     ),
-    writing.write_projection_state: Description(
+    operations.write_projection_state: Description(
         summary="Store the state of a version of a projection",
         description="Unless the stored one has processed more events. At most 4 MB: the library, and the command line, "
         "write larger ones.",
@@ -54,7 +54,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="ProjectionWritten",
         fails=(*TAKES_JSON, problems.PROJECTION_BEHIND),
     ),
-    writing.delete_projection_state: Description(
+    operations.delete_projection_state: Description(
         summary="Delete the state of a version of a projection",
         description="If it is there. What it left in the bucket `epochal projections orphans` removes.",
         parameters=_WHICH,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simplejson import RawJSON
@@ -21,7 +20,6 @@ from epochal.http import bodies
 from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import LINK_SECONDS
 from epochal.http.operation import Request
-from epochal.http.query import nothing
 from epochal.model.projections import StoredState
 from epochal.plan.units import Units
 from epochal.store.projections import check_names
@@ -113,25 +111,11 @@ def _plain(state: bytes) -> dict[str, Any]:
     return {"state64": b64encode(state).decode()} if view is None else {"state": view}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
-    """One version of a projection."""
-
-    name: str
-    version: str
-
-
-def parse_which(request: Request) -> Which:
-    """Parse a read or a deletion of a state: which one."""
-    nothing(request)
-    return which_of(request)
-
-
-def which_of(request: Request) -> Which:
-    """The path's version of a projection."""
+def path_of(request: Request) -> tuple[str, str]:
+    """The path's projection and its version."""
     name, version = request.path["name"], request.path["version"]
     check_path(name, version, "version")
-    return Which(name=name, version=version)
+    return name, version
 
 
 def check_path(name: str, version: str, version_field: str) -> None:

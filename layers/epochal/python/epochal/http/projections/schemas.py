@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, base64, only_one, record, ref, text, whole
-from epochal.http.projections.writing import MAX_PROCESSED, MAX_WINDOW_BYTES
+from epochal.http.projections.operations import MAX_PROCESSED, MAX_WINDOW_BYTES
 from epochal.http.tagged.schemas import SORTABLE_ID
 from epochal.store.projections import MAX_NAME_BYTES
 

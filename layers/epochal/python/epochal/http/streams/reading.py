@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.deployment import Deployment
-from epochal.http.answer_size import text_of
 from epochal.http.bodies import Link
 from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
-from epochal.http.performers import consumed, streams_for
+from epochal.http.performers import answer, consumed, streams_for
 from epochal.http.preconditions import etag, unchanged
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
 from epochal.http.streams import representation
@@ -52,8 +51,7 @@ def read_state(reading: Reading, request: Request) -> Response:
     headers = {"ETag": etag(found.token), "Cache-Control": "no-cache"}
     if unchanged(request, found.token):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    body = representation.state(found, reading.link, events=events)
-    return Response(status=200, body=body, headers=headers, figures=consumed(meter.units))
+    return answer(meter, representation.state(found, reading.link, events=events), headers=headers)
 
 
 def read_events(reading: Reading, request: Request) -> Response:
@@ -71,11 +69,7 @@ def read_events(reading: Reading, request: Request) -> Response:
         raise not_found(stream)
     if found.deleted:
         raise deleted(stream, found.version, consumed(meter.units))
-    return Response(
-        status=200,
-        body=representation.page(stream, found, reading.link),
-        figures=consumed(meter.units),
-    )
+    return answer(meter, representation.page(stream, found, reading.link))
 
 
 def check_health(reading: Reading, request: Request) -> Response:
@@ -83,4 +77,4 @@ def check_health(reading: Reading, request: Request) -> Response:
     nothing(request)
     store, meter = streams_for(reading.streams, request)
     store.load(PROBE, fetch=False)
-    return Response(status=200, body=text_of({"status": "ok"}), figures=consumed(meter.units))
+    return answer(meter, {"status": "ok"})

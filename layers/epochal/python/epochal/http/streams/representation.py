@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.codec.claims import PREFIX
 from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
-from epochal.http.answer_size import AnswerSize, capacity, text_of
+from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import Link
 from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES, Node, json_body, moment, required
 from epochal.http.performers import consumed
@@ -87,7 +87,7 @@ def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     }
 
 
-def state(found: StreamState, link: Link, *, events: bool) -> str:
+def state(found: StreamState, link: Link, *, events: bool) -> dict[str, Any]:
     """A stream's Tip, with the events that it carries if wanted."""
     shown = found.events if events else ()
     # A Tip has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
@@ -101,10 +101,10 @@ def state(found: StreamState, link: Link, *, events: bool) -> str:
     }
     if events:
         view["events"] = [answer.put(event(each, link), event_frame(each)) for each in shown]
-    return text_of(view)
+    return view
 
 
-def page(stream: str, found: Page, link: Link) -> str:
+def page(stream: str, found: Page, link: Link) -> dict[str, Any]:
     """A page of events; it ends earlier than `found` where the answer is full."""
     answer, shown, following = AnswerSize(), list[Any](), found.next
     for each in found.events:
@@ -122,19 +122,17 @@ def page(stream: str, found: Page, link: Link) -> str:
     }
     if found.hole is not None:
         view["hole"] = {"first": found.hole.first, "end": found.hole.end}
-    return text_of(view)
+    return view
 
 
-def pruned(stream: str, outcome: Pruned) -> str:
+def pruned(stream: str, outcome: Pruned) -> dict[str, Any]:
     """The answer to a pruning or a deletion."""
-    return text_of(
-        {
-            "stream": stream,
-            "lowWater": outcome.low_water,
-            "deletedItems": outcome.deleted,
-            "done": outcome.done,
-        }
-    )
+    return {
+        "stream": stream,
+        "lowWater": outcome.low_water,
+        "deletedItems": outcome.deleted,
+        "done": outcome.done,
+    }
 
 
 def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:

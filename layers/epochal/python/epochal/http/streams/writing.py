@@ -13,16 +13,16 @@ from epochal.http.bodies import LINK_SECONDS
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
-from epochal.http.performers import consumed, streams_for
-from epochal.http.preconditions import Precondition, etag, idempotency_key, precondition
+from epochal.http.performers import answer, appends, streams_for
+from epochal.http.preconditions import etag, idempotency_key, precondition
 from epochal.http.problems import Problem
 from epochal.http.query import Query
 from epochal.http.streams import representation
 from epochal.http.streams.representation import not_found, refused
-from epochal.model.events import Claim, Event, Unfold
-from epochal.model.names import StreamName, stream_name
+from epochal.model.events import Claim
+from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Undetermined
-from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_token
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, parse_token
 from epochal.store.streams import Streams
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
@@ -47,76 +47,45 @@ def opened(deployment: Deployment) -> Writing:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendEvents:
-    """`POST /streams/{stream}/events`."""
-
-    stream: StreamName
-    events: tuple[Event, ...]
-    unfolds: tuple[Unfold, ...] | None
-    precondition: Precondition[Token]
-    idempotency_key: str | None
-
-
 def append_events(writing: Writing, request: Request) -> Response:
     """Append events and replace unfolds, in one atomic write."""
-    command = _parse_append_events(request)
-    store, meter = streams_for(writing.streams, request)
-    outcome = store.try_append(
-        command.stream,
-        command.events,
-        unfolds=command.unfolds,
-        expected=command.precondition.expected,
-        idempotency_key=command.idempotency_key,
-    )
-    match outcome:
-        case Appended():
-            written = {} if outcome.replayed else {"Appends": 1.0, "Events": float(len(command.events))}
-            return Response(
-                status=201,
-                body=text_of(representation.appended(command.stream, outcome, meter.units)),
-                headers={"ETag": etag(outcome.token)},
-                figures={**written, **consumed(meter.units)},
-            )
-        case Conflict():
-            in_header = command.precondition.in_header
-            raise refused(command.stream, outcome, meter.units, in_header=in_header)
-        case Undetermined(first=first):
-            raise _undetermined(command.stream, first)
-
-
-def _parse_append_events(request: Request) -> AppendEvents:
-    """Parse an append."""
     Query(request)
     stream = stream_name(request.path["stream"])
     fields = document(request).members(("events", "unfolds", "expected"))
-    given = tuple(map(representation.event_of, _items(fields, "events", representation.MAX_EVENTS)))
+    events = tuple(map(representation.event_of, _items(fields, "events", representation.MAX_EVENTS)))
     unfolds = tuple(map(representation.unfold_of, _items(fields, "unfolds", representation.MAX_UNFOLDS)))
-    if not given and not unfolds:
+    if not events and not unfolds:
         raise InvalidInput("events", "at least one event, or one unfold, is required")
-    return AppendEvents(
-        stream=stream,
-        events=given,
+    wanted = precondition(request, fields.get("expected"), parse_token)
+    key = idempotency_key(request)
+    store, meter = streams_for(writing.streams, request)
+    outcome = store.try_append(
+        stream,
+        events,
         unfolds=unfolds if "unfolds" in fields else None,
-        precondition=precondition(request, fields.get("expected"), parse_token),
-        idempotency_key=idempotency_key(request),
+        expected=wanted.expected,
+        idempotency_key=key,
     )
-
-
-def _parse_upload_body(request: Request, most: int) -> Claim:
-    """Parse `POST /bodies`: the claim check of the body to be uploaded, which may have so many bytes at most."""
-    Query(request)
-    root = document(request)
-    fields = root.members(("sha256", "bytes"))
-    claim = representation.claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
-    if claim.size > most:
-        raise TooLarge("bytes", claim.size, most)
-    return claim
+    match outcome:
+        case Appended(token=token, replayed=replayed):
+            view, headers = representation.appended(stream, outcome, meter.units), {"ETag": etag(token)}
+            return answer(
+                meter, view, status=201, headers=headers, figures=appends(events, replayed=replayed)
+            )
+        case Conflict():
+            raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+        case Undetermined(first=first):
+            raise _undetermined(stream, first)
 
 
 def upload_body(writing: Writing, request: Request) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
-    claim = _parse_upload_body(request, writing.most)
+    Query(request)
+    root = document(request)
+    fields = root.members(("sha256", "bytes"))
+    claim = representation.claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
+    if claim.size > writing.most:
+        raise TooLarge("bytes", claim.size, writing.most)
     url, headers = writing.upload(claim, LINK_SECONDS)
     body = {
         "url": url,
@@ -138,7 +107,7 @@ def prune_stream(writing: Writing, request: Request) -> Response:
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:
         raise not_found(stream)
-    return Response(status=200, body=representation.pruned(stream, outcome), figures=consumed(meter.units))
+    return answer(meter, representation.pruned(stream, outcome))
 
 
 def delete_stream(writing: Writing, request: Request) -> Response:
@@ -154,7 +123,7 @@ def delete_stream(writing: Writing, request: Request) -> Response:
         if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
             raise not_found(stream)
         raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
-    return Response(status=200, body=representation.pruned(stream, outcome), figures=consumed(meter.units))
+    return answer(meter, representation.pruned(stream, outcome))
 
 
 def _items(fields: dict[str, Node], name: str, most: int) -> tuple[Node, ...]:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.answer_size import text_of
 from epochal.http.document import document
 from epochal.http.fields import required
 from epochal.http.operation import Request, Response
-from epochal.http.performers import consumed, measured
+from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, Query
 from epochal.http.tagged import representation
 from epochal.http.tagged.representation import position_of
-from epochal.model.dcb import (
-    Position,
-    TaggedEvent,
-)
-from epochal.model.dcb import Query as EventQuery
 from epochal.model.positions import write_position
-from epochal.model.tagged_results import (
-    TaggedAppended,
-    TaggedConflict,
-)
+from epochal.model.tagged_results import TaggedConflict
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
 from epochal.store.tagged import TaggedEvents
@@ -40,17 +30,8 @@ def opened(deployment: Deployment) -> TaggedEvents:
     return deployment.tagged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendTagged:
-    """`POST /dcb/events`."""
-
-    events: tuple[TaggedEvent, ...]
-    fail_if: EventQuery | None
-    after: Position | None
-
-
-def _parse_append_tagged(request: Request, *, type_heads: bool) -> AppendTagged:
-    """Parse an append."""
+def append_tagged(store: TaggedEvents, request: Request) -> Response:
+    """Append events, unless one that matches a query has been appended since a position."""
     Query(request)
     if request.header("Idempotency-Key") is not None:
         raise InvalidInput("Idempotency-Key", "is not known to tagged events: give the events ids instead")
@@ -59,28 +40,16 @@ def _parse_append_tagged(request: Request, *, type_heads: bool) -> AppendTagged:
     events = tuple(map(representation.event_of, required(root, fields, "events").items(MAX_EVENTS)))
     if not events:
         raise InvalidInput("events", "must not be empty")
-    return AppendTagged(
-        events=events,
-        fail_if=representation.query_of(fields["failIf"], type_heads=type_heads)
-        if "failIf" in fields
-        else None,
-        after=position_of(fields),
-    )
-
-
-def append_tagged(store: TaggedEvents, request: Request) -> Response:
-    """Append events, unless one that matches a query has been appended since a position."""
-    command = _parse_append_tagged(request, type_heads=store.site.type_heads)
+    given, heads = fields.get("failIf"), store.site.type_heads
+    fail_if = None if given is None else representation.query_of(given, type_heads=heads)
+    after = position_of(fields)
     store, meter = measured(store, request)
     listed = representation.Listed(DEFAULT_LIMIT)
-    outcome = store.try_append(command.events, fail_if=command.fail_if, after=command.after, takes=listed)
-    match outcome:
-        case TaggedAppended():
-            body = representation.appended(outcome, meter.units, conditional=command.fail_if is not None)
-            written = {} if outcome.replayed else {"Appends": 1.0, "Events": float(len(command.events))}
-            return Response(status=201, body=text_of(body), figures={**written, **consumed(meter.units)})
-        case TaggedConflict():
-            raise _refused(outcome, listed, meter.units)
+    outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed)
+    if isinstance(outcome, TaggedConflict):
+        raise _refused(outcome, listed, meter.units)
+    view = representation.appended(outcome, meter.units, conditional=fail_if is not None)
+    return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
 
 
 def _refused(rejected: TaggedConflict, listed: representation.Listed, units: Units) -> Problem:
