@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import socket
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -36,6 +38,36 @@ def test_a_function_imports_no_other_function_and_no_stack(function: Path) -> No
 
 def test_every_function_is_looked_at() -> None:
     assert {"append", "feed", "indexer", "replay"} <= {function.name for function in FUNCTIONS}
+
+
+def services() -> set[str]:
+    """The parts of CDK that stacks import."""
+    found: set[str] = set()
+    for module in (*(ROOT / "stacks").rglob("*.py"), ROOT / "app.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk":
+                found |= {alias.name for alias in node.names if alias.name.startswith("aws_")}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aws_cdk."):
+                found.add((node.module or "").split(".")[1])
+    return found
+
+
+def test_mypy_reads_the_types_of_each_service_that_stacks_import_and_of_no_other() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    skipped, read = (
+        [each for each in settings if each.get("follow_imports") == how] for how in ("skip", "normal")
+    )
+    assert [each["module"] for each in skipped] == ["aws_cdk.*"]
+    (modules,) = (each["module"] for each in read)
+    named = {module.removeprefix("aws_cdk.") for module in modules if module.startswith("aws_cdk.aws_")}
+    assert named == services()
+    references = {
+        module.removeprefix("aws_cdk.interfaces.") for module in modules if ".interfaces." in module
+    }
+    spec = importlib.util.find_spec("aws_cdk")
+    assert spec is not None
+    cdk = Path(*spec.submodule_search_locations or ())
+    assert references == {each for each in named if (cdk / "interfaces" / each).is_dir()}
 
 
 def test_a_unit_test_that_opens_a_socket_fails() -> None:
