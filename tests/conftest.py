@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 from epochal.local import deploy, dynamodb_local, ministack, processes
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import Places
 from tests.support.kinds import KINDS, kind_of, mark_by_folder
@@ -140,6 +140,6 @@ def embedded_tables(embedded: Endpoint) -> Iterator[Tables]:
 
 
 @pytest.fixture(scope="session")
-def deployment(places: Places, ministack_server: processes.Server) -> Deployment:
+def deployment(places: Places, ministack_server: processes.Server) -> LocalDeployment:
     """This checkout, deployed to the embedded AWS: shared, so tests keep apart by the names of their streams."""
     return deploy.deploy(places, ministack_server)

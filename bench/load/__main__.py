@@ -17,7 +17,7 @@ from bench.load.reporting import report
 from bench.load.run import Load
 from epochal.errors import EpochalError
 from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.places import here
 
 SHOWN = 20
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 @contextmanager
-def deployed() -> Iterator[Deployment]:
+def deployed() -> Iterator[LocalDeployment]:
     """This checkout with the reaction beside it, on an embedded AWS that lasts as long as the block."""
     places = here()
     say("starting the embedded AWS")
@@ -54,7 +54,7 @@ def deployed() -> Iterator[Deployment]:
         processes.stop(server)
 
 
-def _loaded(deployment: Deployment, seconds: float) -> int:
+def _loaded(deployment: LocalDeployment, seconds: float) -> int:
     load = Load(deployment=deployment, tell=say)
     say(f"load for {seconds:.0f} s")
     load.put_on(seconds)

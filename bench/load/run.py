@@ -18,7 +18,7 @@ from bench.load.readers import Follower, Reader
 from bench.load.stream_writers import StreamWriter
 from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
 
 WRITERS = 2
@@ -44,7 +44,7 @@ Tell = Callable[[str], object]
 class Load:
     """One run against a deployment: what is written has `marker` in its name, so others may use the same tables."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     tell: Tell
     marker: str = field(default_factory=lambda: f"r{uuid.uuid4().hex[:8]}")
     measures: Measures = field(default_factory=Measures)

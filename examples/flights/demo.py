@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
 from epochal.local.places import Places, here
 from examples.flights import dataset
@@ -65,7 +65,7 @@ def embedded_aws(places: Places, display: Display) -> Iterator[processes.Server]
         processes.stop(server)
 
 
-def deployed(places: Places, server: processes.Server, display: Display) -> Deployment:
+def deployed(places: Places, server: processes.Server, display: Display) -> LocalDeployment:
     """Epochal on it."""
     with display.step("cdk deploy --all", "cdk deploy --all") as bars:
         deployment = deploy.deploy(places, server, tell=bars.say)
@@ -78,7 +78,7 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Depl
 @contextmanager
 def opened(
     places: Places, server: processes.Server, options: Options, display: Display
-) -> Iterator[tuple[Store, Deployment | None]]:
+) -> Iterator[tuple[Store, LocalDeployment | None]]:
     """A store on it, the way that was chosen, and what is deployed, if anything is."""
     if options.via == "http":
         deployment = deployed(places, server, display)
@@ -93,7 +93,7 @@ def opened(
         yield store, None
 
 
-def over_http(deployment: Deployment) -> HttpStore:
+def over_http(deployment: LocalDeployment) -> HttpStore:
     """The HTTP API of a deployment."""
     return HttpStore(deployment.api_url, key=KEY, secret=SECRET, region=deployment.endpoint.region)
 
@@ -134,7 +134,7 @@ def verified(store: Store, sending: Sending, display: Display) -> Verdict:
 
 
 def reacted_to(
-    deployment: Deployment | None, days: list[Day], options: Options, display: Display
+    deployment: LocalDeployment | None, days: list[Day], options: Options, display: Display
 ) -> Reacted | None:
     """Two reactions over all of it; long runs, which are not deployed, go without."""
     if deployment is None:

@@ -18,7 +18,7 @@ from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
@@ -56,7 +56,7 @@ class Reacted:
 class Reactions:
     """Both reactions on the tables of a deployment."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     broken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.outcomes import Conflict as StreamConflict
@@ -43,7 +43,7 @@ class LibraryStore:
         )
 
     @classmethod
-    def of(cls, deployment: Deployment) -> LibraryStore:
+    def of(cls, deployment: LocalDeployment) -> LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())

@@ -9,7 +9,7 @@ import pytest
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.writes import site_of
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.model.aggregates import AggregateId, aggregate_id
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number
@@ -21,7 +21,7 @@ _numbers = count()
 
 
 @pytest.fixture
-def call(deployment: Deployment) -> Caller:
+def call(deployment: LocalDeployment) -> Caller:
     return Caller(deployment)
 
 
@@ -32,7 +32,7 @@ def order() -> AggregateId:
 
 
 @pytest.fixture
-def tables(deployment: Deployment) -> AggregateStore:
+def tables(deployment: LocalDeployment) -> AggregateStore:
     """The same aggregates, past the API."""
     driver = Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
     return AggregateStore(driver=driver, site=site_of(deployment.settings))

@@ -21,7 +21,7 @@ from botocore.credentials import Credentials
 
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT, KEY, SECRET
 
 TOLD: Final = ("epochal-", "tips", "Traceback", "dynamodb", "arn:aws:lambda", "arn:aws:execute-api")
@@ -34,7 +34,7 @@ USER: Final = "doors"
 class Caller:
     """Sends requests to a deployment under a key; without one they are not signed."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     key: str | None = None
     secret: str = SECRET
     service: str = "execute-api"
@@ -69,7 +69,7 @@ def path_of(route: Operation) -> str:
 class User:
     """A user of the account, allowed what a test says."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     key: str
     secret: str
 
@@ -92,7 +92,7 @@ class User:
 
 
 @pytest.fixture
-def user(deployment: Deployment) -> Iterator[User]:
+def user(deployment: LocalDeployment) -> Iterator[User]:
     """A user without any policy."""
     iam = deployment.endpoint.client("iam")
     iam.create_user(UserName=USER)
@@ -114,27 +114,27 @@ def told(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)
-def test_no_route_answers_who_does_not_sign(deployment: Deployment, route: Operation) -> None:
+def test_no_route_answers_who_does_not_sign(deployment: LocalDeployment, route: Operation) -> None:
     assert refused(Caller(deployment)(route.method, path_of(route)))
 
 
 @pytest.mark.parametrize(
     "key", ["AKIAIOSFODNN7EXAMPLE", "210987654321"], ids=["unknown", "of another account"]
 )
-def test_a_key_that_is_not_of_this_account_opens_nothing(deployment: Deployment, key: str) -> None:
+def test_a_key_that_is_not_of_this_account_opens_nothing(deployment: LocalDeployment, key: str) -> None:
     for route in OPERATIONS:
         status, text = Caller(deployment, key)(route.method, path_of(route))
         assert status in (403, 404), (route, text)
         assert not told(text)
 
 
-def test_a_signature_made_with_another_secret_opens_nothing(deployment: Deployment, user: User) -> None:
+def test_a_signature_made_with_another_secret_opens_nothing(deployment: LocalDeployment, user: User) -> None:
     user.allow("GET/health")
     assert user.calls("GET", "/health")[0] == 200
     assert refused(Caller(deployment, user.key, "another" + user.secret)("GET", "/health"))
 
 
-def test_a_signature_for_another_request_opens_nothing(deployment: Deployment, user: User) -> None:
+def test_a_signature_for_another_request_opens_nothing(deployment: LocalDeployment, user: User) -> None:
     user.allow("*")
     request = AWSRequest("GET", deployment.api_url + "/health")
     SigV4Auth(Credentials(user.key, user.secret), "execute-api", deployment.endpoint.region).add_auth(request)
@@ -176,7 +176,7 @@ def test_a_policy_that_names_one_route_opens_that_and_no_other(user: User) -> No
     ],
 )
 def test_no_spelling_of_a_path_reaches_what_the_policy_does_not_name(
-    deployment: Deployment, user: User, path: str
+    deployment: LocalDeployment, user: User, path: str
 ) -> None:
     """The stream is there and a key that may do everything reads it; one that is for `Open-…` gets nothing of it."""
     caller = Caller(deployment, KEY)
@@ -190,7 +190,9 @@ def test_no_spelling_of_a_path_reaches_what_the_policy_does_not_name(
 
 
 @pytest.mark.parametrize("name", ["$marks", "$", "$tag:course", quote("$ünder")])
-def test_reserved_streams_are_closed_to_who_may_do_everything_else(deployment: Deployment, name: str) -> None:
+def test_reserved_streams_are_closed_to_who_may_do_everything_else(
+    deployment: LocalDeployment, name: str
+) -> None:
     caller, events = Caller(deployment, KEY), {"events": [{"type": "A"}]}
     answers = [
         caller("POST", f"/streams/{name}/events", events),

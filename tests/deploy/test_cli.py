@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.places import Places
 from epochal.local.processes import free_port
 
@@ -28,7 +28,7 @@ def _epochal(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(params=["stack", "tables"])
-def run(deployment: Deployment, request: pytest.FixtureRequest) -> Run:
+def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     """Runs a command with `--json` on the deployment, and reads what it prints."""
     where = ["--stack", "epochal-dev-store"]
     if request.param == "tables":
@@ -78,19 +78,19 @@ def test_a_body_too_large_for_an_item_goes_through_the_bucket(run: Run, tmp_path
     assert event["data"] == content
 
 
-def test_a_stack_that_is_not_there_is_an_error_in_one_line(deployment: Deployment) -> None:
+def test_a_stack_that_is_not_there_is_an_error_in_one_line(deployment: LocalDeployment) -> None:
     ran = _epochal("--stack", "no-such-stack", "--endpoint", deployment.endpoint.url, "stats")
     assert ran.returncode == 1
     assert ran.stderr.startswith("epochal: stack no-such-stack: ")
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: Deployment) -> None:
+def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: LocalDeployment) -> None:
     ran = _epochal("--stack", "epochal-dev-api", "--endpoint", deployment.endpoint.url, "stats")
     assert (ran.returncode, "name the stack of the tables" in ran.stderr) == (1, True)
 
 
-def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: Deployment) -> None:
+def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: LocalDeployment) -> None:
     tables = ("--tips-table", "missing-tips", "--index-table", "missing-index")
     ran = _epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
     assert (ran.returncode, ran.stderr) == (

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 
 Run = Callable[..., list[Any]]
 
 
 @pytest.fixture(params=["stack", "tables"])
-def run(deployment: Deployment, request: pytest.FixtureRequest) -> Run:
+def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     """Runs a command with `--json` on the deployment, and reads what it prints."""
     where = ["--stack", "epochal-dev-store"]
     if request.param == "tables":

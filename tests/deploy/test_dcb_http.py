@@ -15,7 +15,7 @@ import pytest
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.objects import S3Objects
 from epochal.http.projections.representation import MOST_SHOWN
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates, states_of
 from tests.deploy.test_http_api import Answer, Caller, send
@@ -25,7 +25,7 @@ LAST = "063934128000000000000000000001"
 
 
 @pytest.fixture
-def call(deployment: Deployment) -> Caller:
+def call(deployment: LocalDeployment) -> Caller:
     return Caller(deployment)
 
 
@@ -36,7 +36,7 @@ def course() -> str:
 
 
 @pytest.fixture
-def states(deployment: Deployment) -> ProjectionStates:
+def states(deployment: LocalDeployment) -> ProjectionStates:
     """The same states, past the API."""
     driver = Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
     objects = S3Objects(deployment.endpoint.client("s3"), deployment.settings.bucket)

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.places import Places
 from examples.flights import demo
 from examples.flights.dataset import days
@@ -53,7 +53,7 @@ class Screen(Display):
 
 
 @pytest.fixture(scope="module")
-def own(places: Places) -> Iterator[Deployment]:
+def own(places: Places) -> Iterator[LocalDeployment]:
     """A deployment with nothing in its feed but what these tests send."""
     screen = Screen()
     with demo.embedded_aws(places, screen) as server:
@@ -61,13 +61,13 @@ def own(places: Places) -> Iterator[Deployment]:
 
 
 @pytest.fixture(scope="module", params=[demo.over_http, LibraryStore.of], ids=["http", "library"])
-def store(own: Deployment, request: pytest.FixtureRequest) -> Store:
+def store(own: LocalDeployment, request: pytest.FixtureRequest) -> Store:
     found: Store = request.param(own)
     return found
 
 
 @pytest.fixture(scope="module")
-def sending(own: Deployment) -> Sending:
+def sending(own: LocalDeployment) -> Sending:
     """The first 400 appends of the year, over HTTP."""
     store = demo.over_http(own)
     batches = islice(demo.grouping(Options())(days(1)), 400)
@@ -91,7 +91,7 @@ def test_appends_over_http_report_what_they_cost_and_none_conflicts(sending: Sen
     assert sending.tally.conflicts == 0
 
 
-def test_the_store_over_http_tells_where_an_aircraft_stands(own: Deployment, sending: Sending) -> None:
+def test_the_store_over_http_tells_where_an_aircraft_stands(own: LocalDeployment, sending: Sending) -> None:
     over_http, library = demo.over_http(own), LibraryStore.of(own)
     stream = next(name for name in sending.ledger.streams if name.startswith("Aircraft-"))
     one, other = over_http.load(stream), library.load(stream)
@@ -102,7 +102,7 @@ def test_the_store_over_http_tells_where_an_aircraft_stands(own: Deployment, sen
 
 
 def test_an_entry_taken_out_of_the_index_fails_the_demo(
-    own: Deployment, store: Store, sending: Sending
+    own: LocalDeployment, store: Store, sending: Sending
 ) -> None:
     original, lost = _take_a_span_out(own)
     try:
@@ -118,7 +118,7 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
 
 
 def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
-    own: Deployment, sending: Sending
+    own: LocalDeployment, sending: Sending
 ) -> None:
     batches = list(islice(demo.grouping(Options())(days(1)), 400))
     reactions = Reactions(own)
@@ -135,7 +135,7 @@ def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_
     assert demo.concluded(sending, verdict, replace(reacted, wrong=("ATL",)), Screen()) == 1
 
 
-def test_a_long_run_needs_two_tables_and_indexes_itself(own: Deployment) -> None:
+def test_a_long_run_needs_two_tables_and_indexes_itself(own: LocalDeployment) -> None:
     make_tables(own.endpoint)
     with in_process(own.endpoint) as store:
         batches = islice(demo.grouping(Options(via="library"))(days(2)), 700, 900)
@@ -195,7 +195,7 @@ def _until(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"it ended without saying {words!r}:\n{shown}")
 
 
-def _take_a_span_out(own: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
+def _take_a_span_out(own: LocalDeployment) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rewrite the newest entry of epoch 0 without its first span; the item as it was, and the span."""
     client = own.endpoint.client("dynamodb")
     key = {"p": {"S": "$AppendsEpoch-0_0"}, "i": {"N": "2147483647"}}

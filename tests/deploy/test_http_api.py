@@ -19,7 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
 
 _numbers = count()
@@ -40,7 +40,7 @@ class Answer:
 class Caller:
     """Signs and sends requests to one deployment."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
 
     def __call__(
         self, method: str, path: str, body: object = None, *, signed: bool = True, **headers: str
@@ -67,7 +67,7 @@ def send(method: str, url: str, content: bytes, headers: Mapping[str, str]) -> A
 
 
 @pytest.fixture
-def call(deployment: Deployment) -> Caller:
+def call(deployment: LocalDeployment) -> Caller:
     return Caller(deployment)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.load.reporting import report
 from bench.load.run import Load
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 
@@ -18,7 +18,7 @@ SECONDS = 20
 
 
 @pytest.fixture(scope="module")
-def load(deployment: Deployment) -> Load:
+def load(deployment: LocalDeployment) -> Load:
     load = Load(deployment=deployment, tell=lambda line: sys.stdout.write(f"{line}\n"))
     load.put_on(SECONDS)
     for table in report(load):
@@ -50,7 +50,7 @@ def test_no_answer_was_a_fault(load: Load) -> None:
     assert statuses <= {200, 201, 404, 409, 412}
 
 
-def test_an_event_taken_out_of_a_tip_is_missed(load: Load, deployment: Deployment) -> None:
+def test_an_event_taken_out_of_a_tip_is_missed(load: Load, deployment: LocalDeployment) -> None:
     stream = max(
         (name for name in load.stored if name.startswith("Load-")), key=lambda name: len(load.stored[name])
     )
@@ -65,7 +65,7 @@ def test_an_event_taken_out_of_a_tip_is_missed(load: Load, deployment: Deploymen
 
 
 @contextmanager
-def last_event_taken_out(deployment: Deployment, stream: str) -> Iterator[None]:
+def last_event_taken_out(deployment: LocalDeployment, stream: str) -> Iterator[None]:
     """A stream's Tip without its last event, counted down as if it had never been appended, for a while."""
     client = deployment.endpoint.client("dynamodb")
     key = {"p": {"S": stream}, "i": {"N": "2147483647"}}

@@ -18,7 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from epochal.layout.tables import ALL, READ_MODELS
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT
 from epochal.plan.tables import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
@@ -91,7 +91,7 @@ ON_TABLES: Final[Mapping[str, Act]] = {
 class Role:
     """A function's role, put on."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     credentials: Mapping[str, str]
 
     def client(self, service: str) -> Any:
@@ -108,12 +108,12 @@ class Role:
 
 
 @pytest.fixture(scope="module")
-def role(deployment: Deployment) -> Callable[[str], Role]:
+def role(deployment: LocalDeployment) -> Callable[[str], Role]:
     """Puts on the role of a function."""
     return partial(role_of, deployment)
 
 
-def role_of(deployment: Deployment, name: str) -> Role:
+def role_of(deployment: LocalDeployment, name: str) -> Role:
     """The role of a function: who deploys may say who may put it on; what it allows stays as it is."""
     endpoint = deployment.endpoint
     function = endpoint.client("lambda").get_function_configuration(FunctionName=f"{PREFIX}{name}")
@@ -131,7 +131,7 @@ def role_of(deployment: Deployment, name: str) -> Role:
     return Role(deployment=deployment, credentials=taken["Credentials"])
 
 
-def test_every_function_that_is_deployed_is_in_the_matrix(deployment: Deployment) -> None:
+def test_every_function_that_is_deployed_is_in_the_matrix(deployment: LocalDeployment) -> None:
     listed = deployment.endpoint.client("lambda").list_functions()["Functions"]
     names = {each["FunctionName"].removeprefix(PREFIX) for each in listed}
     # Reactions are users' functions; other tests deploy some here, and `tests/unit/stacks` holds their role.
@@ -156,7 +156,7 @@ def test_secondary_indexes_are_for_those_who_list_tags(role: Callable[[str], Rol
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_in_buckets_a_function_reaches_its_prefixes_and_no_other(
-    role: Callable[[str], Role], deployment: Deployment, name: str
+    role: Callable[[str], Role], deployment: LocalDeployment, name: str
 ) -> None:
     client, kept = role(name).client("s3"), deployment.settings.bucket
     failures = kept.replace("-bodies-", "-failures-")

@@ -19,7 +19,7 @@ from epochal.dynamo.stores import Place, open_read_models
 from epochal.layout.registry import partition_of
 from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.places import Places
 from epochal.local.processes import Server
 from tests.deploy.test_http_api import Caller
@@ -35,7 +35,7 @@ _numbers = count()
 class Board:
     """The reaction `tests/deploy/reactions/board`, and the table that it writes to."""
 
-    deployment: Deployment
+    deployment: LocalDeployment
     call: Caller
 
     def append(self, stream: str, *types: str) -> None:
@@ -85,7 +85,7 @@ class Board:
 
 
 @pytest.fixture(scope="module")
-def board(places: Places, ministack_server: Server, deployment: Deployment) -> Board:
+def board(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Board:
     """The reaction, deployed beside what is there, after events that are older than it."""
     deployment.endpoint.client("dynamodb").create_table(
         TableName=TABLE,

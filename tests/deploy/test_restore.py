@@ -38,7 +38,7 @@ from epochal.feed.results import FeedEvent
 from epochal.indexer.sources import sources_of
 from epochal.layout.tables import ALL, INDEX
 from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import Places
 from epochal.local.processes import Server
@@ -247,7 +247,7 @@ def restore(server: Server) -> Restore:
 
 
 @pytest.fixture(scope="module")
-def deployment(places: Places, server: Server, restore: Restore) -> Deployment:
+def deployment(places: Places, server: Server, restore: Restore) -> LocalDeployment:
     """The stage, deployed around the restored tables as the guide says."""
     (found,) = re.findall(r'^"prod": (\{.*?^\})$', GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     existing = {name: _here(restore.endpoint, place) for name, place in json.loads(found).items()}
@@ -303,7 +303,7 @@ def test_states_and_snapshots_are_restored(restore: Restore) -> None:
 
 
 def test_writers_go_on_where_the_backup_ends_and_the_deployed_feed_follows(
-    restore: Restore, deployment: Deployment
+    restore: Restore, deployment: LocalDeployment
 ) -> None:
     call = Caller(deployment)
     body = {"events": [{"type": "GoesOn", "data": 1}]}
@@ -325,7 +325,9 @@ def test_writers_go_on_where_the_backup_ends_and_the_deployed_feed_follows(
         assert index in arrived(call, partition, stream, index)
 
 
-def test_repair_after_the_deployment_finds_nothing_more(restore: Restore, deployment: Deployment) -> None:
+def test_repair_after_the_deployment_finds_nothing_more(
+    restore: Restore, deployment: LocalDeployment
+) -> None:
     *_, example = examples(GUIDE)
     restore.run(example)
     _, ran = restore.printed.pop()

@@ -17,7 +17,7 @@ from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.retention import Retention
 from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import base_of, layouts
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
@@ -31,22 +31,22 @@ _numbers = count()
 
 
 @pytest.fixture
-def driver(deployment: Deployment) -> Driver:
+def driver(deployment: LocalDeployment) -> Driver:
     return Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
 
 
 @pytest.fixture
-def aggregates(deployment: Deployment, driver: Driver) -> AggregateStore:
+def aggregates(deployment: LocalDeployment, driver: Driver) -> AggregateStore:
     return AggregateStore(driver=driver, site=site_of(deployment.settings))
 
 
 @pytest.fixture
-def tagged(deployment: Deployment, driver: Driver) -> TaggedEvents:
+def tagged(deployment: LocalDeployment, driver: Driver) -> TaggedEvents:
     return TaggedEvents(driver=driver, site=tag_site_of(deployment.settings))
 
 
 @pytest.fixture
-def feed(deployment: Deployment, driver: Driver) -> FeedReader:
+def feed(deployment: LocalDeployment, driver: Driver) -> FeedReader:
     return FeedReader(driver=driver, table=deployment.settings.index_table)
 
 
@@ -96,7 +96,7 @@ def test_a_tagged_event_comes_into_the_feed_of_each_of_its_tags(
 
 
 def test_what_else_those_tables_hold_is_not_taken_for_poison(
-    deployment: Deployment,
+    deployment: LocalDeployment,
     aggregates: AggregateStore,
     tagged: TaggedEvents,
     feed: FeedReader,

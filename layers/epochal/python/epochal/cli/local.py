@@ -13,7 +13,7 @@ from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import Choice, open_store
 from epochal.local import deploy, keeping, ministack
-from epochal.local.deploy import Deployment
+from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, REGION, SECRET
 from epochal.local.errors import NotRunning
 from epochal.local.places import Places, here
@@ -72,7 +72,7 @@ def status(as_json: bool) -> None:
     _print(ministack.status(places), _deployed(places), as_json=as_json)
 
 
-def _deployed(places: Places) -> Deployment | None:
+def _deployed(places: Places) -> LocalDeployment | None:
     try:
         return deploy.current(places)
     except NotRunning:
@@ -91,7 +91,7 @@ def _repair(tell: Tell) -> None:
         tell(index_views.repaired_line(each))
 
 
-def _print(server: Server | None, deployment: Deployment | None, *, as_json: bool) -> None:
+def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json: bool) -> None:
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
         view |= {"endpoint": server.url, "region": REGION, "key": KEY, "secret": SECRET, "pid": server.pid}

@@ -21,7 +21,7 @@ from epochal.settings import FOUND_BY, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class LocalDeployment:
     """What is deployed, by the names that clients need.
 
     Attributes:
@@ -42,7 +42,7 @@ class Deployment:
 
 def deploy(
     places: Places, server: Server, *, context: Mapping[str, str] | None = None, tell: Tell | None = None
-) -> Deployment:
+) -> LocalDeployment:
     """Deploy every stack to `server`, or bring what is there up to date. Takes ten seconds or more.
 
     Args:
@@ -70,7 +70,7 @@ def deploy(
     return _read(endpoint, outputs)
 
 
-def current(places: Places) -> Deployment:
+def current(places: Places) -> LocalDeployment:
     """What is deployed to the embedded AWS that `ministack.up` started; raises `NotRunning` if nothing is."""
     server = ministack.require(places)
     outputs = server.directory / "outputs.json"
@@ -79,11 +79,11 @@ def current(places: Places) -> Deployment:
     return _read(ministack.endpoint(server), outputs)
 
 
-def _read(endpoint: Endpoint, outputs: Path) -> Deployment:
+def _read(endpoint: Endpoint, outputs: Path) -> LocalDeployment:
     """The outputs of all stacks, whose names do not matter: no two stacks have an output of one name."""
     stacks: dict[str, dict[str, Any]] = json.loads(outputs.read_text())
     values = {name: value for stack in stacks.values() for name, value in stack.items()}
     for name in ("ApiId", *FOUND_BY):
         if name not in values:
             raise OutputMissing(name)
-    return Deployment(endpoint=endpoint, api_id=values["ApiId"], settings=Settings.from_outputs(values))
+    return LocalDeployment(endpoint=endpoint, api_id=values["ApiId"], settings=Settings.from_outputs(values))
