@@ -16,7 +16,7 @@ from epochal.errors import CorruptData
 from epochal.index.indexed import reached
 from epochal.index.ingestion import Ingested
 from epochal.indexer.index_writer import IndexWriter
-from epochal.layout.port import Gap, Source
+from epochal.layout.port import Source, end_since
 from epochal.layout.registry import head_key
 from epochal.model.ends import End
 from epochal.plan.ops import Get
@@ -95,15 +95,7 @@ class Mender(IndexWriter):
         """Where a stream ends, looked for from the event before `index` on where its head does not tell."""
         if end.next is not None:
             return end.next
-        at = max(index - 1, 0)
-        while True:
-            try:
-                piece = self.driver.run(source.heal(Gap(stream=end.stream, index=at, end=None)))
-            except CorruptData:
-                return at
-            at += piece.events
-            if piece.whole:
-                return at
+        return self.driver.run(end_since(source.heal, end.stream, max(index - 1, 0)))[0]
 
     def again(self, source: Source, key: Key) -> ScannedHead | None:
         """A head as it is now."""

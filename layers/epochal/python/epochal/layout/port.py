@@ -100,6 +100,18 @@ def soundly(heal: Heal, layout: str) -> Heal:
     return healed
 
 
+def end_since(heal: Heal, stream: str, index: int) -> Steps[tuple[int, CorruptData | None]]:
+    """Where a stream ends, looked for from `index` on; where an item cannot be read, how far it got, and the error."""
+    try:
+        while True:
+            piece = yield from heal(Gap(stream=stream, index=index, end=None))
+            index += piece.events
+            if piece.whole:
+                return index, None
+    except CorruptData as error:
+        return index, error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One layout's part of the feed.
@@ -131,7 +143,7 @@ class Source:
     stored: Callable[[Item], Span | None]
 
     def __post_init__(self) -> None:
-        """Of an item that is not of the layout its readers raise `CorruptData`, and nothing else."""
+        """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""
         for reader in ("appended", "end", "told", "stored"):
             object.__setattr__(self, reader, decodes(self.name)(getattr(self, reader)))
 

@@ -12,7 +12,7 @@ from epochal.feed.results import FeedEvent
 from epochal.layout.journal.items import JournalEvent
 from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.reading import EventRange, events
-from epochal.layout.port import Gap
+from epochal.layout.port import end_since
 from epochal.model.aggregates import AggregateId, RecordedAggregateEvent
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
@@ -49,12 +49,10 @@ class AggregateHistory:
         """The index after an aggregate's last event, looked for from `since` on: a head that another library wrote does
         not tell.
         """
-        heal = heal_journal(self.store.site)
-        while True:
-            found = self.store.driver.run(heal(Gap(stream=stream, index=since, end=None)))
-            since += found.events
-            if found.whole:
-                return since
+        end, error = self.store.driver.run(end_since(heal_journal(self.store.site), stream, since))
+        if error is not None:
+            raise error
+        return end
 
 
 def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateHistory:
