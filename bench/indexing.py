@@ -20,7 +20,7 @@ from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.journal.keys import HEAD, KeyResolver
 from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import JournalSite

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter

@@ -20,7 +20,7 @@ from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report
 from epochal.indexer.sources import sources_of
-from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS

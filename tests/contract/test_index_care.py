@@ -20,7 +20,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.index.names import mark_name
 from epochal.index.series import register
 from epochal.indexer.sources import sources_of
-from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.writes import site_of
 from epochal.layout.port import Source
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS

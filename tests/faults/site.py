@@ -11,7 +11,7 @@ from typing import Any
 
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
-from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.writes import site_of
 from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings

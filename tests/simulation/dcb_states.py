@@ -10,7 +10,7 @@ from epochal.layout.dcb import append, conditions, reading
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import fence
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

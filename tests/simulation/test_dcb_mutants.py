@@ -15,7 +15,7 @@ import pytest
 from epochal.layout.dcb import append, reading, writes
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import Fence, fence
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

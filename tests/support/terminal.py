@@ -14,7 +14,7 @@ from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
-from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
 from epochal.layout.tips.port import tips_source
 from epochal.settings import Settings

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.dcb.reading import LOOKS
+from epochal.layout.dcb.entries import LOOKS
 from epochal.layout.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

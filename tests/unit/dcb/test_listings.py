@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.model.tagged_results import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply

@@ -14,7 +14,7 @@ from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.journal.heads import appended as appended_to_aggregate
 from epochal.layout.journal.heads import touched
 from epochal.layout.journal.items import JournalEvent, write_copy

@@ -12,7 +12,7 @@ import pytest
 
 from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.retention import Retention
 from epochal.store.aggregates import AggregateStore

@@ -20,7 +20,7 @@ from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams.writing import Writing, prune_stream
 from epochal.layout.dcb.port import heal_dcb
-from epochal.layout.dcb.reading import tag_site_of
+from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.reading import EventRange, events
 from epochal.layout.journal.writes import site_of

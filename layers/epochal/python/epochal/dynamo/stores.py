@@ -27,7 +27,7 @@ from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.history import History
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.journal.keys import Hash, KeyResolver, hash_of
 from epochal.layout.journal.writes import JournalSite
 from epochal.layout.tables import (

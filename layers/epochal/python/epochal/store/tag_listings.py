@@ -20,10 +20,10 @@ from itertools import chain, islice
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import (
     counting_page,
-    entries_page,
     events_page,
     group_page,
     read_entry,
@@ -121,7 +121,7 @@ class TagListings:
         check_tag(tag, "tag")
         since = _checked(since)
         must_be_whole(page, "page", 1)
-        ask = partial(entries_page, self.store.site, tag, since, limit=min(page, PAGE))
+        ask = partial(self.store.site.entries, tag, after_id(since), limit=min(page, PAGE))
         after: Key | None = None
         before: int | None = None
         while True:
@@ -139,15 +139,7 @@ class TagListings:
     def latest(self, tag: str) -> TagEntry | None:
         """A tag's newest entry; None where it has none."""
         check_tag(tag, "tag")
-        newest = entries_page(
-            self.store.site,
-            tag,
-            None,
-            None,
-            limit=1,
-            newest_first=True,
-            consistent=self.store.consistent,
-        )
+        newest = self.store.site.entries(tag, forward=False, limit=1, consistent=self.store.consistent)
         found = self.store.driver.ask(newest).items
         return read_entry(found[0]) if found else None
 

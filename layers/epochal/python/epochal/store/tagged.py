@@ -21,7 +21,8 @@ from epochal.layout.dcb.conditions import Fence, fence, fence_after
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import first_events, read_page
-from epochal.layout.dcb.reading import Seen, TagSite, read, tag_site_of
+from epochal.layout.dcb.reading import Seen, read
+from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.model.dcb import (
     Position,

@@ -17,7 +17,8 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import first_matches
-from epochal.layout.dcb.reading import TagSite, matches, read_events, read_heads, settled_events, stand
+from epochal.layout.dcb.reading import matches, read_events, read_heads, settled_events, stand
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes

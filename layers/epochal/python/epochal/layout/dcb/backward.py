@@ -8,14 +8,23 @@ order. Above it every tag has an entry at or below each event, or has none left:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from epochal.layout.dcb.conditions import Fence, check_covered
-from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
-from epochal.layout.dcb.paging import ENTRIES, PART_BYTES
-from epochal.layout.dcb.reading import Seen, TagSite, certain_events, hole, is_new, read_entries, stand, whole
+from epochal.layout.dcb.entries import (
+    Slice,
+    begun,
+    just_after,
+    key_of,
+    places_of,
+    possible_keys,
+    read_entries,
+    whole,
+)
+from epochal.layout.dcb.paging import ENTRIES, take
+from epochal.layout.dcb.reading import Seen, stand
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
@@ -74,38 +83,25 @@ def read_back(
     for tag in fenced.all_tags:
         between = (base[tag], position.seen[tag])
         field, given = ("after", between[:1]) if rest is None else (REST, between)
-        slices[tag] = yield from whole(
-            partial(_look, site, tag, between, (upto, most)),
-            partial(hole, site, tag, between[1], given, field),
-        )
+        look = partial(_look, site, tag, between, (upto, most))
+        slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
     passed = {tag: places_of(part.entries) for tag, part in slices.items()}
     trail = Trail(base=base, passed=passed, end=position)
     keys, floor = _in_order(fenced, slices)
-    taken: list[RecordedTaggedEvent] = []
-    read = 0
-    while keys:
-        if read >= PART_BYTES:
-            return _page(taken, position, keys[0])
-        batch, keys = keys[:at_once], keys[at_once:]
-        at_once = min(BATCH_KEYS, 2 * at_once)
-        ids = [event_id_of(key) for key in batch]
-        found = yield from certain_events(site, ids)
-        for key, event_id in zip(batch, ids, strict=True):
-            event = found.get(event_id)
-            if event is None or not is_new(event, fenced, before, position.seen):
-                continue
-            is_newest = rest is None and not taken
-            event = replace(event, trail=Trail.of(position) if is_newest else trail)
-            if not takes(event):
-                return _page(taken, position, key)
-            taken.append(event)
-        read += sum(event.size for event in found.values())
-    return _page(taken, position, floor)
-
-
-def _page(taken: list[RecordedTaggedEvent], position: Position, upto: str | None) -> BackwardPage:
-    rest = None if upto is None else Down(upto=upto, position=position)
-    return BackwardPage(events=tuple(taken), position=position, rest=rest)
+    taken, cut = yield from take(
+        site,
+        fenced,
+        keys,
+        takes,
+        before=before,
+        until=position.seen,
+        trail=trail,
+        first=Trail.of(position) if rest is None else None,
+        at_once=at_once,
+    )
+    lowest = floor if cut is None else cut
+    further = None if lowest is None else Down(upto=lowest, position=position)
+    return BackwardPage(events=tuple(taken), position=position, rest=further)
 
 
 def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:

@@ -1,17 +1,26 @@
-"""Entries of tags: which a read is of, and what their sort keys tell.
+"""Entries of tags: how a read finds those that a head counts, and what their sort keys tell.
 
 The sort key of an entry is its event's sortable id and id: `<30 digits>#<uuid>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import Reached
 from epochal.model.tagged_results import Reach
-from epochal.plan.values import Item, read_number
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item, Key, read_number
+
+T = TypeVar("T")
+
+LOOKS: Final = 10
+"""For entries that a head counts and that are not there. Milliseconds apart, as appends take to be carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +62,70 @@ def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
 
 
 def just_after(reached: Reached) -> str:
-    """A sort key behind the last entry reached: event ids have no character as high as ~."""
-    return f"{reached.last}#~" if reached.last else "0"
+    """A sort key behind the last entry reached."""
+    return after_id(reached.last)
+
+
+def after_id(sortable_id: str | None) -> str:
+    """A sort key behind all entries of a sortable id, or before the first: event ids have no character as high as ~."""
+    return f"{sortable_id}#~" if sortable_id else "0"
 
 
 def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
     """Types that the items fenced by a tag ask for; none where one of them asks for any."""
     types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
     return frozenset().union(*types) if all(types) else frozenset()
+
+
+def read_entries(
+    site: TagSite,
+    tag: str,
+    between: tuple[str, str],
+    last: Key | None,
+    *,
+    forward: bool = True,
+    limit: int | None = None,
+) -> Steps[tuple[list[Item], Key | None]]:
+    """A page of a tag's entries between two sort keys, and where the next goes on.
+
+    Entries of the original library have no index, and are no part of what heads count.
+    """
+    reply = yield site.entries(tag, *between, forward=forward, limit=limit, after=last)
+    return [item for item in reply.items if "tagIndex" in item], reply.last
+
+
+def whole(
+    look: Callable[[], Steps[T | None]],
+    site: TagSite,
+    tag: str,
+    until: Reached,
+    given: Sequence[Reached],
+    *,
+    field: str = "after",
+) -> Steps[T]:
+    """What `look` finds of a tag up to `until`, once nothing is missing from it: it is None until then.
+
+    Args:
+        given: ends that came from outside, in `field`. One that the tag never reached is of another store, or was
+            altered. It is looked for last: it may be that of an entry which does not show yet either.
+
+    Raises:
+        InvalidInput: an end of `given` is none of the tag's.
+        CorruptData: the tag lacks entries that its head counts.
+    """
+    for _ in range(LOOKS):
+        found = yield from look()
+        if found is not None:
+            return found
+    for end in given:
+        if not (yield from _was_reached(site, tag, end)):
+            rule = f"does not fit what is stored of {tag!r}: it is of another store, or altered"
+            raise InvalidInput(field, rule)
+    raise CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
+
+
+def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
+    if not reached.count:
+        return True
+    reply = yield site.entries(tag, reached.last, just_after(reached), limit=1)
+    return [read_number(item, "tagIndex") for item in reply.items] == [reached.count - 1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.layout.dcb.items import write_entry, write_event
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Stamp, recorded, tags_of
 from epochal.model.dcb import TaggedEvent
 from epochal.plan.limits import TRANSACTION_BYTES, TRANSACTION_ITEMS

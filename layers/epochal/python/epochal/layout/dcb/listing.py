@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from epochal.layout.dcb.items import is_head, read_head
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, decodes, read_number, text
-
-_FIRST: Final = "0"
-_LAST: Final = "~"
-"""Sort keys begin with 30 digits; a head's `#` lies below them."""
 
 
 def counting_page(site: TagSite, partition: str, since: SortableId | None) -> Query:
@@ -30,12 +25,12 @@ def counting_page(site: TagSite, partition: str, since: SortableId | None) -> Qu
 
 def events_page(site: TagSite, partition: str, since: SortableId | None, limit: int | None = None) -> Query:
     """The first page of one partition of the index of all events, after `since`."""
-    lowest = _FIRST if since is None else f"{int(since) + 1:030d}"
+    lowest = "0" if since is None else f"{int(since) + 1:030d}"
     return Query(
         table=site.events,
         index="GSI1",
         partition=("gsi1pk", text(partition)),
-        sort=("sortableUniqueId", text(lowest), text(_LAST)),
+        sort=("sortableUniqueId", text(lowest), text("~")),
         consistent=False,
         limit=limit,
     )
@@ -44,29 +39,6 @@ def events_page(site: TagSite, partition: str, since: SortableId | None, limit: 
 def events_by_id(site: TagSite, ids: Sequence[str], *, consistent: bool = True) -> BatchGet:
     """At most 100 events; those that have expired, or never were, are missing from the answer."""
     return BatchGet(table=site.events, keys=tuple(map(site.keys.event, ids)), consistent=consistent)
-
-
-def entries_page(
-    site: TagSite,
-    tag: str,
-    since: SortableId | None,
-    after: Key | None,
-    *,
-    limit: int,
-    newest_first: bool = False,
-    consistent: bool = True,
-) -> Query:
-    """A page of a tag's entries after `since`."""
-    lowest = _FIRST if since is None else f"{since}#~"
-    return Query(
-        table=site.tags,
-        partition=("pk", text(site.keys.tag(tag))),
-        sort=("sk", text(lowest), text(_LAST)),
-        consistent=consistent,
-        forward=not newest_first,
-        limit=limit,
-        after=after,
-    )
 
 
 def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Query:

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from epochal.layout.dcb.conditions import Fence, check_covered
-from epochal.layout.dcb.entries import Slice, begun, event_id_of, just_after, key_of, places_of, possible_keys
-from epochal.layout.dcb.reading import (
-    Seen,
-    TagSite,
-    at_the_end,
-    certain_events,
-    hole,
-    is_new,
+from epochal.layout.dcb.entries import (
+    Slice,
+    begun,
+    event_id_of,
+    just_after,
+    key_of,
+    places_of,
+    possible_keys,
     read_entries,
-    stand,
     whole,
 )
+from epochal.layout.dcb.reading import Seen, at_the_end, certain_events, is_new, stand
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Rest, TaggedPage, Takes
 from epochal.plan.limits import BATCH_KEYS
@@ -135,42 +137,61 @@ def read_part(
     """
     slices: dict[str, Slice] = {}
     for tag in fenced.all_tags:
-        slices[tag] = yield from _slice(site, tag, at[tag], until[tag], field)
+        given = [at[tag], until[tag]] if field == REST else [at[tag]]
+        look = partial(_look, site, tag, at[tag], until[tag])
+        slices[tag] = yield from whole(look, site, tag, until[tag], given, field=field)
     keys, bound = _in_order(fenced, slices)
     passed = {tag: places_of(part.entries) for tag, part in slices.items()}
     trail = None if end is None else Trail(base=at, passed=passed, end=end)
-    taken: list[RecordedTaggedEvent] = []
-    read = 0
-    for start in range(0, len(keys), BATCH_KEYS):
-        batch = keys[start : start + BATCH_KEYS]
-        ids = list(map(event_id_of, batch))
-        found = yield from certain_events(site, ids)
-        for key in batch:
-            event = found.get(event_id_of(key))
-            if event is None or not is_new(event, fenced, before, until):
-                continue
-            event = replace(event, trail=trail)
-            if not takes(event):
-                return _cut(slices, at, key, taken)
-            taken.append(event)
-        read += sum(event.size for event in found.values())
-        if read >= PART_BYTES and start + len(batch) < len(keys):
-            return _cut(slices, at, keys[start + len(batch)], taken)
+    taken, cut = yield from take(
+        site, fenced, keys, takes, before=before, until=until, trail=trail, at_once=BATCH_KEYS
+    )
+    bound = bound if cut is None else cut
     if bound is None:
         return Part(events=tuple(taken), reached=until, done=True)
     return _cut(slices, at, bound, taken)
 
 
-def _slice(site: TagSite, tag: str, at: Reached, until: Reached, field: str) -> Steps[Slice]:
-    """A tag's next entries, all of those that lie between."""
-    given = [at, until] if field == REST else [at]
-    return (
-        yield from whole(lambda: _look(site, tag, at, until), lambda: hole(site, tag, until, given, field))
-    )
+def take(
+    site: TagSite,
+    fenced: Fence,
+    keys: Sequence[str],
+    takes: Takes,
+    *,
+    before: Reach,
+    until: Reach,
+    trail: Trail | None,
+    first: Trail | None = None,
+    at_once: int,
+) -> Steps[tuple[list[RecordedTaggedEvent], str | None]]:
+    """Events of these keys of entries that match, and are new, and the key at which there was no room for more.
+
+    Args:
+        trail: of the events; `first` is that of the first one, where it has another.
+        at_once: events of the first request, and twice as many in each further one.
+    """
+    taken: list[RecordedTaggedEvent] = []
+    at = read = 0
+    while at < len(keys):
+        if read >= PART_BYTES:
+            return taken, keys[at]
+        batch = keys[at : at + at_once]
+        found = yield from certain_events(site, list(map(event_id_of, batch)))
+        for key in batch:
+            event = found.get(event_id_of(key))
+            if event is None or not is_new(event, fenced, before, until):
+                continue
+            event = replace(event, trail=trail if first is None or taken else first)
+            if not takes(event):
+                return taken, key
+            taken.append(event)
+        read += sum(event.size for event in found.values())
+        at, at_once = at + len(batch), min(BATCH_KEYS, 2 * at_once)
+    return taken, None
 
 
 def _look(site: TagSite, tag: str, at: Reached, until: Reached) -> Steps[Slice | None]:
-    """Those, if none is missing."""
+    """A tag's next entries, all of those that lie between; None where one is missing."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:

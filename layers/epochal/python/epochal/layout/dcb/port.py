@@ -6,8 +6,8 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb import heads
-from epochal.layout.dcb.reading import TagSite, tag_site_of
 from epochal.layout.dcb.seeking import entries
+from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
 from epochal.layout.tables import EVENTS, PROJECTION_STATES, TAGS
 from epochal.model.dcb import group_of

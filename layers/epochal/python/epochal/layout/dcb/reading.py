@@ -10,43 +10,19 @@ which waits for the append: only what that does not find has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from functools import partial
 
-from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.conditions import Fence
-from epochal.layout.dcb.entries import begun, just_after, places_of, types_fenced_by
-from epochal.layout.dcb.items import Keys, read_event, read_head
+from epochal.layout.dcb.entries import begun, just_after, places_of, read_entries, types_fenced_by, whole
+from epochal.layout.dcb.items import read_event, read_head
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
 from epochal.model.tagged_results import Reach
 from epochal.plan.batches import get_all, settled
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import Item, Key, read_number, text
-from epochal.settings import Settings
-
-T = TypeVar("T")
-
-LOOKS: Final = 10
-"""For entries that a head counts and that are not there. Milliseconds apart, as appends take to be carried out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagSite:
-    """Where tagged events are: two tables, and how keys are made."""
-
-    events: str
-    tags: str
-    keys: Keys
-    type_heads: bool = False
-
-
-def tag_site_of(settings: Settings) -> TagSite:
-    """The tables of a deployment."""
-    keys = Keys(service=settings.service, shards=settings.write_shards)
-    return TagSite(
-        events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
-    )
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +92,9 @@ def matches(
     passed: dict[str, list[tuple[str, int]]] = {}
     for tag in fenced.all_tags:
         types = types_fenced_by(fenced, tag)
-        entries = yield from _entries(site, tag, before.get(tag, Reached()), until[tag])
+        start = before.get(tag, Reached())
+        look = partial(_look, site, tag, start, until[tag])
+        entries = yield from whole(look, site, tag, until[tag], [start])
         passed[tag] = places_of(entries)
         wanted |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
@@ -196,15 +174,8 @@ def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
     return {event.id: event for event in map(read_event, items)}
 
 
-def _entries(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[list[Item]]:
-    """A tag's entries from index `before.count` to `until.count`, exclusive."""
-    return (
-        yield from whole(lambda: _look(site, tag, before, until), lambda: hole(site, tag, until, [before]))
-    )
-
-
 def _look(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[list[Item] | None]:
-    """Those entries, if all of them are there."""
+    """A tag's entries from index `before.count` to `until.count`, exclusive; None where one is missing."""
     found: list[Item] = []
     last: Key | None = None
     # A position that was altered may end beyond what it begins.
@@ -214,67 +185,3 @@ def _look(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[lis
         if last is None:
             break
     return found if len(found) == until.count - before.count else None
-
-
-def read_entries(
-    site: TagSite,
-    tag: str,
-    between: tuple[str, str],
-    last: Key | None,
-    *,
-    forward: bool = True,
-    limit: int | None = None,
-) -> Steps[tuple[list[Item], Key | None]]:
-    """A page of a tag's entries between two sort keys, and where the next goes on.
-
-    Entries of the original library have no index, and are no part of what heads count.
-    """
-    reply = yield Query(
-        table=site.tags,
-        partition=("pk", text(site.keys.tag(tag))),
-        sort=("sk", text(between[0]), text(between[1])),
-        forward=forward,
-        limit=limit,
-        after=last,
-    )
-    return [item for item in reply.items if "tagIndex" in item], reply.last
-
-
-def whole(look: Callable[[], Steps[T | None]], why: Callable[[], Steps[Exception]]) -> Steps[T]:
-    """What `look` finds, once nothing is missing from it: it is None until then. Raises what `why` returns.
-
-    What is missing may not show yet. So `why` is asked last: an end that came from outside may be that of an entry
-    which the same transaction wrote, and not be there yet either.
-    """
-    for _ in range(LOOKS):
-        found = yield from look()
-        if found is not None:
-            return found
-    raise (yield from why())
-
-
-def hole(
-    site: TagSite, tag: str, until: Reached, given: Sequence[Reached], field: str = "after"
-) -> Steps[Exception]:
-    """Why a tag has not as many entries as it should up to `until`.
-
-    An end that came from outside (`given`) and that the tag never reached is of another store, or was altered.
-    Otherwise the table is broken.
-    """
-    for end in given:
-        if not (yield from _was_reached(site, tag, end)):
-            rule = f"does not fit what is stored of {tag!r}: it is of another store, or altered"
-            return InvalidInput(field, rule)
-    return CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
-
-
-def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
-    if not reached.count:
-        return True
-    reply = yield Query(
-        table=site.tags,
-        partition=("pk", text(site.keys.tag(tag))),
-        sort=("sk", text(reached.last), text(just_after(reached))),
-        limit=1,
-    )
-    return [read_number(item, "tagIndex") for item in reply.items] == [reached.count - 1]

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.layout.dcb.entries import LOOKS
 from epochal.layout.dcb.listing import read_entry
-from epochal.layout.dcb.reading import LOOKS, TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.model.tagged_results import TagEntry
-from epochal.plan.ops import Query, Steps
-from epochal.plan.values import Key, text
+from epochal.plan.ops import Steps
+from epochal.plan.values import Key
 
 NEAR: Final = 200
 """Entries it is cheaper to read past than to seek for: some 16 read units, in one request."""
@@ -61,7 +62,7 @@ def _look(
     lowest = f"{after}#{_END}" if after else (yield from _seek(site, tag, index))
     last: Key | None = None
     while index + len(found) < end and len(found) < limit:
-        reply = yield _query(site, tag, lowest, _END, limit=min(end - index + NEAR, PAGE), after=last)
+        reply = yield site.entries(tag, lowest, _END, limit=min(end - index + NEAR, PAGE), after=last)
         for entry in map(read_entry, reply.items):
             wanted = index + len(found)
             # Entries of the original library have no index, and are no part of the feed.
@@ -105,23 +106,10 @@ def _first(
     last: Key | None = None
     limit = 1
     while True:
-        reply = yield _query(site, tag, f"{place:030d}", highest, forward=forward, limit=limit, after=last)
+        reply = yield site.entries(tag, f"{place:030d}", highest, forward=forward, limit=limit, after=last)
         for entry in map(read_entry, reply.items):
             if entry.index is not None:
                 return _Bound(index=entry.index, place=int(entry.sortable_id))
         last, limit = reply.last, PAGE
         if last is None:
             return None
-
-
-def _query(
-    site: TagSite, tag: str, lowest: str, highest: str, *, limit: int, after: Key | None, forward: bool = True
-) -> Query:
-    return Query(
-        table=site.tags,
-        partition=("pk", text(site.keys.tag(tag))),
-        sort=("sk", text(lowest), text(highest)),
-        forward=forward,
-        limit=limit,
-        after=after,
-    )

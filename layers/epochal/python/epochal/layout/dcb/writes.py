@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from epochal.layout.dcb.items import write_entry, write_event, write_head
-from epochal.layout.dcb.reading import TagSite
+from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import (
     EVERYTHING,
     UNTAGGED,
