@@ -23,7 +23,7 @@ from epochal.index.entries import (
     with_marked,
     write_entry,
 )
-from epochal.layout.tips.items import StoredEvent
+from epochal.layout.stored import StoredEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from tests.unit.feed.feeds import spans_of
 

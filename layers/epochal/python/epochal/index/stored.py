@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from epochal.layout.stored import StoredEvent as StoredEvent
+    from epochal.layout.stored import StoredUnfold as StoredUnfold
     from epochal.layout.tips.append import append as append
     from epochal.layout.tips.append import append_on as append_on
     from epochal.layout.tips.batch import Known as Known
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.calving import ByCost as ByCost
     from epochal.layout.tips.heads import WHERE as WHERE
     from epochal.layout.tips.items import TIP as TIP
-    from epochal.layout.tips.items import StoredEvent as StoredEvent
     from epochal.layout.tips.items import StoredSpan as StoredSpan
-    from epochal.layout.tips.items import StoredUnfold as StoredUnfold
     from epochal.layout.tips.items import Tip as Tip
     from epochal.layout.tips.items import calf_key as calf_key
     from epochal.layout.tips.items import event_bytes as event_bytes
@@ -39,36 +39,36 @@ if TYPE_CHECKING:
     from epochal.layout.tips.reading import stand as stand
 
 _FROM: Final = {
-    "ByCost": "calving",
-    "Cursor": "reading",
-    "KeyRecord": "key_records",
-    "Known": "batch",
-    "Rejected": "batch",
-    "StoredEvent": "items",
-    "StoredSpan": "items",
-    "StoredUnfold": "items",
-    "TIP": "items",
-    "Tip": "items",
-    "WHERE": "heads",
-    "Written": "batch",
-    "advance": "reading",
-    "append": "append",
-    "append_on": "append",
-    "append_once": "once",
-    "batch_of": "batch",
-    "calf_key": "items",
-    "event_bytes": "items",
-    "is_tip": "items",
-    "load_tip": "reading",
-    "read_data": "items",
-    "read_event": "items",
-    "read_unfold": "items",
-    "stand": "reading",
-    "tip_key": "items",
+    "ByCost": "tips.calving",
+    "Cursor": "tips.reading",
+    "KeyRecord": "tips.key_records",
+    "Known": "tips.batch",
+    "Rejected": "tips.batch",
+    "StoredEvent": "stored",
+    "StoredSpan": "tips.items",
+    "StoredUnfold": "stored",
+    "TIP": "tips.items",
+    "Tip": "tips.items",
+    "WHERE": "tips.heads",
+    "Written": "tips.batch",
+    "advance": "tips.reading",
+    "append": "tips.append",
+    "append_on": "tips.append",
+    "append_once": "tips.once",
+    "batch_of": "tips.batch",
+    "calf_key": "tips.items",
+    "event_bytes": "tips.items",
+    "is_tip": "tips.items",
+    "load_tip": "tips.reading",
+    "read_data": "tips.items",
+    "read_event": "tips.items",
+    "read_unfold": "tips.items",
+    "stand": "tips.reading",
+    "tip_key": "tips.items",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _FROM:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"epochal.layout.tips.{_FROM[name]}"), name)
+    return getattr(import_module(f"epochal.layout.{_FROM[name]}"), name)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.layout.tips.calving import ROOM
-from epochal.layout.tips.items import StoredEvent, StoredUnfold, unfolds_size, write_unfold
+from epochal.layout.tips.items import unfolds_size, write_unfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be_text
 from epochal.model.times import format_ticks, parse_time

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from epochal.layout.tips.items import StoredEvent, StoredSpan, StoredUnfold, Tip, span_size, write_event
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.tips.items import StoredSpan, Tip, span_size, write_event
 from epochal.model.versions import Token
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
+from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.versions import Token
 from epochal.plan.sizes import attribute_size, item_size, value_size
 from epochal.plan.values import (
@@ -30,30 +31,6 @@ from epochal.plan.values import (
 
 TIP: Final = 2_147_483_647
 """Sort key of the Tip (Int32.MaxValue, as Equinox has it)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
-    """An event with its bodies encoded, as an item holds it."""
-
-    type: str
-    data: Encoded
-    meta: Encoded = EMPTY
-    timestamp: str
-    correlation_id: str | None = None
-    causation_id: str | None = None
-    append_id: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredUnfold:
-    """An unfold with its bodies encoded; `version` is the stream's that it was made from."""
-
-    version: int
-    type: str
-    data: Encoded
-    meta: Encoded = EMPTY
-    timestamp: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
