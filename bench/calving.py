@@ -22,7 +22,7 @@ from typing import Literal, cast
 from bench.corpus import UNFOLD_BYTES, Workload
 from bench.optimum import Optimum, optimum
 from bench.report import Report, progress
-from epochal.layout.tips.batch import Batch, batch_of
+from epochal.layout.tips.batch import WireBatch, batch_of
 from epochal.layout.tips.calving import Append, ByCost, Calving, Fixed
 from epochal.model.outcomes import Appended
 from epochal.model.times import format_ticks, from_unix_nanoseconds
@@ -122,7 +122,7 @@ def best_course(workload: Workload, *, transactional: bool = False) -> Optimum:
     return optimum(list(batches(workload)), transactional=transactional)
 
 
-def batches(workload: Workload) -> Iterator[Batch]:
+def batches(workload: Workload) -> Iterator[WireBatch]:
     """A workload's appends as the layout takes them."""
     codec, now, fresh = BodyCodec(), format_ticks(from_unix_nanoseconds(_NOW)), _seeded(workload)
     for events, unfolds in workload.appends():

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from epochal.layout.tips.batch import Batch
+from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.items import StoredSpan, read_tip, span_size
 from epochal.layout.tips.writes import create, put_calf, restart
 from epochal.plan.effects import after
@@ -76,7 +76,7 @@ class _State:
     """The state that the latest calving left; the chain of them is the course taken."""
 
 
-def optimum(batches: Sequence[Batch], *, transactional: bool = False) -> Optimum:
+def optimum(batches: Sequence[WireBatch], *, transactional: bool = False) -> Optimum:
     """The cheapest course for these appends to one new stream."""
     prices = prices_of(batches)
     states = [_State(base=0, units=write_units(prices.tip(0, 0)))]
@@ -129,7 +129,7 @@ def _course(state: _State) -> tuple[int, ...]:
     return tuple(reversed(calves))
 
 
-def prices_of(batches: Sequence[Batch]) -> Prices:
+def prices_of(batches: Sequence[WireBatch]) -> Prices:
     """Price a stream by the writes that the layout plans for it, calving at every append."""
     put, _ = create("tips", batches[0])
     tips, calves = [put.item], []

@@ -19,6 +19,7 @@ from epochal.layout.registry import partition_of
 from epochal.layout.tables import INDEX, TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put
@@ -100,7 +101,7 @@ def fill(source: Source, appends: int, seed: int = 1) -> None:
     """Appends to streams that calve in every way, and all else that changes items of the table."""
     rng = random.Random(seed)
     stores = [
-        replace(source.store, calving=calving)
+        replace(source.store, layout=Tips(calving=calving))
         for calving in (
             ByCost(),
             Fixed(max_bytes=900, mode="two-step"),

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
@@ -25,7 +26,7 @@ AT_ONCE = Fixed(max_events=2, mode="transactional")
 
 def store(place: Place, calving: Fixed, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or place.execute, meter=Meter(), patience=PATIENT)
-    return Streams(driver=driver, table=place.table, calving=calving)
+    return Streams(driver=driver, table=place.table, layout=Tips(calving=calving))
 
 
 def race(racers: int, run: Callable[[int], Outcome]) -> list[Outcome]:

@@ -9,6 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
@@ -30,7 +31,7 @@ def streams(place: Place) -> Streams:
 
 def over(place: Place, calving: Calving | None = None) -> Streams:
     driver = Driver(execute=place.execute, meter=Meter())
-    return Streams(driver=driver, table=place.table, calving=calving or ByCost())
+    return Streams(driver=driver, table=place.table, layout=Tips(calving=calving or ByCost()))
 
 
 def numbered(first: int, count: int = 1, size: int = 20) -> list[Event]:

@@ -14,6 +14,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
@@ -61,7 +62,7 @@ class Append:
         return world
 
     def perform(self, store: Streams, expected: ExpectedVersion) -> Outcome:
-        return replace(store, calving=self.calving).try_append(
+        return replace(store, layout=Tips(calving=self.calving)).try_append(
             STREAM,
             [EQUAL] * self.events,
             unfolds=None if self.unfolds is None else [Unfold(type="State", data=b"{}")] * self.unfolds,

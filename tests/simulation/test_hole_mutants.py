@@ -48,7 +48,7 @@ def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
     def passed(table: str, cursor: Any) -> Steps[Any]:
         del table
         yield from ()
-        return reading._passed(cursor, cursor.tip.span.base)
+        return reading._passed(cursor, cursor.head.span.base)
 
     patch.setattr(reading, "_pruned_by_others", passed)
 
@@ -56,7 +56,9 @@ def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
 @mutant(dear=True)
 def a_calf_that_does_not_show_yet_is_taken_for_pruned(patch: Patch) -> None:
     patch.setattr(reading, "LOOKS", 0)
-    patch.setattr(reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.tip.stream)))
+    patch.setattr(
+        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
+    )
 
 
 @mutant("is in no item")

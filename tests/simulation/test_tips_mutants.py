@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from epochal.layout.streams import Rejected, Written
 from epochal.layout.tips import (
     append,
     calve,
@@ -24,7 +25,7 @@ from epochal.layout.tips import (
     unfolding,
     writes,
 )
-from epochal.layout.tips.batch import Batch, Rejected, Written
+from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.find import Earlier
 from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
@@ -63,7 +64,7 @@ def a_version_alone_guards_the_tip(patch: Patch) -> None:
 def a_stream_is_created_over_another(patch: Patch) -> None:
     create = writes.create
 
-    def anyhow(table: str, batch: Batch) -> tuple[Put, Token]:
+    def anyhow(table: str, batch: WireBatch) -> tuple[Put, Token]:
         put, token = create(table, batch)
         return replace(put, condition=None), token
 
@@ -129,7 +130,7 @@ def a_key_is_not_remembered(patch: Patch) -> None:
 def a_key_is_remembered_after_its_append(patch: Patch) -> None:
     append_once = once.append_once
 
-    def late(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+    def late(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
         if (yield from key_records.recall(table, record)) is not None:
             return (yield from append_once(table, batch, expected, calving, record))
         result = yield from append.append(table, batch, expected, calving)
@@ -144,7 +145,7 @@ def a_key_that_comes_with_a_version_is_not_remembered(patch: Patch) -> None:
     """The append can be at that index alone; but what is expected later may be something else."""
     append_once = once.append_once
 
-    def unrecorded(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+    def unrecorded(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
         if expected in (ANY, STREAM_EXISTS):
             return (yield from append_once(table, batch, expected, calving, record))
         return (yield from append.append(table, batch, expected, calving))
@@ -165,7 +166,7 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
 def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
     """Another call may use the key in between: the Tip has its append, and nobody looks for it."""
 
-    def early(table: str, batch: Batch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+    def early(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
         call = once._Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
         known = once.told(expected)
         if known is not once.UNREAD:
@@ -203,7 +204,7 @@ def unfolds_alone_are_written_whatever_their_key_was_used_for(patch: Patch) -> N
 
 @mutant()
 def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
-    def again(table: str, batch: Batch, expected: Any, calving: Any, _record: Any) -> Steps[Any]:
+    def again(table: str, batch: WireBatch, expected: Any, calving: Any, _record: Any) -> Steps[Any]:
         return (yield from append.append(table, batch, expected, calving))
 
     patch.setattr(unfolding, "unfold_once", again)
@@ -213,7 +214,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
 def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> None:
     already = append._already
 
-    def of_the_tip(batch: Batch, tip: Tip, first: int, **named: Any) -> Written:
+    def of_the_tip(batch: WireBatch, tip: Tip, first: int, **named: Any) -> Written:
         written = already(batch, tip, first, **named)
         return replace(written, token=tip.token()) if tip.version == written.version else written
 
@@ -227,7 +228,7 @@ def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
     def hasty(*given: Any, **named: Any) -> Steps[Any]:
         result = yield from append_on(*given, **named)
         if isinstance(result, Written) and result.token.size == 0:
-            return Rejected(tip=None)
+            return Rejected(head=None)
         return result
 
     patch.setattr(append, "append_on", hasty)
@@ -290,8 +291,8 @@ def only_the_tip_is_read(patch: Patch) -> None:
     def tip_only(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
         del table, limit
         yield from ()
-        at = cursor.tip.span.base if cursor.forward else cursor.tip.low_water
-        return reading.Pages(spans=(), cursor=replace(cursor, at=at))
+        at = cursor.head.span.base if cursor.forward else cursor.head.low_water
+        return reading.ReadPart(spans=(), cursor=replace(cursor, at=at))
 
     patch.setattr(reading, "_forward", tip_only)
     patch.setattr(reading, "_backward", tip_only)
@@ -304,7 +305,7 @@ def a_page_is_forgotten(patch: Patch) -> None:
 
     def first_page(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
         pages = yield from forward(table, cursor, limit)
-        return pages and replace(pages, cursor=replace(pages.cursor, at=cursor.tip.span.base))
+        return pages and replace(pages, cursor=replace(pages.cursor, at=cursor.head.span.base))
 
     patch.setattr(reading, "_forward", first_page)
 
@@ -323,7 +324,7 @@ def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
             return pages
         reply = yield Query(
             table=table,
-            partition=("p", tip_key(cursor.tip.stream)["p"]),
+            partition=("p", tip_key(cursor.head.stream)["p"]),
             sort=("i", number(0), number(cursor.at)),
             forward=False,
             limit=1,
@@ -347,7 +348,7 @@ def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
     """Nor waited for; what is taken for pruned then is not what was acknowledged."""
 
     def unsettled(table: str, cursor: Any) -> Get:
-        return Get(table=table, key=tip_key(cursor.tip.stream))
+        return Get(table=table, key=tip_key(cursor.head.stream))
 
     patch.setattr(reading, "LOOKS", 0)
     patch.setattr(reading, "_settled", unsettled)

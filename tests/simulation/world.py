@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from epochal.layout.tips.calving import ByCost, Calving
 from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import Token
@@ -80,11 +82,20 @@ class World:
     def copy(self) -> World:
         return World(self.tables.copy(), self.stream)
 
-    def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
+    def store(
+        self,
+        writer: str,
+        execute: Execute | None = None,
+        *,
+        calving: Calving | None = None,
+        **options: object,
+    ) -> Streams:
         """A store whose random bytes are the writer's own, and the same in every run."""
-        driver = driver_on(execute or self.tables.execute)
         return Streams(
-            driver=driver, table="tips", **{"now": lambda: NOON, "fresh": bytes_of(writer), **options}
+            driver=driver_on(execute or self.tables.execute),
+            table="tips",
+            layout=Tips(calving=calving or ByCost()),
+            **{"now": lambda: NOON, "fresh": bytes_of(writer), **options},
         )
 
     def images(self) -> list[Item]:

@@ -11,6 +11,7 @@ from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.layout.tables import ALL, ARCHIVE
 from epochal.layout.tips import pruning
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -21,7 +22,7 @@ from tests.support.terminal import Terminal
 @pytest.fixture
 def filled(terminal: Terminal) -> Terminal:
     """A stream of six events, an item for each but the last."""
-    streams = replace(terminal.streams, calving=Fixed(max_events=1))
+    streams = replace(terminal.streams, layout=Tips(calving=Fixed(max_events=1)))
     for nth in range(6):
         streams.append("Cart-1", [Event(type=f"E{nth}")])
     return terminal
@@ -113,7 +114,7 @@ class Archiving(Terminal):
 @pytest.fixture
 def archiving() -> Archiving:
     terminal = Archiving(tables=MemoryTables({spec.kind: spec for spec in (*ALL, ARCHIVE)}))
-    streams = replace(terminal.streams, calving=Fixed(max_events=1))
+    streams = replace(terminal.streams, layout=Tips(calving=Fixed(max_events=1)))
     for nth in range(6):
         streams.append("Cart-1", [Event(type=f"E{nth}")])
     return terminal

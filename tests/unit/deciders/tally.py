@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.layout.tips.calving import ByCost, Calving
+from epochal.layout.tips.streams import Tips
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply
 from epochal.store.codecs import EventCodec, json_codec
@@ -140,8 +141,8 @@ class Store:
             clock=lambda: self.now,
             sleep=lambda _: None,
         )
-        self.streams: Streams = replace(quiet, driver=driver, calving=self.calving)
-        self.others: Streams = replace(quiet, calving=self.calving)
+        self.streams: Streams = replace(quiet, driver=driver, layout=Tips(calving=self.calving))
+        self.others: Streams = replace(quiet, layout=Tips(calving=self.calving))
         """The same tables for another process, whose requests are not on record."""
 
     def execute(self, op: Op) -> Reply:

@@ -14,6 +14,7 @@ from epochal.feed.results import FeedItem
 from epochal.layout.tables import ALL
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key, tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Delete, Get, Put
@@ -178,7 +179,9 @@ def test_a_tip_that_cannot_be_read_stops_its_stream_alone(
 
 
 def test_a_calf_that_cannot_be_read_hides_nothing_before_it(layouts: Layouts) -> None:
-    calving = Streams(driver=layouts.driver, table="tips", calving=Fixed(max_events=1, mode="two-step"))
+    calving = Streams(
+        driver=layouts.driver, table="tips", layout=Tips(calving=Fixed(max_events=1, mode="two-step"))
+    )
     for kind in "abcd":
         calving.append(ORDER, [Event(type=kind)])
     layouts.index()

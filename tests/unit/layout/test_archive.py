@@ -12,6 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Get
 from epochal.store.driver import Driver, Meter
@@ -32,7 +33,12 @@ def tables() -> MemoryTables:
 def over(tables: MemoryTables, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or tables.execute, meter=Meter(), sleep=lambda _: None)
     archive = Streams(driver=driver, table="archive")
-    return Streams(driver=driver, table="live", archive=archive, calving=Fixed(max_events=3, mode="two-step"))
+    return Streams(
+        driver=driver,
+        table="live",
+        archive=archive,
+        layout=Tips(calving=Fixed(max_events=3, mode="two-step")),
+    )
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import TIP, calf_key, tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, AtVersion, ExpectedVersion
@@ -117,7 +118,7 @@ def test_a_calf_is_a_copy_to_the_byte_of_whatever_the_tip_held(tables: MemoryTab
     store(tables, tip(len(events), events, future=text("kept")))
     before = stored(tables)
     streams = memory_streams(tables)
-    calving = Streams(driver=streams.driver, table=TABLE, calving=Fixed(max_events=1, mode=mode))
+    calving = Streams(driver=streams.driver, table=TABLE, layout=Tips(calving=Fixed(max_events=1, mode=mode)))
 
     calving.append(STREAM, [Event(type="New")])
 

@@ -12,6 +12,7 @@ from epochal.layout.tips import reading
 from epochal.layout.tips.calve import calve_at_once
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import read_tip, tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update
 from epochal.plan.values import number
@@ -34,7 +35,9 @@ def half_written() -> Streams:
     """A stream of which the Tip shows already, and the newest calf not yet."""
     tables = Gradual({TABLE: TIPS})
     driver = Driver(execute=tables.execute, meter=Meter())
-    streams = Streams(driver=driver, table=TABLE, calving=Fixed(max_events=1, mode="transactional"))
+    streams = Streams(
+        driver=driver, table=TABLE, layout=Tips(calving=Fixed(max_events=1, mode="transactional"))
+    )
     for index in range(EVENTS):
         tables.carry_out()
         tables.late = _is_calf if index == EVENTS - 1 else None
@@ -63,7 +66,9 @@ def test_the_first_calf_that_a_pruned_stream_has_is_not_taken_for_pruned_while_i
     store(tables, PRUNED)
     tables.late = _is_calf
     driver = Driver(execute=tables.execute, meter=Meter(), sleep=lambda _: None)
-    streams = Streams(driver=driver, table=TABLE, calving=Fixed(max_events=2, mode="transactional"))
+    streams = Streams(
+        driver=driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode="transactional"))
+    )
     streams.append(STREAM, [Event(type="E")])
 
     found = [event.index for event in streams.read(STREAM, direction=direction)]
@@ -99,7 +104,7 @@ def test_one_who_looked_once_would_take_it_for_lost(
     """So that the test above proves something."""
     monkeypatch.setattr(reading, "LOOKS", 0)
     monkeypatch.setattr(
-        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.tip.stream))
+        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
     )
     with pytest.raises(CorruptData, match="is in no item"):
         read(half_written())

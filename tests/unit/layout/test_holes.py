@@ -14,6 +14,7 @@ from epochal.errors import CorruptData, EventsPruned, InvalidInput
 from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Delete, Execute, Op, Put, Query, Reply
 from epochal.plan.values import Item, number
@@ -39,7 +40,7 @@ def tables() -> MemoryTables:
 
 def over(tables: MemoryTables, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or tables.execute, meter=Meter(), sleep=lambda _: None)
-    return Streams(driver=driver, table=TABLE, calving=Fixed(max_events=2, mode="two-step"))
+    return Streams(driver=driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
 
 
 def archived(streams: Streams) -> Streams:

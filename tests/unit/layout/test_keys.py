@@ -10,6 +10,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
@@ -83,7 +84,7 @@ def test_a_repeat_under_another_expectation_is_answered_like_the_first(
         streams.append(STREAM, [OTHER])
 
     for expected in (now_as(then, streams), NO_STREAM, AtVersion(version=0), AtVersion(version=99)):
-        again = pay(replace(streams, calving=Fixed(max_events=2, mode="two-step")), expected)
+        again = pay(replace(streams, layout=Tips(calving=Fixed(max_events=2, mode="two-step"))), expected)
         assert (again.first, again.version, again.replayed) == (paid.first, paid.version, True)
 
     assert types(streams).count("Paid") == 1
@@ -213,7 +214,7 @@ def test_the_same_content_claimed_under_another_key_of_the_bucket_is_the_same() 
 
 
 def test_unfolds_alone_under_a_key_find_room_in_a_full_tip(streams: Streams) -> None:
-    full = replace(streams, calving=Fixed(max_bytes=390_000, max_events=1_000, mode="two-step"))
+    full = replace(streams, layout=Tips(calving=Fixed(max_bytes=390_000, max_events=1_000, mode="two-step")))
     for _ in range(3):
         full.append(STREAM, [Event(type="Large", data=bytes(range(256)) * 450)])
     large = Unfold(type="State", data=bytes(range(256)) * 480)

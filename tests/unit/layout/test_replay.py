@@ -9,6 +9,7 @@ import pytest
 
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.items import tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
@@ -29,7 +30,7 @@ EVENTS = 25
 
 
 def written(calving: Calving, events: int = EVENTS, size: int = 300) -> Streams:
-    streams, dice = replace(memory_streams(), calving=calving), random.Random(1)
+    streams, dice = replace(memory_streams(), layout=Tips(calving=calving)), random.Random(1)
     expected: ExpectedVersion = NO_STREAM
     for index in range(events):
         outcome = streams.append(
@@ -101,7 +102,7 @@ def test_a_page_of_what_does_not_exist_says_so() -> None:
     "calving", [ByCost(), Fixed(max_events=1, mode="two-step")], ids=["by cost", "one each"]
 )
 def test_more_than_ten_thousand_events_and_a_megabyte_replay_completely(calving: Calving) -> None:
-    events, streams = 10_500, replace(memory_streams(), calving=calving)
+    events, streams = 10_500, replace(memory_streams(), layout=Tips(calving=calving))
     for first in range(0, events, 50):
         streams.append(
             STREAM, [Event(type=f"E{index}", data=b"%0100d" % index) for index in range(first, first + 50)]

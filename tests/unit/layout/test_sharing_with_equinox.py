@@ -14,6 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
 from epochal.feed.histories.tips import StreamHistory
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
@@ -50,7 +51,7 @@ def dying(execute: Execute, after: int) -> Execute:
 
 def opened(execute: Execute, calving: Calving | None = None) -> Streams:
     streams = streams_of(SHARED, Driver(execute=execute, meter=Meter()), BodyCodec())
-    return streams if calving is None else replace(streams, calving=calving)
+    return streams if calving is None else replace(streams, layout=Tips(calving=calving))
 
 
 def filled(tables: MemoryTables, events: int) -> Streams:
@@ -83,14 +84,16 @@ def test_whatever_a_crash_leaves_equinox_reads_each_event_once_and_goes_on(
 def test_in_two_steps_a_crash_blocks_equinox_for_ever_which_is_why_there_is_a_mode(
     tables: MemoryTables,
 ) -> None:
-    two_steps = replace(filled(tables, 2), calving=ByCost())
+    two_steps = replace(filled(tables, 2), layout=Tips(calving=ByCost()))
 
     class Now(ByCost):
         def calves(self, *_: object) -> bool:
             return True
 
     mortal = replace(
-        two_steps, calving=Now(), driver=replace(two_steps.driver, execute=dying(tables.execute, 1))
+        two_steps,
+        layout=Tips(calving=Now()),
+        driver=replace(two_steps.driver, execute=dying(tables.execute, 1)),
     )
     with pytest.raises(Died):
         mortal.append(STREAM, [Event(type="dying")])
@@ -119,11 +122,11 @@ def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: M
 def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     place = Place(endpoint="http://127.0.0.1:1", region="eu-central-1")
     streams = open_streams("t", equinox=True, place=place)
-    assert (streams.calving, streams.tombstones) == (Fixed(), False)
-    assert streams.calving.mode == "transactional"
+    assert (streams.layout, streams.tombstones) == (Tips(calving=Fixed()), False)
+    assert streams.layout.calving.mode == "transactional"
     small = Fixed(max_bytes=1_000, max_events=5)
-    assert open_streams("t", equinox=True, calving=small, place=place).calving == small
-    assert open_streams("t", calving=small, place=place).calving == small
+    assert open_streams("t", equinox=True, calving=small, place=place).layout == Tips(calving=small)
+    assert open_streams("t", calving=small, place=place).layout == Tips(calving=small)
     with pytest.raises(InvalidInput, match="calving: must be transactional"):
         open_streams("t", equinox=True, calving=ByCost(), place=place)
     assert Settings.from_environment({variable("equinox"): "true"}).equinox

@@ -8,6 +8,7 @@ import pytest
 
 from epochal.layout.tips.calving import Calving, Fixed
 from epochal.layout.tips.items import TIP, calf_key, tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, AtVersion
@@ -33,7 +34,7 @@ class Recorder:
         self.ops: list[Op] = []
 
     def store(self, calving: Calving = TWO_STEP) -> Streams:
-        streams = replace(memory_streams(self.tables), calving=calving)
+        streams = replace(memory_streams(self.tables), layout=Tips(calving=calving))
         return replace(streams, driver=replace(streams.driver, execute=self._perform))
 
     def tip(self) -> Item:

@@ -11,6 +11,7 @@ import pytest
 from epochal.codec.bodies import BROTLI, CLAIM, encode
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.limits import ITEM_BYTES
@@ -164,7 +165,7 @@ def test_without_a_bucket_a_body_over_the_limit_is_refused_and_nothing_is_writte
 
 
 def test_a_calf_of_claims_is_a_copy_and_its_bodies_are_still_found(streams: Streams) -> None:
-    calving = replace(streams, calving=Fixed(max_events=1, mode="two-step"))
+    calving = replace(streams, layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
     for seed in range(3):
         calving.append(STREAM, [Event(type="E", data=noise(300 * KB, seed))])
 

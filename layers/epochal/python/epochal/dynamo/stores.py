@@ -41,6 +41,7 @@ from epochal.layout.tables import (
     TIPS,
 )
 from epochal.layout.tips.calving import Calving
+from epochal.layout.tips.streams import Tips
 from epochal.model.aggregates import AggregateTypes
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
@@ -116,7 +117,7 @@ def open_streams(
     driver = place.driver(kinds={table: TIPS.kind})
     settings = Settings(tips_table=table, equinox=equinox)
     streams = streams_of(settings, driver, place.codec(bucket))
-    return streams if calving is None else replace(streams, calving=calving)
+    return streams if calving is None else replace(streams, layout=Tips(calving=calving))
 
 
 def open_feed(

@@ -110,7 +110,7 @@ def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | St
     result = yield from append_on(table, batch, held.known, ByCost())
     if isinstance(result, Written):
         return Held(stream=held.stream, state=state, known=result.token)
-    tip = result.tip if isinstance(result, Rejected) else (yield from load_tip(table, held.stream))
+    tip = result.head if isinstance(result, Rejected) else (yield from load_tip(table, held.stream))
     return StateConflict(held=_held(held.stream, tip))
 
 

@@ -212,7 +212,7 @@ class Indexing:
         )
         result = yield from append_on(self.table, batch, active.known, ByCost())
         if not isinstance(result, Written):
-            tip = result.tip if isinstance(result, Rejected) else None
+            tip = result.head if isinstance(result, Rejected) else None
             partition.hold((yield from refresh(self.table, partition.number, loaded, tip)))
             return False
         active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)

@@ -112,7 +112,7 @@ def _change(
         result = yield from append_on(table, batch, tip, ByCost())
         if isinstance(result, Written):
             return series
-        tip = result.tip if isinstance(result, Rejected) else (yield from load_tip(table, SERIES))
+        tip = result.head if isinstance(result, Rejected) else (yield from load_tip(table, SERIES))
 
 
 def _series(tip: Tip | None) -> Series:

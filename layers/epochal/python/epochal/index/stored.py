@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from epochal.layout.stored import StoredEvent as StoredEvent
     from epochal.layout.stored import StoredUnfold as StoredUnfold
+    from epochal.layout.streams import Rejected as Rejected
+    from epochal.layout.streams import Written as Written
     from epochal.layout.tips.append import append as append
     from epochal.layout.tips.append import append_on as append_on
     from epochal.layout.tips.batch import Known as Known
-    from epochal.layout.tips.batch import Rejected as Rejected
-    from epochal.layout.tips.batch import Written as Written
     from epochal.layout.tips.batch import batch_of as batch_of
     from epochal.layout.tips.calving import ByCost as ByCost
     from epochal.layout.tips.heads import WHERE as WHERE
@@ -43,14 +43,14 @@ _FROM: Final = {
     "Cursor": "tips.reading",
     "KeyRecord": "tips.key_records",
     "Known": "tips.batch",
-    "Rejected": "tips.batch",
+    "Rejected": "streams",
     "StoredEvent": "stored",
     "StoredSpan": "tips.items",
     "StoredUnfold": "stored",
     "TIP": "tips.items",
     "Tip": "tips.items",
     "WHERE": "tips.heads",
-    "Written": "tips.batch",
+    "Written": "streams",
     "advance": "tips.reading",
     "append": "tips.append",
     "append_on": "tips.append",

@@ -1,11 +1,11 @@
 """Deciders on streams: load a state, decide on it, store what was decided, and decide again where another was faster.
 
-    load        from the Tip, one request; or from the cache, none; or assumed empty, none
+    load        from the head, one request; or from the cache, none; or assumed empty, none
     decide      the user's function, on a state that may be an old one where nothing was read
-    nothing     to store: a state that was not read is first compared with the Tip, and decided on again if it was old
-    append      on exactly the Tip the state was made from, one request
+    nothing     to store: a state that was not read is first compared with the head, and decided on again if it was old
+    append      on exactly the head the state was made from, one request
      ├ stored      done; the state goes into the cache with the token that came back
-     ├ refused     by the Tip that came back: its state is decided on, without a second read (DESIGN §5.2)
+     ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2)
      └ untellable  `OutcomeUndetermined`
 
 So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
@@ -20,8 +20,7 @@ from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
-from epochal.layout.tips.batch import Rejected, Unknown, Written
-from epochal.layout.tips.items import Tip
+from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import Token
@@ -163,10 +162,10 @@ class Deciders(Generic[C, S, E]):
                     return plan.result, plan.outcome(token)
                 case Unknown(first=first):
                     raise OutcomeUndetermined(stream, first)
-                case Rejected(tip=tip):
-                    # At once: a wait would only make the Tip in hand an old one.
-                    self._check_attempts(stream, attempt, tip)
-                    loaded = loader.made(stream, tip, plan.base, as_of)
+                case Rejected(head=head):
+                    # At once: a wait would only make the head in hand an old one.
+                    self._check_attempts(stream, attempt, head)
+                    loaded = loader.made(stream, head, plan.base, as_of)
 
     def _plan(
         self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]
@@ -206,9 +205,9 @@ class Deciders(Generic[C, S, E]):
         encoded = self._encoded(event)
         return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
 
-    def _check_attempts(self, stream: str, attempt: int, tip: Tip | None) -> None:
-        if tip is not None and tip.deleted:
-            raise StreamDeleted(stream, tip.version)
+    def _check_attempts(self, stream: str, attempt: int, head: Head | None) -> None:
+        if head is not None and head.deleted:
+            raise StreamDeleted(stream, head.version)
         if attempt == self.attempts:
             raise Contended(stream, attempt)
 

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from epochal.layout.stored import StoredEvent, StoredUnfold
-from epochal.layout.tips.calving import ROOM
-from epochal.layout.tips.items import unfolds_size, write_unfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be_text
 from epochal.model.times import format_ticks, parse_time
-from epochal.plan.limits import ITEM_BYTES
 from epochal.store.bodies import BodyCodec
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
-"""Bytes of bodies that an append leaves in the Tip at most. Together they fit an item, whatever the Tip holds
+"""Bytes of bodies that an append leaves in the head at most. Together they fit an item, whatever the head holds
 already."""
 
 _FIELDS: Final = 100
@@ -27,21 +24,17 @@ MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
 
 
-def store_events(
-    events: Sequence[Event], now: str, codec: BodyCodec, *, beside: Sequence[StoredUnfold] = ()
-) -> list[StoredEvent]:
+def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[StoredEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
     Args:
-        beside: unfolds that are written to the same item.
+        room: bytes that the events may take.
     """
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
-    room = ITEM_BYTES - ROOM - sum(map(_fields_size, events)) - unfolds_size(tuple(map(write_unfold, beside)))
-    bodies = codec.pack(
-        [body for event in events for body in (event.data, event.meta)], min(room, EVENTS_INLINE), "events"
-    )
-    return [
+    budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
+    bodies = codec.pack([body for event in events for body in (event.data, event.meta)], budget, "events")
+    return tuple(
         StoredEvent(
             type=event.type,
             data=bodies[2 * position],
@@ -51,7 +44,7 @@ def store_events(
             causation_id=event.causation_id,
         )
         for position, event in enumerate(events)
-    ]
+    )
 
 
 def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[StoredUnfold, ...]:

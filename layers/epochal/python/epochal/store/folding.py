@@ -1,10 +1,10 @@
-"""States made from Tips: where a fold begins, which events it needs, and what it does when they are gone.
+"""States made from heads: where a fold begins, which events it needs, and what it does when they are gone.
 
     begins with        an unfold that is an origin; else a state already known; else the first event
-    goes on with       the events since, from the Tip in hand where it carries them, else from calves
+    goes on with       the events since, from the head in hand where it carries them, else from what is before it
     cut short by       an event that is an origin, looked for backward from the newest
 
-No Tip is read here: the caller has one, from a load or a refusal. No state is made over a hole: what was pruned and is
+No head is read here: the caller has one, from a load or a refusal. No state is made over a hole: what was pruned and is
 in no archive raises `EventsPruned`, or is forgotten, where that was asked for.
 """
 
@@ -17,8 +17,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
-from epochal.layout.tips.batch import Known
-from epochal.layout.tips.items import Tip, read_unfold
+from epochal.layout.streams import Head, Known
 from epochal.model.events import Claim, Recorded, RecordedUnfold
 from epochal.model.plain import must_be_done
 from epochal.store.codecs import EventCodec, Stored
@@ -33,17 +32,17 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded(Generic[S]):
-    """A state, and what is known of the Tip that it was made from.
+    """A state, and what is known of the head that it was made from.
 
     Attributes:
-        known: the Tip, its token, or None where the stream does not exist.
+        known: the head, its token, or None where the stream does not exist.
         low_water: what was pruned then.
         confirmed: the store has shown it during this call. Otherwise the state may be an old one.
         begun: clock reading before the first of its events was read; of interest to who keeps it (`loading`).
     """
 
     state: S
-    known: Known
+    known: Known[Head]
     low_water: int = 0
     confirmed: bool = True
     begun: float = -inf
@@ -64,7 +63,7 @@ class _Start(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class Folder(Generic[S, E]):
-    """Makes states of one kind from Tips of one store.
+    """Makes states of one kind from heads of one store.
 
     Attributes:
         forget_pruned: a state begins anew where its stream was pruned.
@@ -87,45 +86,45 @@ class Folder(Generic[S, E]):
         """The state before any event."""
         return must_be_done(self.initial(), "initial")
 
-    def load(self, stream: str, tip: Tip | None, before: Loaded[S] | None = None) -> Loaded[S]:
-        """The state at a Tip in hand; from the state `before`, where that saves work.
+    def load(self, stream: str, head: Head | None, before: Loaded[S] | None = None) -> Loaded[S]:
+        """The state at a head in hand; from the state `before`, where that saves work.
 
         Raises:
-            StreamDeleted: the Tip is a tombstone.
+            StreamDeleted: the head is a tombstone.
             EventsPruned: events that the state needs are gone.
             UnknownType: an event, or a state held in unfolds, that the codec does not know.
         """
-        if tip is None:
+        if head is None:
             return Loaded(state=self.begin(), known=None)
-        if tip.deleted:
-            raise StreamDeleted(stream, tip.version)
-        if before is not None and _unchanged(before.known, tip):
+        if head.deleted:
+            raise StreamDeleted(stream, head.version)
+        if before is not None and _unchanged(before.known, head):
             state = before.state
         else:
-            state = self._onward(tip, self._start(tip, before))
-        return Loaded(state=state, known=tip, low_water=tip.low_water)
+            state = self._onward(head, self._start(head, before))
+        return Loaded(state=state, known=head, low_water=head.low_water)
 
-    def _start(self, tip: Tip, before: Loaded[S] | None) -> _Start[S]:
+    def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
         """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""
-        usable = before if before is not None and self._leads_to(before, tip) else None
-        restored = self._restored(tip)
+        usable = before if before is not None and self._leads_to(before, head) else None
+        restored = self._restored(head)
         if restored is not None and (usable is None or restored.version >= usable.version):
             return restored
         if usable is not None:
             return _Start(state=usable.state, version=usable.version)
-        return _Start(state=self.begin(), version=tip.low_water if self.forget_pruned else 0)
+        return _Start(state=self.begin(), version=head.low_water if self.forget_pruned else 0)
 
-    def _leads_to(self, before: Loaded[S], tip: Tip) -> bool:
-        """Whether events alone lead from a state to a Tip."""
+    def _leads_to(self, before: Loaded[S], head: Head) -> bool:
+        """Whether events alone lead from a state to a head."""
         return (
             not self.access.state_in_unfolds
-            and before.version <= tip.version
-            and before.low_water == tip.low_water
+            and before.version <= head.version
+            and before.low_water == head.low_water
         )
 
-    def _restored(self, tip: Tip) -> _Start[S] | None:
-        """The state that the Tip's unfolds hold: the last that is an origin, and those after it."""
-        unfolds = recorded_unfolds([read_unfold(unfold) for unfold in tip.unfolds], self.streams.codec)
+    def _restored(self, head: Head) -> _Start[S] | None:
+        """The state that the head's unfolds hold: the last that is an origin, and those after it."""
+        unfolds = recorded_unfolds(head.read_unfolds(), self.streams.codec)
         known = [event for event in map(self._decode_unfold, unfolds) if event is not None]
         is_origin = self.access.unfold_is_origin
         origins = [
@@ -135,59 +134,63 @@ class Folder(Generic[S, E]):
         ]
         if not origins:
             if unfolds and self.access.state_in_unfolds:
-                raise UnknownType(tip.stream, unfolds[-1].version, unfolds[-1].type)
+                raise UnknownType(head.stream, unfolds[-1].version, unfolds[-1].type)
             return None
         # Unfolds are written together. Equinox numbers them on from the version that all were made from.
         version = min(unfold.version for unfold in unfolds)
-        if self.forget_pruned and version < tip.low_water:
+        if self.forget_pruned and version < head.low_water:
             return None
         return _Start(state=self.fold(self.begin(), known[origins[-1] :]), version=version)
 
-    def _onward(self, tip: Tip, start: _Start[S]) -> S:
+    def _onward(self, head: Head, start: _Start[S]) -> S:
         """Fold the events since `start`."""
-        if start.version >= tip.version:
+        if start.version >= head.version:
             return start.state
         if self.access.event_is_origin is None:
-            return self._forward(tip, start)
-        return self._backward(tip, start, self.access.event_is_origin)
+            return self._forward(head, start)
+        return self._backward(head, start, self.access.event_is_origin)
 
-    def _forward(self, tip: Tip, start: _Start[S]) -> S:
+    def _forward(self, head: Head, start: _Start[S]) -> S:
         state = start.state
-        for found in self.streams.reader().onward(tip, start.version, "forward"):
+        for found in self.streams.reader().onward(head, start.version, "forward"):
             if isinstance(found, Hole):
-                state = self._begun_anew(tip, found)
+                state = self._begun_anew(head, found)
                 continue
             state = self.fold(state, self._decode(found))
         return state
 
-    def _begun_anew(self, tip: Tip, hole: Hole) -> S:
+    def _begun_anew(self, head: Head, hole: Hole) -> S:
         """The state behind a hole, where it may begin there."""
         if self.forget_pruned:
             return self.begin()
-        raise EventsPruned(tip.stream, hole.first, hole.end)
+        raise EventsPruned(head.stream, hole.first, hole.end)
 
-    def _backward(self, tip: Tip, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
+    def _backward(self, head: Head, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
         later: list[E] = []
-        reached = tip.version
-        for found in self._newest_first(tip, start):
+        reached = head.version
+        for found in self._newest_first(head, start):
             if isinstance(found, Hole):
-                return self.fold(self._begun_anew(tip, found), reversed(later))
+                return self.fold(self._begun_anew(head, found), reversed(later))
             for event in self._decode(found):
                 later.append(event)
                 if must_be_done(is_origin(event), "event_is_origin"):
                     return self.fold(self.begin(), reversed(later))
             reached = found.index
         return (
-            self.fold(start.state, reversed(later)) if reached == start.version else self._forward(tip, start)
+            self.fold(start.state, reversed(later))
+            if reached == start.version
+            else self._forward(head, start)
         )
 
-    def _newest_first(self, tip: Tip, start: _Start[S]) -> Iterator[Recorded | Hole]:
-        """Where to look for an origin: where a state is known, in the Tip alone, since a page of calves read backward
-        would go far beyond it.
+    def _newest_first(self, head: Head, start: _Start[S]) -> Iterator[Recorded | Hole]:
+        """Where to look for an origin: where a state is known, in the head alone, since a part of older events would
+        go far beyond it.
         """
-        events = self.streams.reader().onward(tip, None, "backward")
+        events = self.streams.reader().onward(head, None, "backward")
         return (
-            events if start.version == 0 else islice(events, tip.version - max(start.version, tip.span.base))
+            events
+            if start.version == 0
+            else islice(events, head.version - max(start.version, head.span.base))
         )
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
@@ -203,8 +206,8 @@ class Folder(Generic[S, E]):
         return must_be_done(self.codec.decode(_stored(unfold, unfold.version)), "decode")
 
 
-def _unchanged(known: Known, tip: Tip) -> bool:
-    return known is not None and known.etag is not None and known.etag == tip.etag
+def _unchanged(known: Known[Head], head: Head) -> bool:
+    return known is not None and known.etag is not None and known.etag == head.etag
 
 
 def _stored(source: Recorded | RecordedUnfold, index: int) -> Stored:

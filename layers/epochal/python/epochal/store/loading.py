@@ -1,6 +1,6 @@
 """Getting at states: from the store, from the cache, or by assumption.
 
-    REQUIRE_LOAD   the Tip is read: one request; what is cached is moved on by what is new
+    REQUIRE_LOAD   the head is read: one request; what is cached is moved on by what is new
     AllowStale     what is cached, if it is young enough: no request; else as above
     ASSUME_EMPTY   the initial state: no request
 
@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from epochal.layout.tips.batch import Known
-from epochal.layout.tips.items import Tip
+from epochal.layout.streams import Head, Known
 from epochal.model.versions import Token
 from epochal.store.cache import Cache, CachedState
 from epochal.store.folding import Folder, Loaded
@@ -80,10 +79,10 @@ class Loader(Generic[S, E]):
         as_of = self.now()
         return self.made(stream, self.folder.streams.head(stream), before, as_of)
 
-    def made(self, stream: str, tip: Tip | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
-        """The state at a Tip in hand, which was there at `as_of` or later."""
+    def made(self, stream: str, head: Head | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
+        """The state at a head in hand, which was there at `as_of` or later."""
         begun = as_of if before is None else before.begun
-        loaded = replace(self.folder.load(stream, tip, before), begun=begun)
+        loaded = replace(self.folder.load(stream, head, before), begun=begun)
         self.keep(stream, loaded, as_of)
         return loaded
 
@@ -107,6 +106,6 @@ class Loader(Generic[S, E]):
         return (stream, streams.driver.execute, streams.table, rules)
 
 
-def token_of(known: Known) -> Token | None:
-    """What is known of a Tip, without what it carries."""
-    return known.token() if isinstance(known, Tip) else known
+def token_of(known: Known[Head]) -> Token | None:
+    """What is known of a head, without what it carries."""
+    return known if known is None or isinstance(known, Token) else known.token()

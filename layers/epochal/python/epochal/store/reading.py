@@ -20,10 +20,8 @@ from itertools import chain, islice, takewhile
 from typing import TypeVar
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
-from epochal.layout.tips.items import Tip, read_event, read_timestamp
-from epochal.layout.tips.reading import Cursor, Pages, advance, begin, stand
+from epochal.layout.streams import EventSpan, Head, Layout, ReadCursor, ReadPart
 from epochal.model.events import Claim, Recorded
-from epochal.plan.values import AttributeValue
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import recorded_events
@@ -39,8 +37,8 @@ _CHUNK = 16
 _FIELDS = 200
 """Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
 
-_Stored = tuple[int, tuple[str, AttributeValue]]
-"""An event's index, its type, and the event as an item holds it."""
+_Place = tuple[EventSpan, int]
+"""Where an event is: in a span, so far from its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +47,7 @@ class Reader:
 
     driver: Driver
     table: str
+    layout: Layout
     codec: BodyCodec
     fetch: bool
     archive: Reader | None
@@ -72,22 +71,22 @@ class Reader:
         walk = self._begin(stream, start, limit, direction)
         return iter(()) if walk is None else walk.found()
 
-    def onward(self, tip: Tip, start: int | None, direction: Direction) -> Iterator[Recorded | Hole]:
-        """Events from `start` on of the stream that `tip` heads: no request for what the Tip itself carries."""
-        cursor = stand(tip, start, forward=direction == "forward")
+    def onward(self, head: Head, start: int | None, direction: Direction) -> Iterator[Recorded | Hole]:
+        """Events from `start` on of the stream that `head` heads: no request for what the head itself carries."""
+        cursor = self.layout.stand(head, start, forward=direction == "forward")
         for each in _walk(self, cursor, start, None).told():
             yield each if isinstance(each, Hole) else _readable(each)
 
     def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""
-        cursor = self.driver.run(begin(self.table, stream, start, forward=direction == "forward"))
+        cursor = self._stand(stream, start, direction)
         if cursor is None:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
         walk = _walk(self, cursor, start, limit)
         hole: Hole | None = None
         taken: list[Recorded] = []
         size = 0
-        for each in () if cursor.tip.deleted else walk.told():
+        for each in () if cursor.head.deleted else walk.told():
             if taken and not isinstance(each, Recorded):
                 break
             if isinstance(each, Hole):
@@ -103,43 +102,48 @@ class Reader:
         return Page(
             events=tuple(taken),
             next=self._next(taken[-1].index, walk.cursor) if taken else None,
-            version=cursor.tip.version,
-            low_water=walk.cursor.tip.low_water,
+            version=cursor.head.version,
+            low_water=walk.cursor.head.low_water,
             exists=True,
-            deleted=cursor.tip.deleted,
+            deleted=cursor.head.deleted,
             hole=hole or self._beginning(taken, walk.cursor),
         )
 
     def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
         """A walk through a stream that has events."""
-        cursor = self.driver.run(begin(self.table, stream, start, forward=direction == "forward"))
-        if cursor is None or cursor.tip.deleted:
+        cursor = self._stand(stream, start, direction)
+        if cursor is None or cursor.head.deleted:
             return None
         return _walk(self, cursor, start, limit)
+
+    def _stand(self, stream: str, start: int | None, direction: Direction) -> ReadCursor | None:
+        steps = self.layout.begin(self.table, stream, start, forward=direction == "forward")
+        cursor: ReadCursor | None = self.driver.run(steps)
+        return cursor
 
     def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
         for each in walk.told():
             if not isinstance(each, Hole):
                 yield _readable(each)
             elif self.archive is not None or each.first > 0 or (start is not None and start < each.end):
-                raise EventsPruned(walk.cursor.tip.stream, each.first, each.end)
+                raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
 
-    def _next(self, last: int, cursor: Cursor) -> int | None:
+    def _next(self, last: int, cursor: ReadCursor) -> int | None:
         """Where a page that ends at event `last` goes on."""
         if cursor.forward:
-            return last + 1 if last + 1 < cursor.tip.version else None
+            return last + 1 if last + 1 < cursor.head.version else None
         return last - 1 if last > self._lowest(cursor) else None
 
-    def _beginning(self, taken: Sequence[Recorded], cursor: Cursor) -> Hole | None:
+    def _beginning(self, taken: Sequence[Recorded], cursor: ReadCursor) -> Hole | None:
         """What is gone of the stream's beginning below a page that ends with it, backward."""
         ends = not cursor.forward and taken and 0 < taken[-1].index <= self._lowest(cursor)
         return Hole(first=0, end=taken[-1].index) if ends else None
 
-    def _lowest(self, cursor: Cursor) -> int:
-        return cursor.tip.low_water if self.archive is None else 0
+    def _lowest(self, cursor: ReadCursor) -> int:
+        return cursor.head.low_water if self.archive is None else 0
 
 
-def _walk(reader: Reader, cursor: Cursor, start: int | None, limit: int | None) -> _Walk:
+def _walk(reader: Reader, cursor: ReadCursor, start: int | None, limit: int | None) -> _Walk:
     first = (start or 0) if cursor.forward else cursor.at - 1
     return _Walk(reader, cursor, first, limit)
 
@@ -153,7 +157,7 @@ class _Walk:
     """
 
     reader: Reader
-    cursor: Cursor
+    cursor: ReadCursor
     start: int
     limit: int | None
 
@@ -170,19 +174,19 @@ class _Walk:
         while not self.cursor.at_end:
             yield from self._archived(at, self.cursor.at)
             at = self.cursor.at
-            pages = yield from self._page()
-            at = pages.spans[-1].next if pages.spans else at
-            self.cursor = pages.cursor
-        yield from self._archived(at, self.cursor.tip.version)
+            part = yield from self._part()
+            at = part.spans[-1].next if part.spans else at
+            self.cursor = part.cursor
+        yield from self._archived(at, self.cursor.head.version)
 
     def _backward(self) -> Iterator[Found]:
         at = self.start + 1
         while not self.cursor.at_end:
-            pages = yield from self._page()
-            at = pages.spans[-1].base if pages.spans else at
-            self.cursor = pages.cursor
+            part = yield from self._part()
+            at = part.spans[-1].base if part.spans else at
+            self.cursor = part.cursor
         if at > 0 and self.reader.archive is not None:
-            yield from self.reader.archive.found(self.cursor.tip.stream, at - 1, "backward")
+            yield from self.reader.archive.found(self.cursor.head.stream, at - 1, "backward")
 
     def _told_forward(self) -> Iterator[Found | Hole]:
         at = self.start
@@ -191,8 +195,8 @@ class _Walk:
                 yield Hole(first=at, end=each.index)
             yield each
             at = each.index + 1
-        if at < self.cursor.tip.version:
-            yield Hole(first=at, end=self.cursor.tip.version)
+        if at < self.cursor.head.version:
+            yield Hole(first=at, end=self.cursor.head.version)
 
     def _told_backward(self) -> Iterator[Found | Hole]:
         at = self.start + 1
@@ -204,34 +208,35 @@ class _Walk:
         if at > 0:
             yield Hole(first=0, end=at)
 
-    def _page(self) -> Generator[Found, None, Pages]:
-        """One page more. Nothing of it is held once it has been consumed: a page in wire form is large."""
-        reader, stream = self.reader, self.cursor.tip.stream
-        pages = reader.driver.run(advance(reader.table, self.cursor, self.limit, shared=True))
+    def _part(self) -> Generator[Found, None, ReadPart[EventSpan, ReadCursor]]:
+        """One part more. Nothing of it is held once it has been consumed: a part in wire form is large."""
+        reader, stream = self.reader, self.cursor.head.stream
+        steps = reader.layout.advance(reader.table, self.cursor, self.limit)
+        part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = _CHUNK if self.limit is None else min(_CHUNK, self.limit)
-        for chunk in _chunks(_stored(pages, forward=self.cursor.forward), size):
+        for chunk in _chunks(_places(part.spans, forward=self.cursor.forward), size):
             yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
-        return pages
+        return part
 
     def _archived(self, first: int, end: int) -> Iterator[Found]:
         """What the archive has of events `first` to `end - 1`."""
         if self.reader.archive is None or first >= end:
             return iter(())
-        found = self.reader.archive.found(self.cursor.tip.stream, first)
+        found = self.reader.archive.found(self.cursor.head.stream, first)
         return takewhile(lambda each: each.index < end, found)
 
 
-def _decoded(stream: str, chunk: list[_Stored], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
+def _decoded(stream: str, chunk: list[_Place], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
     """Events together; where one of them cannot be decoded, one by one."""
     try:
-        return recorded_events(
-            stream, [(index, read_event(*stored)) for index, stored in chunk], codec, fetch=fetch
-        )
+        stored = [(span.base + offset, span.read(offset)) for span, offset in chunk]
+        return recorded_events(stream, stored, codec, fetch=fetch)
     except (CorruptData, MissingBody, DeniedBody) as fault:
         if len(chunk) > 1:
             return chain.from_iterable(_decoded(stream, [each], codec, fetch=fetch) for each in chunk)
-        ((index, (kind, event)),) = chunk
-        return (Unreadable(index=index, type=kind, timestamp=read_timestamp(event), fault=fault),)
+        ((span, offset),) = chunk
+        index, kind, timestamp = span.base + offset, span.types[offset], span.timestamp(offset)
+        return (Unreadable(index=index, type=kind, timestamp=timestamp, fault=fault),)
 
 
 def _readable(found: Found) -> Recorded:
@@ -241,15 +246,12 @@ def _readable(found: Found) -> Recorded:
     return found
 
 
-def _stored(pages: Pages, *, forward: bool) -> Iterator[_Stored]:
-    """A page's events with their indices, in wire form."""
-    for span in pages.spans:
-        for offset, pair in _ordered(enumerate(span.pairs), forward=forward):
-            yield span.base + offset, pair
-
-
-def _ordered(pairs: Iterable[T], *, forward: bool) -> Iterable[T]:
-    return pairs if forward else reversed(list(pairs))
+def _places(spans: Iterable[EventSpan], *, forward: bool) -> Iterator[_Place]:
+    """The events of spans, in the order of reading."""
+    for span in spans:
+        offsets = range(span.next - span.base)
+        for offset in offsets if forward else reversed(offsets):
+            yield span, offset
 
 
 def _chunks(events: Iterator[T], size: int) -> Iterator[list[T]]:

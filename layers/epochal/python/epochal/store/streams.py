@@ -1,4 +1,4 @@
-"""The store of the `tips` layout: append, load, read, prune and delete named streams.
+"""The store of named streams: append, load, read, prune and delete, whatever layout their table has.
 
 One `Streams` serves many threads. It holds no state of its own besides what it was given: what a writer needs
 for its next append it gets back as a token.
@@ -14,17 +14,24 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips import pruning
-from epochal.layout.tips.append import append, append_on
-from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written, batch_of
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.items import Tip, read_event, read_unfold
-from epochal.layout.tips.reading import load_tip
+from epochal.layout.streams import (
+    Batch,
+    Head,
+    Known,
+    Layout,
+    PruneProgress,
+    Rejected,
+    Result,
+    Unknown,
+    Written,
+)
+from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
-from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
@@ -52,7 +59,7 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
         codec=codec,
         archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
     )
-    return replace(streams, calving=Fixed(), tombstones=False) if settings.equinox else streams
+    return replace(streams, layout=Tips(calving=Fixed()), tombstones=False) if settings.equinox else streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +68,12 @@ class Streams:
 
     Attributes:
         driver: runs requests; carries the interpreter, the meter and the patience.
-        table: a table of the `tips` layout.
+        table: a table of streams.
+        layout: how they are stored in it.
         codec: where bodies too large for an item go, and whether bodies are compressed.
-        calving: when events leave the Tip.
         tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
             applications use the table too, streams are deleted with `leave_open`.
-        archive: streams of the same names to read from where this table's events have been pruned.
+        archive: streams of the same names and layout to read from where this table's events have been pruned.
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
 
@@ -77,7 +84,7 @@ class Streams:
     driver: Driver
     table: str
     codec: BodyCodec = field(default_factory=BodyCodec)
-    calving: Calving = field(default_factory=ByCost)
+    layout: Layout = field(default_factory=Tips)
     tombstones: bool = True
     archive: Streams | None = None
     now: Callable[[], int] = time.time_ns
@@ -131,22 +138,18 @@ class Streams:
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
-            return _outcome(self.driver.run(append(self.table, batch, expected, self.calving)))
-        from epochal.layout.tips import keyed  # noqa: PLC0415  a function starts without it
-
-        steps = keyed.append(
-            self.table, batch, expected, self.calving, idempotency_key, now=unix_seconds(ticks)
-        )
+            return _outcome(self.driver.run(self.layout.append(self.table, batch, expected)))
+        steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
         return _outcome(self.driver.run(steps))
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
-        """The stream's Tip, in one strongly consistent request; None where there is no such stream.
+        """The stream's head, in one strongly consistent request; None where there is no such stream.
 
         Args:
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        tip = self.head(stream)
-        return None if tip is None else self._state(tip, fetch=fetch)
+        head = self.head(stream)
+        return None if head is None else self._state(head, fetch=fetch)
 
     def read(
         self,
@@ -158,7 +161,7 @@ class Streams:
     ) -> Iterator[Recorded]:
         """Every event from `start` on, page by page as they are consumed.
 
-        The Tip is read first: what is appended later is not part of the read. A stream that was pruned goes on with
+        The head is read first: what is appended later is not part of the read. A stream that was pruned goes on with
         its archive, and without one it begins with the first event there is, where no `start` is given. A stream that
         was deleted has no events, archived or not, nor has one that never was; `page` and `load` tell.
 
@@ -202,7 +205,7 @@ class Streams:
         _check_before(before)
         if self.archive is not None and not unarchived:
             before = self._archived(stream, before, self.archive)
-        found = self.driver.run(pruning.prune(self.table, stream_name(stream), before, self._etag()))
+        found = self.driver.run(self.layout.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found)
 
     def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
@@ -243,7 +246,9 @@ class Streams:
         if not leave_open and not self.tombstones:
             rule = "must be true: Equinox applications use this table too, and append past a tombstone"
             raise InvalidInput("leave_open", rule)
-        steps = pruning.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
+        steps = self.layout.delete(
+            self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open
+        )
         found = self.driver.run(steps)
         return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
 
@@ -257,9 +262,7 @@ class Streams:
         if self.archive is None:
             raise InvalidInput("archive", "the store was given none")
         etags = iter(self._etag, "")
-        from epochal.layout.tips import archiving  # noqa: PLC0415  few have an archive, and copy to it
-
-        steps = archiving.archive(self.table, self.archive.table, stream_name(stream), before, etags)
+        steps = self.layout.archive(self.table, self.archive.table, stream_name(stream), before, etags)
         return self.driver.run(steps)
 
     def within(self, seconds: float) -> Streams:
@@ -274,18 +277,31 @@ class Streams:
     def reader(self, *, fetch: bool = True) -> Reader:
         """What reads this table and its archive; without `fetch`, bodies in the bucket stay claims."""
         archive = None if self.archive is None else self.archive.reader(fetch=fetch)
-        return Reader(driver=self.driver, table=self.table, codec=self.codec, fetch=fetch, archive=archive)
+        return Reader(
+            driver=self.driver,
+            table=self.table,
+            layout=self.layout,
+            codec=self.codec,
+            fetch=fetch,
+            archive=archive,
+        )
 
-    def head(self, stream: str) -> Tip | None:
+    def head(self, stream: str) -> Head | None:
         """`load` in the layout's terms, for stores built on this one."""
-        return self.driver.run(load_tip(self.table, stream_name(stream)))
+        found: Head | None = self.driver.run(self.layout.load(self.table, stream_name(stream)))
+        return found
 
     def append_on(
-        self, known: Known, stream: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None = None
-    ) -> Result:
-        """`append` on exactly what is known of the Tip, in the layout's terms: a rejection brings the Tip."""
+        self,
+        known: Known[Head],
+        stream: str,
+        events: Sequence[Event],
+        unfolds: Sequence[Unfold] | None = None,
+    ) -> Result[Head]:
+        """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head."""
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
-        return self.driver.run(append_on(self.table, batch, known, self.calving))
+        result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
+        return result
 
     def _batch(
         self,
@@ -305,10 +321,12 @@ class Streams:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)
         stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, self.codec)
-        return batch_of(
-            stream,
-            store_events(events, now, self.codec, beside=stored_unfolds or ()),
-            stored_unfolds,
+        room = self.layout.room(stored_unfolds or ())
+        return Batch(
+            stream=stream,
+            events=store_events(events, now, self.codec, room),
+            unfolds=stored_unfolds,
+            now=ticks,
             etag=self._etag(),
             append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
             keyed=key is not None,
@@ -329,18 +347,17 @@ class Streams:
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def _state(self, tip: Tip, *, fetch: bool) -> StreamState:
-        stored = (
-            (tip.span.base + k, read_event(kind, event)) for k, (kind, event) in enumerate(tip.span.pairs)
-        )
+    def _state(self, head: Head, *, fetch: bool) -> StreamState:
+        span = head.span
+        stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
         return StreamState(
-            stream=tip.stream,
-            version=tip.version,
-            token=tip.token(),
-            unfolds=recorded_unfolds(map(read_unfold, tip.unfolds), self.codec, fetch=fetch),
-            events=tuple(recorded_events(tip.stream, stored, self.codec, fetch=fetch)),
-            low_water=tip.low_water,
-            deleted=tip.deleted,
+            stream=head.stream,
+            version=head.version,
+            token=head.token(),
+            unfolds=recorded_unfolds(head.read_unfolds(), self.codec, fetch=fetch),
+            events=tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch)),
+            low_water=head.low_water,
+            deleted=head.deleted,
         )
 
 
@@ -363,7 +380,7 @@ def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[U
     return whose + contents_digest(events, unfolds)
 
 
-def _outcome(result: Result) -> Outcome:
+def _outcome(result: Result[Head]) -> Outcome:
     match result:
         case Written(first=first, version=version, token=token, replayed=replayed):
             return Appended(first=first, version=version, token=token, replayed=replayed)
@@ -373,12 +390,12 @@ def _outcome(result: Result) -> Outcome:
             return Undetermined(first=first)
 
 
-def _conflict(rejected: Rejected) -> Conflict:
-    tip = rejected.tip
-    if tip is None:
+def _conflict(rejected: Rejected[Head]) -> Conflict:
+    head = rejected.head
+    if head is None:
         return Conflict(version=0)
-    return Conflict(version=tip.version, token=tip.token(), deleted=tip.deleted)
+    return Conflict(version=head.version, token=head.token(), deleted=head.deleted)
 
 
-def _pruned(pruned: pruning.PruneProgress) -> Pruned:
+def _pruned(pruned: PruneProgress) -> Pruned:
     return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done)

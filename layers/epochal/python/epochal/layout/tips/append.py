@@ -18,7 +18,8 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Settled, Unknown, Written
+from epochal.layout.streams import Rejected, Settled, Unknown, Written
+from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
@@ -56,7 +57,7 @@ class _Blocked:
 
 
 def append(
-    table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, start: Known | Unread = UNREAD
+    table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, start: Known | Unread = UNREAD
 ) -> Steps[Result]:
     """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
 
@@ -72,15 +73,15 @@ def append(
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
         result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
-        if not isinstance(result, Rejected) or not accepts(expected, result.tip):
+        if not isinstance(result, Rejected) or not accepts(expected, result.head):
             return result
-        known = result.tip
+        known = result.head
         if not batch.count:
             batch = replace(batch, etag=etag_over(batch.etag, known))
 
 
 def append_on(
-    table: str, batch: Batch, known: Known, calving: Calving, *, repeatable: bool = False
+    table: str, batch: WireBatch, known: Known, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Result]:
     """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
 
@@ -92,7 +93,7 @@ def append_on(
     if isinstance(sent, Token):
         return Written(first=sent.version - batch.count, version=sent.version, token=sent)
     settled = yield from _settle(table, batch, sent, version_of(known), repeatable=repeatable)
-    return Rejected(tip=sent.tip) if settled is None else settled
+    return Rejected(head=sent.tip) if settled is None else settled
 
 
 def told(expected: ExpectedVersion) -> Known | Unread:
@@ -120,13 +121,13 @@ def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
             return version == wanted and (etag is None or (tip is not None and tip.etag == etag))
 
 
-def settle(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
     """What an existing Tip says about an append that another process may have made from index `since` on."""
     return (yield from _settle(table, batch, _Blocked(tip=tip), since, repeatable=repeatable))
 
 
 def _settle(
-    table: str, batch: Batch, blocked: _Blocked, since: int, *, repeatable: bool
+    table: str, batch: WireBatch, blocked: _Blocked, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
     """How the append has already ended, or None: it has not been made."""
     tip = blocked.tip
@@ -144,21 +145,21 @@ def _settle(
     return None
 
 
-def _by_another(batch: Batch, blocked: _Blocked, found: int, tried: int) -> bool:
+def _by_another(batch: WireBatch, blocked: _Blocked, found: int, tried: int) -> bool:
     """Whether it was another call with the key that made the append: this one tried at one index only."""
     return batch.keyed and not (blocked.ambiguous and found == tried)
 
 
-def too_late(table: str, batch: Batch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
+def too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
     """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
         if settled is not None:
             return settled
-    return Rejected(tip=tip)
+    return Rejected(head=tip)
 
 
-def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
+def _earlier(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
     if batch.count:
         # Every try names the state it changes, so ours stands where we tried, if anywhere. Only a try of another
         # process, known by a key, may stand later.
@@ -168,7 +169,7 @@ def _earlier(table: str, batch: Batch, tip: Tip, since: int, *, repeatable: bool
     return Earlier.ABSENT if repeatable and not tip.deleted else Earlier.PRUNED
 
 
-def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:
+def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Written:
     """The token is of the Tip that the append left, never of one that another has written since, if only unfolds: an
     append on that would replace what its writer has not seen.
     """
@@ -177,7 +178,7 @@ def _already(batch: Batch, tip: Tip, first: int, *, replayed: bool) -> Written:
     return Written(first=first, version=version, token=token, replayed=replayed)
 
 
-def _write(table: str, batch: Batch, known: Known, calving: Calving) -> Steps[Token | _Blocked]:
+def _write(table: str, batch: WireBatch, known: Known, calving: Calving) -> Steps[Token | _Blocked]:
     """One attempt: the token it leaves, or the Tip that blocked it."""
     if version_of(known) + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
@@ -194,7 +195,7 @@ def _write(table: str, batch: Batch, known: Known, calving: Calving) -> Steps[To
 
 
 def calve_and_write(
-    table: str, batch: Batch, known: Tip | Token, calving: Calving
+    table: str, batch: WireBatch, known: Tip | Token, calving: Calving
 ) -> Steps[Token | _Blocked]:
     """Write on a Tip whose events go into a calf first: the token left, or the Tip that blocked it."""
     tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.layout.streams import Written
 from epochal.layout.tips.append import append
-from epochal.layout.tips.batch import Batch, Known, Written
+from epochal.layout.tips.batch import Known, WireBatch
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import StoredSpan, span_size
 from epochal.layout.tips.reading import Cursor, advance, begin, load_tip
@@ -41,7 +42,7 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
             raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
         reached = 0 if target is None else target.version
         cursor = yield from begin(table, stream, reached)
-        if cursor is None or reached >= min(before, cursor.tip.version):
+        if cursor is None or reached >= min(before, cursor.head.version):
             return reached
         if cursor.at > reached:
             raise _unarchived(reached, cursor)
@@ -61,7 +62,9 @@ def _copy(into: str, stream: str, span: StoredSpan, target: Known, etag: str) ->
     """Append a span to the archive. Where another copier was faster, nothing happens."""
     if not span.events or version_of(target) != span.base:
         return target
-    batch = Batch(stream=stream, span=span, size=span_size(span), unfolds=None, etag=etag, append_id=UNMARKED)
+    batch = WireBatch(
+        stream=stream, span=span, size=span_size(span), unfolds=None, etag=etag, append_id=UNMARKED
+    )
     expected = NO_STREAM if target is None else token_of(target)
     result = yield from append(into, batch, expected, _CALVING, target)
     return result.token if isinstance(result, Written) else target

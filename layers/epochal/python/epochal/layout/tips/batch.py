@@ -1,22 +1,23 @@
-"""What an append is, and how it can end inside the layout."""
+"""What an append is, in wire form."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from epochal.layout import streams
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.layout.tips.items import StoredSpan, Tip, span_size, write_event
-from epochal.model.versions import Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One append: all or nothing.
+class WireBatch:
+    """A batch (`layout.streams.Batch`) in wire form.
 
     Attributes:
-        span: the events, in wire form, as if they began the stream; may be empty where unfolds are given.
+        span: the events, as if they began the stream; may be empty where unfolds are given.
         size: bytes that the span takes in an item, its lists included.
         unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
         etag: 32 hex digits, fresh; the same over all retries of this append. See `etag_at`.
@@ -56,13 +57,13 @@ def batch_of(
     etag: str,
     append_id: bytes,
     keyed: bool = False,
-) -> Batch:
+) -> WireBatch:
     """Put events into wire form, the append id on the first of them."""
     marked = [replace(event, append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
     span = StoredSpan(
         base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
     )
-    return Batch(
+    return WireBatch(
         stream=stream,
         span=span,
         size=span_size(span),
@@ -73,33 +74,18 @@ def batch_of(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """Committed, leaving the Tip at `token`; `replayed` where an earlier request with the key did it."""
-
-    first: int
-    version: int
-    token: Token
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """Not committed: this is the Tip that stood in the way; None where there is no such stream."""
-
-    tip: Tip | None
+def in_wire_form(batch: streams.Batch) -> WireBatch:
+    """A store's batch as it is written."""
+    return batch_of(
+        batch.stream,
+        batch.events,
+        batch.unfolds,
+        etag=batch.etag,
+        append_id=batch.append_id,
+        keyed=batch.keyed,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """Whether it was committed at index `first` can no longer be told."""
+Result: TypeAlias = streams.Result[Tip]
 
-    first: int
-
-
-Settled = Written | Unknown
-
-Result = Settled | Rejected
-
-Known = Tip | Token | None
-"""What a writer knows of the Tip: all of it, its token, or that there is none."""
+Known: TypeAlias = streams.Known[Tip]

@@ -51,6 +51,14 @@ class StoredSpan:
         """Each event with its type."""
         return zip(self.types, self.events, strict=True)
 
+    def read(self, offset: int) -> StoredEvent:
+        """The event at `base + offset`. Raises `CorruptData`."""
+        return read_event(self.types[offset], self.events[offset])
+
+    def timestamp(self, offset: int) -> str:
+        """When that happened, as far as its wire form tells; it may be broken."""
+        return read_timestamp(self.events[offset])
+
     def since(self, index: int) -> StoredSpan:
         """Without the events below `index`."""
         cut = max(0, index - self.base)
@@ -95,6 +103,10 @@ class Tip:
         """Appends that the carried events came in, by their append ids; events of other libraries count singly."""
         marked = sum("k" in event["M"] for event in self.span.events)
         return marked or len(self.span.events)
+
+    def read_unfolds(self) -> tuple[StoredUnfold, ...]:
+        """The unfolds, decoded. Raises `CorruptData`."""
+        return tuple(map(read_unfold, self.unfolds))
 
     def token(self) -> Token:
         """What makes an append on exactly this Tip one request."""

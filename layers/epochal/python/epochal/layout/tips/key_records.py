@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.batch import Batch
+from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.items import calf_key
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Done, Put, Steps, TransactGet
@@ -85,7 +85,9 @@ def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
     return read_record(item)
 
 
-def done_record(table: str, record: KeyRecord, batch: Batch, version: int, seen: Remembered | None) -> Put:
+def done_record(
+    table: str, record: KeyRecord, batch: WireBatch, version: int, seen: Remembered | None
+) -> Put:
     """The record that unfolds alone are written with, if the key is free, or its record still is as `seen`."""
     condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
     put = _put(table, record, version, condition)
@@ -114,7 +116,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, batch: Batch) -> None:
+def check_contents(found: Remembered | None, batch: WireBatch) -> None:
     """Raise `InvalidInput` where other unfolds alone were written under the key."""
     if found is not None and found.append_id not in (None, batch.append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

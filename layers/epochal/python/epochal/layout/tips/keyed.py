@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epochal.layout.tips import once, unfolding
-from epochal.layout.tips.batch import Batch, Result
+from epochal.layout.tips.batch import Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.key_records import KeyRecord
 from epochal.model.versions import ExpectedVersion
@@ -11,7 +11,7 @@ from epochal.plan.ops import Steps
 
 
 def append(
-    table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, key: str, *, now: int
+    table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, key: str, *, now: int
 ) -> Steps[Result]:
     """Append a batch, whose append id stems from the key, once. `now` is in epoch seconds."""
     record = KeyRecord.of(batch.stream, key, now)

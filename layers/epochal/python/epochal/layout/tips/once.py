@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.layout.streams import Rejected
 from epochal.layout.tips.append import UNREAD, accepts, append_on, settle, told, too_late
-from epochal.layout.tips.batch import Batch, Known, Rejected, Result
+from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.items import Tip
 from epochal.layout.tips.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
@@ -28,14 +29,14 @@ from epochal.plan.ops import Steps
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     table: str
-    batch: Batch
+    batch: WireBatch
     expected: ExpectedVersion
     calving: Calving
     record: KeyRecord
 
 
 def append_once(
-    table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
+    table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Result]:
     """`append`, where `batch.append_id` stems from the recorded key."""
     call = _Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
@@ -73,7 +74,7 @@ def _tried(call: _Call, known: Known, *, was_read: bool = False) -> Steps[Result
     """
     while True:
         result = yield from append_on(call.table, call.batch, known, call.calving, repeatable=was_read)
-        if not isinstance(result, Rejected) or not accepts(call.expected, result.tip):
+        if not isinstance(result, Rejected) or not accepts(call.expected, result.head):
             return result
-        known = result.tip
+        known = result.head
         check_contents((yield from recall(call.table, call.record)), call.batch)

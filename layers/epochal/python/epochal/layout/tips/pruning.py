@@ -8,11 +8,11 @@ leaves a tombstone, or, by choice, an open stream that goes on at its next index
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from epochal.layout.streams import PruneProgress, Rejected
 from epochal.layout.tips.append import accepts
-from epochal.layout.tips.batch import Rejected
 from epochal.layout.tips.items import (
     StoredSpan,
     Tip,
@@ -31,15 +31,6 @@ from epochal.plan.values import number, text
 
 DELETES: Final = 500
 """Calves deleted by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneProgress:
-    """Events below `low_water` are gone for readers; `done` once their calves are deleted too."""
-
-    low_water: int
-    deleted: int
-    done: bool
 
 
 def prune(
@@ -65,7 +56,7 @@ def prune(
 
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
-) -> Steps[PruneProgress | Rejected]:
+) -> Steps[PruneProgress | Rejected[Tip]]:
     """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
 
     Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not
@@ -74,14 +65,14 @@ def delete(
     tip = yield from load_tip(table, stream)
     while tip is not None and not _emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
-            return Rejected(tip=tip)
+            return Rejected(head=tip)
         empty = StoredSpan(base=tip.version)
         gone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
         tip, settled = yield from _replace(table, tip, gone, etag)
         if settled:
             break
     if tip is None:
-        return Rejected(tip=None)
+        return Rejected(head=None)
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
 
 

@@ -1,4 +1,4 @@
-"""Reading a stream, forward or backward, a page at a time, complete or saying where it stopped.
+"""Reading a stream, forward or backward, a part at a time, complete or saying where it stopped.
 
 The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need
 no further request, and what lies below its base is in calves. Every index below has a calf that holds it, but
@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from epochal.errors import CorruptData
+from epochal.layout.streams import ReadPart
 from epochal.layout.tips.find import LOOKS
 from epochal.layout.tips.items import TIP, StoredSpan, Tip, calf_key, read_span, read_tip, tip_key
 from epochal.plan.ops import Get, Query, Steps, TransactGet
@@ -31,14 +33,14 @@ from epochal.plan.values import Item, Key, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where a read of the stream that `tip` heads stands.
+    """Where a read of the stream that `head` heads stands.
 
     Attributes:
         at: forward, the next index wanted; backward, the index after the next one wanted.
         located: forward, a calf should begin at `at`; otherwise the one that holds `at` must be found first.
     """
 
-    tip: Tip
+    head: Tip
     at: int
     forward: bool
     located: bool = False
@@ -46,7 +48,7 @@ class Cursor:
     @property
     def at_end(self) -> bool:
         """Nothing is left to read."""
-        return self.at >= self.tip.version if self.forward else self.at <= self.tip.low_water
+        return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
 
     @property
     def wanted(self) -> int:
@@ -54,12 +56,7 @@ class Cursor:
         return self.at if self.forward else self.at - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pages:
-    """Spans in the order of reading (each itself oldest first), and where to go on."""
-
-    spans: tuple[StoredSpan, ...]
-    cursor: Cursor
+Part: TypeAlias = ReadPart[StoredSpan, Cursor]
 
 
 def load_tip(table: str, stream: str) -> Steps[Tip | None]:
@@ -78,13 +75,13 @@ def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
     """Stand before event `start` of a stream whose Tip is in hand."""
     if forward:
         at = max(start or 0, tip.low_water)
-        return Cursor(tip=tip, at=at, forward=True, located=at == 0)
+        return Cursor(head=tip, at=at, forward=True, located=at == 0)
     last = tip.version if start is None else min(start + 1, tip.version)
-    return Cursor(tip=tip, at=last, forward=False)
+    return Cursor(head=tip, at=last, forward=False)
 
 
-def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False) -> Steps[Pages]:
-    """One page more: one request, and others only to get round an overlap or to explain a hole.
+def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False) -> Steps[Part]:
+    """One part more: one request, and others only to get round an overlap or to explain a hole.
 
     Args:
         limit: events wanted; more may come, since calves are read whole.
@@ -94,38 +91,38 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: boo
         CorruptData: an event is in no item, and was not pruned.
     """
     for _ in range(LOOKS):
-        pages = yield from _advance(table, cursor, limit)
-        if pages is not None:
-            return pages
+        part = yield from _advance(table, cursor, limit)
+        if part is not None:
+            return part
     yield _settled(table, cursor)
-    pages = yield from _advance(table, cursor, limit)
-    if pages is None and shared:
-        pages = yield from _pruned_by_others(table, cursor)
-    if pages is not None:
-        return pages
-    raise CorruptData(f"{cursor.tip.stream}: event {cursor.wanted} is in no item, and was not pruned")
+    part = yield from _advance(table, cursor, limit)
+    if part is None and shared:
+        part = yield from _pruned_by_others(table, cursor)
+    if part is not None:
+        return part
+    raise CorruptData(f"{cursor.head.stream}: event {cursor.wanted} is in no item, and was not pruned")
 
 
-def _advance(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
-    base = cursor.tip.span.base
+def _advance(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+    base = cursor.head.span.base
     if cursor.at_end:
-        return Pages(spans=(), cursor=cursor)
+        return ReadPart(spans=(), cursor=cursor)
     if cursor.forward:
         if cursor.at >= base:
-            return Pages(
-                spans=(cursor.tip.span.since(cursor.at),), cursor=replace(cursor, at=cursor.tip.version)
+            return ReadPart(
+                spans=(cursor.head.span.since(cursor.at),), cursor=replace(cursor, at=cursor.head.version)
             )
         return (yield from _forward(table, cursor, limit))
     if cursor.at > base:
-        own = cursor.tip.span.before(cursor.at).since(cursor.tip.low_water)
-        return Pages(spans=(own,), cursor=replace(cursor, at=own.base))
+        own = cursor.head.span.before(cursor.at).since(cursor.head.low_water)
+        return ReadPart(spans=(own,), cursor=replace(cursor, at=own.base))
     return (yield from _backward(table, cursor, limit))
 
 
-def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
+def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
     if not cursor.located:
         return (yield from _holding(table, cursor))
-    reply = yield _query(table, cursor, cursor.at, cursor.tip.span.base - 1, limit=limit)
+    reply = yield _query(table, cursor, cursor.at, cursor.head.span.base - 1, limit=limit)
     spans: list[StoredSpan] = []
     at = cursor.at
     for span in _sound(reply.items):
@@ -136,10 +133,10 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | Non
             at = span.next
     if not spans:
         return (yield from _holding(table, cursor))
-    return Pages(spans=tuple(spans), cursor=replace(cursor, at=at, located=True))
+    return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at, located=True))
 
 
-def _holding(table: str, cursor: Cursor) -> Steps[Pages | None]:
+def _holding(table: str, cursor: Cursor) -> Steps[Part | None]:
     """The calf that holds the event wanted."""
     last: Key | None = None
     while True:
@@ -147,63 +144,63 @@ def _holding(table: str, cursor: Cursor) -> Steps[Pages | None]:
         for span in map(read_span, reply.items):
             if span.next > cursor.at:
                 passed = replace(cursor, at=span.next, located=True)
-                return Pages(spans=(span.since(cursor.at),), cursor=passed)
+                return ReadPart(spans=(span.since(cursor.at),), cursor=passed)
         if reply.last is None:
             return (yield from _pruned_meanwhile(table, cursor))
         last = reply.last
 
 
-def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Pages | None]:
+def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
     last: Key | None = None
     while True:
         reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
         spans: list[StoredSpan] = []
         for span in _sound(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
-                spans.append(span.before(cursor.at).since(cursor.tip.low_water))
+                spans.append(span.before(cursor.at).since(cursor.head.low_water))
                 cursor = replace(cursor, at=spans[-1].base)
         if spans:
-            return Pages(spans=tuple(spans), cursor=cursor)
+            return ReadPart(spans=tuple(spans), cursor=cursor)
         if reply.last is None:
             return (yield from _pruned_meanwhile(table, cursor))
         last = reply.last
 
 
-def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Pages | None]:
+def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Part | None]:
     """No item holds the event wanted: if the stream was pruned past it, go on from there."""
-    fresh = yield from load_tip(table, cursor.tip.stream)
+    fresh = yield from load_tip(table, cursor.head.stream)
     return None if fresh is None else _passed(cursor, fresh.low_water)
 
 
-def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Pages | None]:
+def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Part | None]:
     """Likewise, if the stream begins above it."""
     last: Key | None = None
-    mark = cursor.tip.low_water
+    mark = cursor.head.low_water
     while True:
         # Calves that lie wholly below the mark are still to be deleted, and tell nothing.
         limit = None if mark else 1
-        reply = yield _query(table, cursor, 0, cursor.tip.span.base - 1, limit=limit, after=last)
+        reply = yield _query(table, cursor, 0, cursor.head.span.base - 1, limit=limit, after=last)
         for span in map(read_span, reply.items):
             if span.next > mark:
                 return _passed(cursor, span.base)
         if reply.last is None:
-            return _passed(cursor, cursor.tip.span.base)
+            return _passed(cursor, cursor.head.span.base)
         last = reply.last
 
 
-def _passed(cursor: Cursor, low_water: int) -> Pages | None:
+def _passed(cursor: Cursor, low_water: int) -> Part | None:
     """Go on from a low-water mark, if the event wanted lies below it."""
     if low_water <= cursor.wanted:
         return None
-    mark = min(low_water, cursor.tip.version)
-    tip = replace(cursor.tip, low_water=mark)
-    return Pages(spans=(), cursor=replace(cursor, tip=tip, at=mark, located=False))
+    mark = min(low_water, cursor.head.version)
+    tip = replace(cursor.head, low_water=mark)
+    return ReadPart(spans=(), cursor=replace(cursor, head=tip, at=mark, located=False))
 
 
 def _settled(table: str, cursor: Cursor) -> TransactGet:
     """A read that waits for transactions on the Tip, and on calves where they are likely to be put."""
-    bases = sorted({0, cursor.tip.low_water, cursor.wanted, TIP})
-    return TransactGet(keys=tuple((table, calf_key(cursor.tip.stream, base)) for base in bases))
+    bases = sorted({0, cursor.head.low_water, cursor.wanted, TIP})
+    return TransactGet(keys=tuple((table, calf_key(cursor.head.stream, base)) for base in bases))
 
 
 def _sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
@@ -231,7 +228,7 @@ def _query(
     # A calf has at least one event, so no more calves than events are needed.
     return Query(
         table=table,
-        partition=("p", calf_key(cursor.tip.stream, 0)["p"]),
+        partition=("p", calf_key(cursor.head.stream, 0)["p"]),
         sort=("i", number(lowest), number(highest)),
         forward=forward,
         limit=limit,

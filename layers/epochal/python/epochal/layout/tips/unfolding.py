@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.errors import TooLarge
+from epochal.layout.streams import Rejected, Unknown, Written
 from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, told
-from epochal.layout.tips.batch import Batch, Known, Rejected, Result, Unknown, Written
+from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
 from epochal.layout.tips.items import Tip, read_tip
@@ -34,7 +35,7 @@ from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact
 
 
 def unfold_once(
-    table: str, batch: Batch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
+    table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Result]:
     """`append` of unfolds alone, where `batch.append_id` stems from the recorded key."""
     known = told(expected)
@@ -68,7 +69,7 @@ def unfold_once(
         known = tip
 
 
-def _events(table: str, batch: Batch, tip: Tip | None, seen: Remembered | None) -> Steps[Unknown | None]:
+def _events(table: str, batch: WireBatch, tip: Tip | None, seen: Remembered | None) -> Steps[Unknown | None]:
     """Look for events under the key, which are refused: unfolds alone are other contents. None: there are none."""
     if tip is None or seen is None:
         return None
@@ -76,15 +77,15 @@ def _events(table: str, batch: Batch, tip: Tip | None, seen: Remembered | None) 
     return Unknown(first=seen.first) if found is Earlier.PRUNED else None
 
 
-def _rejected(table: str, batch: Batch, record: KeyRecord, tip: Tip | None) -> Steps[Result]:
+def _rejected(table: str, batch: WireBatch, record: KeyRecord, tip: Tip | None) -> Steps[Result]:
     """A Tip that is not what was expected: a conflict, unless the unfolds were written by an earlier call."""
     seen = yield from recall(table, record)
     if seen is not None and seen.append_id is not None:
         return (yield from _done(table, batch, seen))
-    return Rejected(tip=tip)
+    return Rejected(head=tip)
 
 
-def _done(table: str, batch: Batch, seen: Remembered) -> Steps[Written]:
+def _done(table: str, batch: WireBatch, seen: Remembered) -> Steps[Written]:
     check_contents(seen, batch)
     tip = yield from load_tip(table, batch.stream)
     version, ours = seen.first, tip is not None and tip.etag == seen.etag
@@ -92,7 +93,7 @@ def _done(table: str, batch: Batch, seen: Remembered) -> Steps[Written]:
     return Written(first=version, version=version, token=token, replayed=seen.etag != batch.etag)
 
 
-def _emptied(table: str, batch: Batch, known: Known, calving: Calving, size: int) -> Steps[Known]:
+def _emptied(table: str, batch: WireBatch, known: Known, calving: Calving, size: int) -> Steps[Known]:
     """What is known once the Tip's events are in a calf, which makes room for the unfolds."""
     tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or not tip.span.events:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from epochal.layout.tips.batch import Batch, Known
+from epochal.layout.tips.batch import Known, WireBatch
 from epochal.layout.tips.calving import Append
 from epochal.layout.tips.items import (
     StoredSpan,
@@ -40,14 +40,14 @@ def token_of(known: Tip | Token) -> Token:
     return known.token() if isinstance(known, Tip) else known
 
 
-def unfolds_of(batch: Batch, version: int) -> tuple[AttributeValue, ...] | None:
+def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | None:
     """The batch's unfolds in wire form, made from `version`."""
     if batch.unfolds is None:
         return None
     return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
 
 
-def growth_of(batch: Batch, known: Tip | Token) -> Append:
+def growth_of(batch: WireBatch, known: Tip | Token) -> Append:
     """What the calving rule must know of a batch."""
     unfolds = unfolds_of(batch, known.version + batch.count)
     return Append(
@@ -58,7 +58,7 @@ def growth_of(batch: Batch, known: Tip | Token) -> Append:
     )
 
 
-def create(table: str, batch: Batch) -> tuple[Put, Token]:
+def create(table: str, batch: WireBatch) -> tuple[Put, Token]:
     """A stream's first write: the whole Tip, if there is none."""
     unfolds = unfolds_of(batch, batch.count) or ()
     item = {
@@ -74,13 +74,13 @@ def create(table: str, batch: Batch) -> tuple[Put, Token]:
     return Put(table=table, item=item, condition=Absent("i")), _token(batch, bare, taken)
 
 
-def extend(table: str, batch: Batch, known: Tip | Token) -> tuple[Update, Token]:
+def extend(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
     """Append to what the Tip carries, if it is still the one known."""
     changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
     return _update(table, batch, known, token_of(known), changes)
 
 
-def restart(table: str, batch: Batch, tip: Tip) -> tuple[Update, Token]:
+def restart(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
     """Leave only the new events in the Tip, if any: what it carried is in calves."""
     events = events_attributes(batch.span)
     changes = [Set(name, value) for name, value in events.items()]
@@ -121,7 +121,7 @@ def unchanged(etag: str | None, version: int) -> Condition:
 
 def _update(
     table: str,
-    batch: Batch,
+    batch: WireBatch,
     known: Tip | Token,
     before: Token,
     changes: Sequence[Set | Extend],
@@ -146,7 +146,7 @@ def _update(
     return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
 
 
-def _token(batch: Batch, before: Token, unfolds: int) -> Token:
+def _token(batch: WireBatch, before: Token, unfolds: int) -> Token:
     """The token after adding a batch to a Tip with these figures."""
     grown = batch.size - (_EMPTY_LISTS if before.events and batch.count else 0)
     return Token(

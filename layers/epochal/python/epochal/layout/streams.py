@@ -1,0 +1,244 @@
+"""Named streams as the store sees them: what a layout of them answers, and what an append is and how it can end.
+
+A stream has one head, which every append changes. A head says where the stream ends, carries its latest events and its
+unfolds, and gives a token that makes the next append on it one request. Layouts keep these rules:
+
+    append      all or nothing, and once, whatever answers are lost; on what is known, or on what is found as expected
+    read        the head first; then all events in order, each once; what is pruned is passed over, and shown
+    prune       what is below the low-water mark is gone for readers at once, its items a part at a time
+    etags       fresh ones, 32 hex digits, come from the caller, as the time does: a layout makes neither
+
+All but `room` and `stand` are plans (DESIGN §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.model.times import Ticks
+from epochal.model.versions import ExpectedVersion, Token
+from epochal.plan.ops import Steps
+
+
+class EventSpan(Protocol):
+    """Consecutive events, decoded one at a time: one that is broken keeps nobody from its neighbours."""
+
+    @property
+    def base(self) -> int:
+        """Index of the first."""
+
+    @property
+    def next(self) -> int:
+        """Index after the last."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """Of each, its type."""
+
+    def read(self, offset: int) -> StoredEvent:
+        """The event at `base + offset`. Raises `CorruptData`."""
+
+    def timestamp(self, offset: int) -> str:
+        """When it happened, as far as it tells; for one that may be broken."""
+
+
+class Head(Protocol):
+    """A stream's head, as it was read."""
+
+    @property
+    def stream(self) -> str:
+        """The stream's name."""
+
+    @property
+    def version(self) -> int:
+        """The stream's next index."""
+
+    @property
+    def etag(self) -> str | None:
+        """Of the latest write; None where another library left none."""
+
+    @property
+    def low_water(self) -> int:
+        """Everything below is pruned."""
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the stream takes no more events."""
+
+    @property
+    def span(self) -> EventSpan:
+        """The events that the head carries, the last of the stream."""
+
+    def token(self) -> Token:
+        """What makes an append on exactly this head one request."""
+
+    def read_unfolds(self) -> Sequence[StoredUnfold]:
+        """The stream's unfolds. Raises `CorruptData`."""
+
+
+class ReadCursor(Protocol):
+    """Where a read of the stream that `head` heads has got to. A value: it can be kept and resumed."""
+
+    @property
+    def head(self) -> Head:
+        """As it was read first; only its low-water mark may be raised since, by what was found gone."""
+
+    @property
+    def at(self) -> int:
+        """Forward, the next index wanted; backward, the index after the next one wanted."""
+
+    @property
+    def forward(self) -> bool:
+        """The direction."""
+
+    @property
+    def at_end(self) -> bool:
+        """Nothing is left to read."""
+
+
+H = TypeVar("H", bound=Head)
+C = TypeVar("C", bound=ReadCursor)
+S_co = TypeVar("S_co", bound=EventSpan, covariant=True)
+H_co = TypeVar("H_co", bound=Head, covariant=True)
+C_co = TypeVar("C_co", bound=ReadCursor, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPart(Generic[S_co, C_co]):
+    """A part of a read: spans in the order of reading (each itself oldest first), and where to go on."""
+
+    spans: tuple[S_co, ...]
+    cursor: C_co
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One append: all or nothing.
+
+    Attributes:
+        events: may be none where unfolds are given.
+        unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
+        etag: 32 hex digits, fresh; the same over all retries of this append.
+        append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
+        now: the writer's clock.
+        keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
+    """
+
+    stream: str
+    events: tuple[StoredEvent, ...]
+    unfolds: tuple[StoredUnfold, ...] | None = None
+    etag: str
+    append_id: bytes
+    now: Ticks
+    keyed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Committed, leaving the head at `token`; `replayed` where an earlier request with the key did it."""
+
+    first: int
+    version: int
+    token: Token
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected(Generic[H_co]):
+    """Not committed: this is the head that stood in the way; None where there is no such stream."""
+
+    head: H_co | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Whether it was committed at index `first` can no longer be told."""
+
+    first: int
+
+
+Settled: TypeAlias = Written | Unknown
+
+Result: TypeAlias = Written | Unknown | Rejected[H]
+
+Known: TypeAlias = H | Token | None
+"""What a writer knows of the head: all of it, its token, or that there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneProgress:
+    """Events below `low_water` are gone for readers; `done` once their items are deleted too."""
+
+    low_water: int
+    deleted: int
+    done: bool
+
+
+class StreamLayout(Protocol[H, C]):
+    """Named streams in the items of a table. An instance holds choices of a writer, and no state."""
+
+    @property
+    def name(self) -> str:
+        """Of the layout, as registered."""
+
+    def room(self, unfolds: Sequence[StoredUnfold]) -> int:
+        """Bytes that an append of events has beside these unfolds, all its fields counted."""
+
+    def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[H]]:
+        """Append where the stream is as expected; again on what is found, as long as that is.
+
+        Raises:
+            TooLarge: the events do not fit an item of their own.
+            InvalidInput: the stream is full.
+        """
+
+    def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Result[H]]:
+        """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it."""
+
+    def append_once(self, table: str, batch: Batch, expected: ExpectedVersion, key: str) -> Steps[Result[H]]:
+        """`append` of a keyed batch: one append within its stream, whatever is expected later.
+
+        Raises:
+            InvalidInput: the key was used for other contents.
+        """
+
+    def load(self, table: str, stream: str) -> Steps[H | None]:
+        """The head, strongly consistent; None where there is no such stream."""
+
+    def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[C | None]:
+        """Read the head and stand before event `start`, or before all of them. None: there is no such stream."""
+
+    def stand(self, head: H, start: int | None, *, forward: bool) -> C:
+        """Stand before event `start` of a stream whose head is in hand."""
+
+    def advance(self, table: str, cursor: C, limit: int | None) -> Steps[ReadPart[EventSpan, C]]:
+        """One part more. Without spans where the cursor moves over what is gone.
+
+        Args:
+            limit: events wanted; more may come.
+
+        Raises:
+            CorruptData: an event is in no item, and was not pruned.
+        """
+
+    def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
+        """Make the events below `before` gone. None: there is no such stream."""
+
+    def delete(
+        self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
+    ) -> Steps[PruneProgress | Rejected[H]]:
+        """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open."""
+
+    def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
+        """Copy the events below `before` that the archive, a table of this layout, lacks; the version it has reached.
+
+        Raises:
+            InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+        """
+
+
+Layout: TypeAlias = StreamLayout[Any, Any]
+"""Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""
