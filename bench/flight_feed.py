@@ -13,8 +13,9 @@ from itertools import islice
 from bench.local import Local
 from epochal.index.ingestion import Indexing, Partition
 from epochal.indexer.indexer import Indexer
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.port import heal_tips, tips_source
+from epochal.layout.tips.tables import TIPS
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
 from epochal.store.driver import Driver, Meter

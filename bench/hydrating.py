@@ -21,7 +21,8 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.histories.tips import StreamHistory
 from epochal.feed.hydration import PARALLEL
 from epochal.feed.reader import FeedReader
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
+from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.local import dynamodb_local, processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import here

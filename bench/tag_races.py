@@ -20,7 +20,7 @@ from bench.report import Report
 from bench.tagging import SPECS, event, opened
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended

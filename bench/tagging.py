@@ -15,7 +15,7 @@ from typing import Any
 from bench.report import Report
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.capacity import index_units, units
 from epochal.plan.effects import after

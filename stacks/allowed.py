@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from epochal.layout.tables import EVENTS, SNAPSHOT, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import SNAPSHOT
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage

@@ -21,9 +21,10 @@ from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import tip_key
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
 from epochal.plan.values import number, sequence, text

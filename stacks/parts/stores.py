@@ -16,18 +16,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import (
-    ALL,
-    ARCHIVE,
-    EVENTS,
-    INDEX,
-    JOURNAL,
-    PROJECTION_STATES,
-    READ_MODELS,
-    SNAPSHOT,
-    TAGS,
-    TIPS,
-)
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS, store_tables
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.stages import Stage
@@ -97,7 +89,7 @@ class Stores:
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
     asked_for = ((ARCHIVE, stage.archive), (READ_MODELS, stage.read_models))
-    return (*ALL, *(spec for spec, wanted in asked_for if wanted))
+    return (*store_tables(), *(spec for spec, wanted in asked_for if wanted))
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

@@ -6,7 +6,7 @@ from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
 from bench.replay import BOUND, Long, read
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.testing.stores import memory_streams, memory_tables
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench import tag_races
 from bench.tagging import SPECS, asking, event, opened, price, requests, units_by_tags, units_of_ten
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.plan.capacity import index_units
 from epochal.plan.ops import Check, Transact
 from epochal.plan.sizes import item_size

@@ -9,7 +9,8 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.tables import EVENTS, TAGS, TIPS
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute
 from epochal.store.tagged import TaggedEvents

@@ -9,8 +9,8 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite
-from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Scan

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.model.dcb import Position, Reached
 from epochal.model.positions import MAX_COUNT, write_position
 from epochal.model.versions import MAX_VERSION
@@ -47,7 +47,7 @@ NESTED: Final[Any] = json.loads("[" * 90 + "]" * 90)
 
 @pytest.fixture
 def api(ddbl_tables: Tables) -> Api:
-    names = {spec.kind: ddbl_tables.create(spec) for spec in ALL}
+    names = {spec.kind: ddbl_tables.create(spec) for spec in store_tables()}
     execute = interpreter(ddbl_tables.client)
 
     def renamed(op: Any) -> Any:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from epochal.dynamo.stores import Place, open_tagged_events
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
 from epochal.store.importing import Imported, ImportedEvent, Importer
 from epochal.store.tag_listings import TagListings

@@ -21,10 +21,13 @@ from epochal.index.names import mark_name
 from epochal.index.series import register
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.site import tag_site_of
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import site_of
 from epochal.layout.port import Source
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

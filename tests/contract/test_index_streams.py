@@ -16,10 +16,11 @@ from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
 from epochal.layout.registry import partition_of
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put

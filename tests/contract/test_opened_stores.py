@@ -26,7 +26,10 @@ from epochal import (
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.tables import INDEX, PROJECTION_STATES
+from epochal.layout.tips.tables import TIPS
 from epochal.store.driver import PERSISTENT
 from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Delete, Execute, Items, Put, Query, Scan
 from epochal.plan.sizes import item_size

@@ -26,14 +26,14 @@ from epochal.cli.target import Choice, Store, open_store
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
 from epochal.indexer.indexer import Indexer
-from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.layout.tips.port import tips_source
 from epochal.settings import Settings
 from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables
 
 ORDER = aggregate_id("order", "1")
-KINDS = {spec.kind: spec for spec in (*ALL, READ_MODELS)}
+KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}
 E = Event(type="E")
 T = TaggedEvent(type="T", data="{}", tags=("order:1",))
 A = AggregateEvent(type="A", data=b"{}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.dynamo.stores import Place, open_tagged_events
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TagCount
 from epochal.store.tag_listings import TagListings

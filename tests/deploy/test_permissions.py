@@ -17,14 +17,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT
 from epochal.plan.tables import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"
-KEPT: Final = (*ALL, READ_MODELS)
+KEPT: Final = (*store_tables(), READ_MODELS)
 FUNCTIONS: Final = tuple(name for name in EXPECTED if name != "reaction")
 """Reactions are whoever's declares them: `tests/deploy/test_reactions` declares some, and tries their roles."""
 REFUSED: Final = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "403"}
@@ -148,7 +148,7 @@ def test_on_tables_a_function_can_do_what_the_matrix_says_and_nothing_else(
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_secondary_indexes_are_for_those_who_list_tags(role: Callable[[str], Role], name: str) -> None:
     client = role(name).client("dynamodb")
-    for spec in ALL:
+    for spec in store_tables():
         for index in spec.indexes:
             can = allowed(query, client, spec, f"{PREFIX}{spec.kind}", IndexName=index.name)
             assert can == (("dynamodb:Query", f"{index.name} of {spec.kind}") in EXPECTED[name])

@@ -36,7 +36,7 @@ from epochal.dynamo.stores import (
 from epochal.dynamo.tables import create_table
 from epochal.feed.results import FeedEvent
 from epochal.indexer.sources import sources_of
-from epochal.layout.tables import ALL, INDEX
+from epochal.layout.tables import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
@@ -52,7 +52,7 @@ from tests.unit.care.exporting import written
 pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "backup.md"
-KINDS = tuple(spec.kind for spec in ALL if spec is not INDEX)
+KINDS = tuple(spec.kind for spec in store_tables() if spec is not INDEX)
 BUCKET = exported(GUIDE)["EPOCHAL_BUCKET"]
 LARGE = os.urandom(500_000)
 ORDER = aggregate_id("order", "1")
@@ -198,7 +198,7 @@ class Restore:
     def _recover(self, **asked: Any) -> None:
         """A table with the keys and indexes of the old one, and its items: no stream, no expiry."""
         kind = asked["SourceTableName"].removeprefix("epochal-prod-")
-        (spec,) = (spec for spec in ALL if spec.kind == kind)
+        (spec,) = (spec for spec in store_tables() if spec.kind == kind)
         client = self.endpoint.client("dynamodb")
         create_table(client, asked["TargetTableName"], replace(spec, stream=False, ttl=None))
         for item in self.old.items(kind):
@@ -232,7 +232,7 @@ def restore(server: Server) -> Restore:
     for bucket in (BUCKET, "epochal-backups"):
         s3.create_bucket(Bucket=bucket)
     old = Store(endpoint)
-    for spec in ALL:
+    for spec in store_tables():
         create_table(client, old.table(spec.kind), replace(spec, stream=False, ttl=None))
     fill(old)
     restore = Restore(endpoint, old, Store(endpoint, "-restored"), fed=old.feed())

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from epochal.cli.main import epochal
-from epochal.layout.tables import ALL, INDEX
+from epochal.layout.tables import INDEX, store_tables
 from stacks.fields import RULES
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "backup.md"
 TEXT = GUIDE.read_text("utf-8")
-KEPT = {spec.kind: spec for spec in ALL if spec is not INDEX}
+KEPT = {spec.kind: spec for spec in store_tables() if spec is not INDEX}
 
 
 def asked() -> dict[str, list[dict[str, object]]]:

@@ -23,7 +23,7 @@ from epochal.cli.main import epochal
 from epochal.cli.target import Store
 from epochal.errors import CorruptData
 from epochal.indexer.sources import sources_of
-from epochal.layout.tables import ALL, INDEX, READ_MODELS
+from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction
@@ -38,7 +38,7 @@ from tests.support.terminal import SETTINGS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "failover.md"
 TEXT = GUIDE.read_text()
-KINDS = [spec.kind for spec in (*ALL, READ_MODELS)]
+KINDS = [spec.kind for spec in (*store_tables(), READ_MODELS)]
 ORDER = aggregate_id("order", "1")
 Sent = Mapping[str, Sequence[Item]]
 
@@ -50,7 +50,7 @@ def sent(feed: MemoryFeed) -> Sent:
 
 def replicated(**tables: Sequence[Item]) -> MemoryFeed:
     """The second region's tables, each as far as it had been sent."""
-    found = MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)})
+    found = MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
     for kind, items in tables.items():
         for item in items:
             found.execute(Put(table=kind.replace("_", "-"), item=item))

@@ -17,7 +17,7 @@ from epochal import Event, open_streams
 from epochal.cli.main import epochal
 from epochal.dynamo.tables import create_table
 from epochal.errors import InvalidInput
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.store.streams import Streams
 from stacks.fields import RULES
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.http.bodies import LINK_SECONDS
-from epochal.layout.tables import TAGS
+from epochal.layout.dcb.tables import TAGS
 from epochal.model.dcb import Position, Reached
 from epochal.model.positions import MAX_COUNT, read_position, write_position
 from tests.support.api import Answer, Api

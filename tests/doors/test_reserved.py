@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from epochal.layout.tables import INDEX, TAGS
+from epochal.layout.dcb.tables import TAGS
+from epochal.layout.tables import INDEX
 from tests.support.api import Api
 
 SYSTEM: Final = "$AppendsEpoch-0_0"

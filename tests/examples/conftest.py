@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.tables import TIPS
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from examples.flights.through_library import LibraryStore

@@ -11,7 +11,7 @@ import pytest
 
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (

@@ -23,8 +23,11 @@ import pytest
 
 from epochal.layout.dcb.items import Keys, read_head
 from epochal.layout.dcb.items import is_head as is_tag_head
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.registry import partitions_of
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import INDEX
+from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item

@@ -11,8 +11,8 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.journal.keys import KeyResolver
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite
-from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateTypes
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter

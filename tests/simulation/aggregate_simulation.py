@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from epochal.errors import InvalidInput
 from epochal.layout.journal.items import is_head, read_event
 from epochal.layout.journal.retention import Retention
-from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateId, ExpectedLock, Lock
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute, Op, Query, Reply

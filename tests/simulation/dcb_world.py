@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from epochal.layout.dcb.items import Keys, TagHead, is_head, read_event, read_head
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
 from epochal.plan.ops import Query as Pages

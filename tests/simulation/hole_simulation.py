@@ -12,9 +12,9 @@ from itertools import pairwise
 import pytest
 
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import Calving, Fixed
 from epochal.layout.tips.items import calf_key, is_tip, read_span, read_tip, tip_key
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Recorded
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update

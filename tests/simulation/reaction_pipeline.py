@@ -30,9 +30,12 @@ from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.site import tag_site_of
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import partitions_of
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, SNAPSHOT, TAGS, TIPS
+from epochal.layout.tables import INDEX
+from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from epochal.errors import InvalidInput
-from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.items import append_id, is_tip, tip_key
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token

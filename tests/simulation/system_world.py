@@ -31,7 +31,7 @@ from epochal.layout.dcb.port import dcb_source
 from epochal.layout.journal.port import journal_source
 from epochal.layout.port import Source
 from epochal.layout.registry import layout_names, source_of
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.reaction import OnFailure, Reaction
@@ -73,7 +73,7 @@ class System:
     """
 
     seed: int
-    tables: Tables = field(default_factory=lambda: Tables(ALL))
+    tables: Tables = field(default_factory=lambda: Tables(store_tables()))
     clock: Calm = field(default_factory=Calm)
     processes: dict[str, Process] = field(default_factory=dict)
     networks: list[Faults] = field(default_factory=list)

@@ -24,7 +24,7 @@ from epochal.index.entries import Entry
 from epochal.index.feed_walk import Walk, step
 from epochal.index.findings import Finding
 from epochal.layout.port import Source
-from epochal.layout.tables import ALL, INDEX
+from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -108,7 +108,7 @@ def play(seed: int, layout: str, work: Callable[[Cared, Mender], None], table: s
     """A world in which records are dropped, to its rest."""
     rng = Random(f"{seed} {layout}")
     weather = replace(Weather.draw(rng), drops=0.2)
-    tables = MemoryTables({spec.kind: spec for spec in ALL} | {"anew": INDEX})
+    tables = MemoryTables({spec.kind: spec for spec in store_tables()} | {"anew": INDEX})
     world = Cared(rng=rng, weather=weather, layout=layout, tables=tables, work=work, table=table)
     world.begin()
     try:

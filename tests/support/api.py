@@ -17,7 +17,10 @@ from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
 from epochal.indexer.indexer import Record
-from epochal.layout.tables import ALL, SNAPSHOT, TAGS, TIPS
+from epochal.layout.dcb.tables import TAGS
+from epochal.layout.journal.tables import SNAPSHOT
+from epochal.layout.tables import store_tables
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
@@ -150,7 +153,7 @@ class Api:
     @property
     def stored(self) -> list[Item]:
         """Everything in all tables."""
-        return [item for spec in ALL for item in self.tables.items(spec.kind)]
+        return [item for spec in store_tables() for item in self.tables.items(spec.kind)]
 
     def index(self) -> None:
         """Let the indexer see what has been written since it last did."""

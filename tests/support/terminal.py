@@ -15,8 +15,11 @@ from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.tables import EVENTS, INDEX, JOURNAL, PROJECTION_STATES, SNAPSHOT, TAGS, TIPS
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.tables import INDEX, PROJECTION_STATES
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.tables import TIPS
 from epochal.settings import Settings
 from epochal.store.projections import states_of
 from epochal.store.streams import Streams

@@ -19,7 +19,7 @@ from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import EpochLimits
 from epochal.index.series import register
-from epochal.layout.tables import ALL, INDEX
+from epochal.layout.tables import INDEX, store_tables
 from epochal.layout.tips.items import TIP, tip_key
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Get, Put, Query, Update
@@ -42,7 +42,7 @@ Feed = dict[str, dict[str, list[str]]]
 @pytest.fixture
 def world() -> Damaged:
     """Stores whose streams are spread over many epochs, with calves, pruned ones, and another library's appends."""
-    tables = MemoryTables({spec.kind: spec for spec in ALL} | {"anew": INDEX})
+    tables = MemoryTables({spec.kind: spec for spec in store_tables()} | {"anew": INDEX})
     world = Damaged(Layouts(tables=tables, limits=SMALL))
     world.fill(12)
     for turn in range(60):

@@ -15,7 +15,7 @@ from epochal.errors import CorruptData
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.journal.port import journal_source
 from epochal.layout.port import Source
-from epochal.layout.tables import ALL, INDEX, READ_MODELS
+from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
@@ -40,13 +40,13 @@ def happen(feed: MemoryFeed) -> None:
 
 
 def moment(feed: MemoryFeed) -> Moment:
-    return {spec.kind: list(feed.tables.items(spec.kind)) for spec in ALL}
+    return {spec.kind: list(feed.tables.items(spec.kind)) for spec in store_tables()}
 
 
 def restored(stores: Moment, **others: Moment) -> MemoryFeed:
     """Tables as they were at one moment, those that are named as at another; without an index unless named."""
-    tables = MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)})
-    for spec in ALL:
+    tables = MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
+    for spec in store_tables():
         if spec is not INDEX or "index" in others:
             for item in others.get(spec.kind, stores)[spec.kind]:
                 tables.execute(Put(table=spec.kind, item=item))

@@ -11,7 +11,7 @@ from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
 from epochal.index.names import SERIES, epoch_stream
-from epochal.layout.tables import ALL, INDEX
+from epochal.layout.tables import INDEX, store_tables
 from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
@@ -157,7 +157,7 @@ def test_a_record_is_given_up(terminal: Terminal) -> None:
 @pytest.fixture
 def roomy() -> Terminal:
     """A terminal with a second table for an index."""
-    tables = MemoryTables({spec.kind: spec for spec in ALL} | {"anew": INDEX})
+    tables = MemoryTables({spec.kind: spec for spec in store_tables()} | {"anew": INDEX})
     terminal = Terminal(tables=tables)
     append(terminal, "Cart-1", "added", "added")
     append(terminal, "Cart-2", "added")
@@ -185,7 +185,7 @@ def test_a_rebuild_into_the_index_in_use_is_refused(roomy: Terminal) -> None:
     refused(roomy.run("index", "rebuild", "--into", "index"), InvalidInput)
 
 
-@pytest.mark.parametrize("table", [spec.kind for spec in ALL if spec is not INDEX])
+@pytest.mark.parametrize("table", [spec.kind for spec in store_tables() if spec is not INDEX])
 def test_a_rebuild_into_a_table_of_the_store_is_refused_and_leaves_it_alone(
     roomy: Terminal, table: str
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from epochal.cli.errors import StreamMissing
 from epochal.errors import StreamDeleted, WrongExpectedVersion
-from epochal.layout.tables import ALL, ARCHIVE
+from epochal.layout.tables import ARCHIVE, store_tables
 from epochal.layout.tips import pruning
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
@@ -113,7 +113,7 @@ class Archiving(Terminal):
 
 @pytest.fixture
 def archiving() -> Archiving:
-    terminal = Archiving(tables=MemoryTables({spec.kind: spec for spec in (*ALL, ARCHIVE)}))
+    terminal = Archiving(tables=MemoryTables({spec.kind: spec for spec in (*store_tables(), ARCHIVE)}))
     streams = replace(terminal.streams, layout=Tips(calving=Fixed(max_events=1)))
     for nth in range(6):
         streams.append("Cart-1", [Event(type=f"E{nth}")])

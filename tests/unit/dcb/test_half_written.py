@@ -8,7 +8,7 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb.entries import LOOKS
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.tables import EVENTS, TAGS
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter

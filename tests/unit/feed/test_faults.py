@@ -11,7 +11,7 @@ import pytest
 from epochal.codec.bodies import Encoded, encode_claim
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key, tip_key
 from epochal.layout.tips.streams import Tips
@@ -265,7 +265,7 @@ def test_an_entry_that_is_lost_stops_its_tag_alone(layouts: Layouts) -> None:
 
 @pytest.mark.parametrize("late", ["events", "tags"])
 def test_a_tagged_event_that_does_not_show_yet_is_waited_for_and_has_not_expired(late: str) -> None:
-    tables = Gradual({spec.kind: spec for spec in ALL})
+    tables = Gradual({spec.kind: spec for spec in store_tables()})
     layouts = Layouts(tables=tables)
     layouts.tag("a", "course:1")
     tables.late = lambda write: write.table == late and isinstance(write, Put) and "eventId" in write.item
@@ -281,7 +281,7 @@ def test_a_tagged_event_that_does_not_show_yet_is_waited_for_and_has_not_expired
 
 
 def test_an_aggregates_event_that_does_not_show_yet_is_waited_for() -> None:
-    tables = Gradual({spec.kind: spec for spec in ALL})
+    tables = Gradual({spec.kind: spec for spec in store_tables()})
     layouts = Layouts(tables=tables)
     tables.late = lambda write: write.table == "journal"
     layouts.persist(ALICE, "a")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import aggregate_id
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact

@@ -12,7 +12,8 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Unavailable
 from epochal.http.operation import Request
 from epochal.http.streams import reading, writing
-from epochal.layout.tables import ARCHIVE, TIPS
+from epochal.layout.tables import ARCHIVE
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
 from epochal.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text

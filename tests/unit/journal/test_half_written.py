@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.tables import JOURNAL, SNAPSHOT
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import Lock
 from epochal.model.versions import ANY, NO_STREAM, AtVersion
 from epochal.plan.ops import Delete, Done, Get, Op, Put, Reply

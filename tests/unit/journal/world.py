@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.retention import Retention
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite
-from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact

@@ -9,10 +9,10 @@ from itertools import count
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.tables import TIPS
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Get
 from epochal.store.driver import Driver, Meter

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.tables import TIPS
 from epochal.layout.tips import reading
 from epochal.layout.tips.calve import calve_at_once
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import read_tip, tip_key
 from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update
 from epochal.plan.values import number

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.layout.tables import ALL, ARCHIVE, READ_MODELS
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings(
@@ -45,7 +45,7 @@ def test_nothing_is_told_of_what_is_not_said() -> None:
 
 
 def test_settings_name_the_tables_that_there_are() -> None:
-    kinds = {spec.kind for spec in (*ALL, ARCHIVE, READ_MODELS)}
+    kinds = {spec.kind for spec in (*store_tables(), ARCHIVE, READ_MODELS)}
     assert {each.table for each in DECLARED.values() if each.table} == kinds
 
 

@@ -25,7 +25,7 @@ from epochal import (
     reaction,
 )
 from epochal.errors import InvalidInput
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
@@ -174,7 +174,7 @@ def test_what_is_of_another_kind_is_refused_by_its_field_and_writes_nothing(layo
     with pytest.raises(InvalidInput) as refused:
         call(opened(tables))
     assert said in str(refused.value)
-    assert not any(list(tables.items(spec.kind)) for spec in ALL)
+    assert not any(list(tables.items(spec.kind)) for spec in store_tables())
 
 
 @pytest.mark.parametrize("call", [MemoryFeed().react, MemoryFeed().parking, lambda_handler])

@@ -8,7 +8,7 @@ import pytest
 
 from epochal.errors import Contended, InvalidInput, TooLarge
 from epochal.feed.results import FeedEvent
-from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Transact
 from epochal.reactions.reaction import Delivery
@@ -19,7 +19,7 @@ from tests.unit.reactions.world import World
 
 
 def feeds() -> Feeds:
-    return Feeds(tables=MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)}))
+    return Feeds(tables=MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)}))
 
 
 def models(feeds_: Feeds | None = None) -> ReadModels:

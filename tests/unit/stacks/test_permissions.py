@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.tables import ALL, ARCHIVE, PROJECTION_STATES, READ_MODELS, SNAPSHOT
+from epochal.layout.journal.tables import SNAPSHOT
+from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.testing.memory import MemoryTables
@@ -19,7 +20,7 @@ from tests.unit.stacks.templates import Deployment, Synthesise
 ROLE = "AWS::IAM::Role"
 TABLES = {
     "".join(word.capitalize() for word in spec.kind.split("-")): spec.kind
-    for spec in (*ALL, ARCHIVE, READ_MODELS)
+    for spec in (*store_tables(), ARCHIVE, READ_MODELS)
 }
 """Tables by how their logical ids begin."""
 

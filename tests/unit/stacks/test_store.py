@@ -10,7 +10,8 @@ from aws_cdk.assertions import Template
 
 from epochal.codec import claims
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import ALL, ARCHIVE, READ_MODELS, TIPS
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES, UPLOADS
 from stacks.parts.tables import keyed_table
@@ -23,7 +24,7 @@ KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 
 
-@pytest.mark.parametrize("spec", [*ALL, ARCHIVE, READ_MODELS], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", [*store_tables(), ARCHIVE, READ_MODELS], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
@@ -69,7 +70,7 @@ def test_secondary_indexes_project_keys_or_everything() -> None:
 @pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
 def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: str) -> None:
     tables = synthesise(stage).of_type("store", TABLE).values()
-    names = {f"epochal-{stage}-{spec.kind}" for spec in ALL}
+    names = {f"epochal-{stage}-{spec.kind}" for spec in store_tables()}
     assert {table["Properties"]["TableName"] for table in tables} == names
 
 
@@ -102,7 +103,7 @@ def test_there_is_an_archive_where_the_stage_wants_one(synthesise: Synthesise) -
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
     tables = synthesise("prod", read_models=True, archive=True).of_type("store", TABLE).values()
-    assert len(tables) == len(ALL) + 2
+    assert len(tables) == len(store_tables()) + 2
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.plan.tables import TableSpec
 from tests.unit.stacks.templates import Synthesise
 
@@ -100,7 +100,7 @@ def test_errors_and_throttles_of_every_function_alarm(
     assert alarm["Threshold"] == 0
 
 
-@pytest.mark.parametrize("table", [spec.kind for spec in ALL])
+@pytest.mark.parametrize("table", [spec.kind for spec in store_tables()])
 @pytest.mark.parametrize("what", ["Read", "Write"])
 def test_lasting_throttles_of_every_table_alarm(
     alarms: dict[str, dict[str, Any]], table: str, what: str
@@ -114,7 +114,9 @@ def test_lasting_throttles_of_every_table_alarm(
     assert 1 < alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
 
 
-@pytest.mark.parametrize("spec", [spec for spec in ALL if spec.indexes], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize(
+    "spec", [spec for spec in store_tables() if spec.indexes], ids=lambda spec: spec.kind
+)
 def test_lasting_throttles_of_any_index_of_a_table_alarm(
     alarms: dict[str, dict[str, Any]], spec: TableSpec
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.tables import TIPS
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.failures import Lost, NotApplied, RequestFailure
 from epochal.plan.ops import Extend, Get, Op, Update
 from epochal.plan.values import number, sequence, text

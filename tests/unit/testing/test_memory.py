@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Delete, Done, Extend, Get, Put, Refusal, Set, Transact, Update
 from epochal.plan.values import number, sequence, text

@@ -28,20 +28,14 @@ from epochal.feed.history import History
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.keys import Hash, KeyResolver, hash_of
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite
-from epochal.layout.tables import (
-    EVENTS,
-    INDEX,
-    JOURNAL,
-    PROJECTION_STATES,
-    READ_MODELS,
-    SNAPSHOT,
-    TAGS,
-    TIPS,
-)
+from epochal.layout.tables import INDEX, PROJECTION_STATES, READ_MODELS
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateTypes
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings

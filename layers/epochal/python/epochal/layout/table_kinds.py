@@ -10,17 +10,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from epochal.layout.tables import (
-    EVENTS,
-    INDEX,
-    JOURNAL,
-    PROJECTION_STATES,
-    READ_MODELS,
-    SNAPSHOT,
-    TAGS,
-    TIPS,
-)
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.tables import INDEX, PROJECTION_STATES, READ_MODELS
 from epochal.layout.tips.key_records import PREFIX
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.values import Item
 
 _TENANT: Final = re.compile(r"SERVICE#[^#]*#")

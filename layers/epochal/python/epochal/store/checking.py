@@ -18,7 +18,8 @@ from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.names import SERIES
 from epochal.index.stored import tip_key
 from epochal.layout.table_kinds import kind_of
-from epochal.layout.tables import INDEX, TIPS
+from epochal.layout.tables import INDEX
+from epochal.layout.tips.tables import TIPS
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
 

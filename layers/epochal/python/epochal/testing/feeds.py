@@ -10,7 +10,7 @@ from math import inf
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.registry import source_of
-from epochal.layout.tables import ALL, READ_MODELS
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.reactions.category_check import told_of, unmet
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
@@ -24,7 +24,7 @@ from epochal.testing.stores import memory_settings
 
 
 def _all_tables() -> MemoryTables:
-    return MemoryTables({spec.kind: spec for spec in (*ALL, READ_MODELS)})
+    return MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from epochal.deployment import Deployment
-from epochal.layout.tables import ALL
+from epochal.layout.tables import store_tables
 from epochal.settings import DECLARED, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
@@ -16,12 +16,12 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 
-_KINDS: Final = {spec.kind for spec in ALL}
+_KINDS: Final = {spec.kind for spec in store_tables()}
 
 
 def memory_tables() -> MemoryTables:
     """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on."""
-    return MemoryTables({spec.kind: spec for spec in ALL})
+    return MemoryTables({spec.kind: spec for spec in store_tables()})
 
 
 def memory_settings(**options: Any) -> Settings:

@@ -8,8 +8,8 @@ from epochal.errors import CorruptData
 from epochal.layout.dcb import heads
 from epochal.layout.dcb.seeking import entries
 from epochal.layout.dcb.site import TagSite, tag_site_of
+from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
-from epochal.layout.tables import EVENTS, PROJECTION_STATES, TAGS
 from epochal.model.dcb import group_of
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
@@ -59,7 +59,7 @@ def _source(settings: Settings) -> Source:
 
 
 PORT: Final = Port(
-    tables=(EVENTS, TAGS, PROJECTION_STATES),
+    tables=(EVENTS, TAGS),
     heads=TAGS,
     source=_source,
     categories=lambda _: CategoriesBy(group_of),

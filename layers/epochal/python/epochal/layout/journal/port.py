@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 from epochal.errors import CorruptData
 from epochal.layout.journal import heads
 from epochal.layout.journal.items import read_event
+from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite, site_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
-from epochal.layout.tables import JOURNAL, SNAPSHOT
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.model.names import category_of
 from epochal.model.spans import Span

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
-from epochal.layout.tables import TIPS
 from epochal.layout.tips import heads
 from epochal.layout.tips.reading import advance, begin
+from epochal.layout.tips.tables import TIPS
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
