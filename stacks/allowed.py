@@ -7,20 +7,17 @@
     auditor   as the indexer, and scans the tables of heads
     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 
-Tagged events need `ConditionCheckItem` for conditions on heads that an append does not move, and listing the
-tags of all groups scans them: no index has a place where all of them stand. Who reads events needs `GetItem` for
-transactions that read those a plain read does not find.
+What a function does to the tables of a layout, the layout tells (`layout.port.Access`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import SNAPSHOT
+from epochal.layout.registry import layouts
+from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
@@ -31,13 +28,9 @@ Statements = list[iam.PolicyStatement]
 def append(stage: Stage, stores: Stores) -> Statements:
     """The function `append`."""
     return [
-        grants.on_table(stores.tips, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
-        grants.on_table(stores.journal, "GetItem", "BatchGetItem", "PutItem"),
-        *_snapshots(stage, stores),
+        *_on_layouts("append", stage, stores),
         *_archive(stores, "GetItem", "PutItem", "UpdateItem"),
-        _of_tenant(stage, stores.events, "GetItem", "BatchGetItem", "PutItem"),
-        _of_tenant(stage, stores.tags, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
-        _of_tenant(stage, stores.projection_states, "PutItem", "DeleteItem"),
+        _on_states(stage, stores, "PutItem", "DeleteItem"),
         grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
         grants.on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "PutObject"),
@@ -49,16 +42,8 @@ def append(stage: Stage, stores: Stores) -> Statements:
 def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
-        grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "GetItem", "BatchGetItem", "Query"),
-        grants.on_table(stores.snapshot, "GetItem"),
-        _of_tenant(stage, stores.events, "GetItem", "BatchGetItem"),
-        _of_tenant(stage, stores.tags, "BatchGetItem", "Query"),
-        # A scan has no key to compare: who lists the tags of all groups passes by those of other tenants.
-        grants.on_table(stores.tags, "Scan"),
-        _groups_of_tenant(stage, stores),
-        _all_of_tenant(stage, stores),
-        _of_tenant(stage, stores.projection_states, "GetItem", "Query"),
+        *_on_layouts("replay", stage, stores),
+        _on_states(stage, stores, "GetItem", "Query"),
         *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "GetObject"),
@@ -70,11 +55,8 @@ def replay(stage: Stage, stores: Stores) -> Statements:
 def feed(stage: Stage, stores: Stores) -> Statements:
     """The function `feed`."""
     return [
-        grants.on_table(stores.index, "GetItem", "Query"),
-        grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        _of_tenant(stage, stores.events, "BatchGetItem"),
-        _of_tenant(stage, stores.tags, "Query"),
+        *_on_layouts("feed", stage, stores),
+        grants.on_table(stores.tables[INDEX.kind], "GetItem", "Query"),
         *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
@@ -85,10 +67,10 @@ def feed(stage: Stage, stores: Stores) -> Statements:
 def indexer(stage: Stage, stores: Stores) -> Statements:
     """The function `indexer`, apart from its streams and its failures."""
     return [
-        grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
-        grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "BatchGetItem"),
-        _of_tenant(stage, stores.tags, "Query"),
+        *_on_layouts("indexer", stage, stores),
+        grants.on_table(
+            stores.tables[INDEX.kind], "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"
+        ),
         *grants.on_key(stores.key, write=True),
     ]
 
@@ -96,12 +78,10 @@ def indexer(stage: Stage, stores: Stores) -> Statements:
 def auditor(stage: Stage, stores: Stores) -> Statements:
     """The function `auditor`: it does what the indexer does, for heads that it finds by itself."""
     return [
-        grants.on_table(stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
-        grants.on_table(stores.tips, "GetItem", "Query", "Scan"),
-        grants.on_table(stores.journal, "BatchGetItem"),
-        grants.on_table(stores.snapshot, "GetItem", "Scan"),
-        _of_tenant(stage, stores.tags, "GetItem", "Query"),
-        grants.on_table(stores.tags, "Scan"),
+        *_on_layouts("auditor", stage, stores),
+        grants.on_table(
+            stores.tables[INDEX.kind], "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"
+        ),
         *grants.on_key(stores.key, write=True),
     ]
 
@@ -113,13 +93,16 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
     asks, the heads of its store tell.
     """
     return [
+        *_on_layouts("reaction", stage, stores),
         grants.on_table(
-            stores.index, "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"
+            stores.tables[INDEX.kind],
+            "GetItem",
+            "Query",
+            "BatchGetItem",
+            "PutItem",
+            "UpdateItem",
+            "DeleteItem",
         ),
-        grants.on_table(stores.tips, "GetItem", "Query"),
-        grants.on_table(stores.journal, "GetItem", "BatchGetItem"),
-        _of_tenant(stage, stores.events, "BatchGetItem"),
-        _of_tenant(stage, stores.tags, "BatchGetItem", "Query"),
         *_archive(stores, "GetItem", "Query"),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
@@ -129,10 +112,20 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
 
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
     """What a reaction does that makes read models of these names, of any generation, and which one is live."""
-    if stores.read_models is None or not names:
+    table = stores.tables.get(READ_MODELS.kind)
+    if table is None or not names:
         return []
     keys = [key for name in names for key in (name, f"{name}@*")]
-    return [grants.on_keys(stores.read_models, keys, "GetItem", "PutItem", "DeleteItem")]
+    return [grants.on_keys(table, keys, "GetItem", "PutItem", "DeleteItem")]
+
+
+def _on_layouts(function: str, stage: Stage, stores: Stores) -> Statements:
+    """What a function does to the tables of each layout."""
+    return [
+        grants.on_items(stores.tables[access.table.kind], access)
+        for layout in layouts()
+        for access in layout.port.access(stage).get(function, ())
+    ]
 
 
 def _states_of(stage: Stage) -> str:
@@ -140,48 +133,15 @@ def _states_of(stage: Stage) -> str:
     return f"{STATES}{stage.service}/" if stage.service else STATES
 
 
-def _of_tenant(stage: Stage, table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the items of `table`: where tenants share it, on the tenant's."""
+def _on_states(stage: Stage, stores: Stores, *actions: str) -> iam.PolicyStatement:
+    """`actions` on the states of projections: where tenants share them, on the tenant's."""
+    table = stores.tables[PROJECTION_STATES.kind]
     if not stage.service:
         return grants.on_table(table, *actions)
     return grants.on_keys(table, [f"SERVICE#{stage.service}#*"], *actions)
 
 
-def _groups_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
-    """Listing tags by their groups, whose names begin with the tenant's where there is one."""
-    statement = grants.on_indexes(stores.tags, TAGS, "Query")
-    if stage.service:
-        grants.only_keys(statement, [f"{stage.service}|*"])
-    return statement
-
-
 def _archive(stores: Stores, *actions: str) -> Statements:
     """`actions` on the archive, where there is one."""
-    return [grants.on_table(stores.archive, *actions)] if stores.archive else []
-
-
-def _snapshots(stage: Stage, stores: Stores) -> Statements:
-    """Writing heads; where copies are kept, also finding those beyond them by one of the table's indexes, and deleting
-    them where they do not expire.
-    """
-    writing = ("GetItem", "PutItem", "UpdateItem")
-    if not stage.snapshot_copies:
-        return [grants.on_table(stores.snapshot, *writing)]
-    all_of_them, not_expiring = (index.name for index in SNAPSHOT.indexes)
-    if stage.snapshot_ttl_days:
-        return [
-            grants.on_table(stores.snapshot, *writing),
-            grants.on_index(stores.snapshot, not_expiring, "Query"),
-        ]
-    return [
-        grants.on_table(stores.snapshot, *writing, "DeleteItem"),
-        grants.on_index(stores.snapshot, all_of_them, "Query"),
-    ]
-
-
-def _all_of_tenant(stage: Stage, stores: Stores) -> iam.PolicyStatement:
-    """Listing and counting all events, of the tenant where there is one."""
-    statement = grants.on_indexes(stores.events, EVENTS, "Query")
-    if stage.service:
-        grants.only_keys(statement, [f"SERVICE#{stage.service}#*"])
-    return statement
+    table = stores.tables.get(ARCHIVE.kind)
+    return [grants.on_table(table, *actions)] if table else []

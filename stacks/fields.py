@@ -14,6 +14,7 @@ from typing import Final
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import DECLARED, Options
 from stacks.declared import reactions
@@ -61,6 +62,11 @@ def _rule(option: Setting) -> Rule:
             return a_list(_WORD)
 
 
+_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), ARCHIVE, READ_MODELS)}
+
+EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
+"""Settings that name tables which are there already, and the kinds of these."""
+
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **{each.name: _rule(DECLARED[each.name]) for each in fields(Options)},
@@ -94,15 +100,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "archive": a_flag,
         "reactions": reactions,
         "read_models": a_flag,
-        "existing_tips": _STREAM,
-        "existing_index": _STREAM,
-        "existing_journal": _TABLE,
-        "existing_snapshot": _STREAM,
-        "existing_events": _TABLE,
-        "existing_tags": _STREAM,
-        "existing_projection_states": _TABLE,
-        "existing_archive": _TABLE,
-        "existing_read_models": _TABLE,
+        **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )

@@ -20,6 +20,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from epochal.layout.tables import INDEX
 from epochal.settings import Settings
 from stacks import heads
 from stacks.parts import grants
@@ -54,7 +55,7 @@ class Notices(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self.topic: Final = self._topic(stage, stores)
-        self._stream: Final = cast(str, stores.index.table_stream_arn)
+        self._stream: Final = cast(str, stores.tables[INDEX.kind].table_stream_arn)
         self.notifier: Final = Function(
             self,
             "Notifier",

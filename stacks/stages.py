@@ -19,9 +19,10 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from epochal.layout.tables import ARCHIVE, READ_MODELS
 from epochal.settings import Options
 from stacks.declared import Declared
-from stacks.fields import LIMITS, RULES
+from stacks.fields import EXISTING, LIMITS, RULES
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -57,10 +58,8 @@ class Stage(Options):
         archive: a table that streams are copied to before the API prunes them, and read from afterwards.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
-        existing_tips, existing_index, existing_snapshot, existing_tags: stream ARN of a retained table that is
-            used, but not managed.
-        existing_journal, existing_events, existing_projection_states, existing_archive, existing_read_models: ARN of
-            such a table; it has no stream.
+        existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
+            has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
         existing_bucket: name of a retained bucket of bodies and states, likewise.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own. Not for setting either.
@@ -94,15 +93,7 @@ class Stage(Options):
     archive: bool = False
     reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
     read_models: bool = False
-    existing_tips: str = ""
-    existing_index: str = ""
-    existing_journal: str = ""
-    existing_snapshot: str = ""
-    existing_events: str = ""
-    existing_tags: str = ""
-    existing_projection_states: str = ""
-    existing_archive: str = ""
-    existing_read_models: str = ""
+    existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     existing_bucket: str = ""
     tls_only: bool = True
     batches_named: bool = False
@@ -119,8 +110,7 @@ class Stage(Options):
 
     def existing(self, kind: str) -> str:
         """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
-        arn: str = getattr(self, f"existing_{kind.replace('-', '_')}")
-        return arn
+        return self.existing_tables.get(kind, "")
 
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
@@ -213,9 +203,10 @@ def _changed(stage: Stage, changes: object) -> Stage:
     where = f"stages.{stage.name}"
     if not isinstance(changes, dict):
         raise BadSetting(where, f"must be an object, not {changes!r}")
-    return _coherent(
-        where, replace(stage, **{key: _parsed(where, key, value) for key, value in changes.items()})
-    )
+    parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
+    tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
+    others = {key: value for key, value in parsed.items() if key not in EXISTING}
+    return _coherent(where, replace(stage, existing_tables=tables, **others))
 
 
 def _parsed(where: str, key: str, value: object) -> Any:
@@ -239,10 +230,10 @@ def _coherent(where: str, stage: Stage) -> Stage:
         )
     _replicated(where, stage)
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
-    if not stage.read_models and (making or stage.existing_read_models):
+    if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
-    if stage.existing_archive and not stage.archive:
+    if stage.existing(ARCHIVE.kind) and not stage.archive:
         raise BadSetting(
             f"{where}.archive", "must be true with existing_archive, which means nothing without"
         )

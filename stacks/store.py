@@ -31,7 +31,7 @@ class StoreStack(Stack):
         super().__init__(scope, id_, **stack)
         self.key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
-        self.stores: Final = Stores.of(self.tables, bucket=self._bucket(stage), key=self.key)
+        self.stores: Final = Stores(tables=self.tables, bucket=self._bucket(stage), key=self.key)
         self._outputs(stage)
         self._exist()
 

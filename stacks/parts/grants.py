@@ -20,7 +20,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
-from epochal.plan.tables import TableSpec
+from epochal.layout.port import Access
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -43,24 +43,22 @@ def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam
     Every request for an item has a key to compare; give no `Scan`, which has none and would not be stopped.
     """
     statement = on_table(table, *actions)
-    only_keys(statement, keys)
+    _only_keys(statement, keys)
     return statement
 
 
-def only_keys(statement: iam.PolicyStatement, keys: Sequence[str]) -> None:
+def on_items(table: dynamodb.ITableV2, access: Access) -> iam.PolicyStatement:
+    """What a layout says that a function does to one of its tables, which is `table`, or to an index of it."""
+    arn = f"{table.table_arn}/index/{access.index}" if access.index else table.table_arn
+    statement = _allow("dynamodb", access.actions, [arn])
+    if access.keys:
+        _only_keys(statement, access.keys)
+    return statement
+
+
+def _only_keys(statement: iam.PolicyStatement, keys: Sequence[str]) -> None:
     """Narrow `statement` to items whose partition key, of a table or of an index, is like one of `keys`."""
     statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [*keys]})
-
-
-def on_indexes(table: dynamodb.ITableV2, spec: TableSpec, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the secondary indexes of `table`, which are those of `spec`."""
-    arns = [f"{table.table_arn}/index/{index.name}" for index in spec.indexes]
-    return _allow("dynamodb", actions, arns)
-
-
-def on_index(table: dynamodb.ITableV2, name: str, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the secondary index of `table` that has this name."""
-    return _allow("dynamodb", actions, [f"{table.table_arn}/index/{name}"])
 
 
 def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:

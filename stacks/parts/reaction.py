@@ -32,6 +32,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
+from epochal.layout.tables import READ_MODELS
 from stacks import allowed as permissions
 from stacks.environments import settings_of
 from stacks.parts import grants
@@ -124,7 +125,7 @@ class Reaction(Construct):
         entry = entry.resolve()
         _check(self._name, name, entry, handler)
         stores = Stores.named(self, stage)
-        if read_models and stores.read_models is None:
+        if read_models and READ_MODELS.kind not in stores.tables:
             raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
         self.failed: Final = self._queue(
             "Failed", queue_of(stage, name, failed=True), stage, Duration.days(14)

@@ -16,10 +16,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS, store_tables
-from epochal.layout.tips.tables import TIPS
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.stages import Stage
@@ -36,51 +33,19 @@ STATES: Final = f"{PROJECTIONS}/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The tables of every layout, the index, the bucket, and the key that they are encrypted with, if it is one's own.
+    """Tables by their kind, the bucket, and the key that they are encrypted with, if it is one's own."""
 
-    Attributes:
-        tags: heads and entries of tags.
-        archive, read_models: where the stage has such a table.
-    """
-
-    tips: dynamodb.ITableV2
-    index: dynamodb.ITableV2
-    journal: dynamodb.ITableV2
-    snapshot: dynamodb.ITableV2
-    events: dynamodb.ITableV2
-    tags: dynamodb.ITableV2
-    projection_states: dynamodb.ITableV2
-    archive: dynamodb.ITableV2 | None
-    read_models: dynamodb.ITableV2 | None
+    tables: Mapping[str, dynamodb.ITableV2]
     bucket: s3.IBucket
     key: kms.IKey | None
-
-    @classmethod
-    def of(
-        cls, tables: Mapping[str, dynamodb.ITableV2], *, bucket: s3.IBucket, key: kms.IKey | None
-    ) -> Stores:
-        """The stores whose tables these are, by kind."""
-        return cls(
-            tips=tables[TIPS.kind],
-            index=tables[INDEX.kind],
-            journal=tables[JOURNAL.kind],
-            snapshot=tables[SNAPSHOT.kind],
-            events=tables[EVENTS.kind],
-            tags=tables[TAGS.kind],
-            projection_states=tables[PROJECTION_STATES.kind],
-            archive=tables.get(ARCHIVE.kind),
-            read_models=tables.get(READ_MODELS.kind),
-            bucket=bucket,
-            key=key,
-        )
 
     @classmethod
     def named(cls, scope: Construct, stage: Stage) -> Stores:
         """The stores of a stage that is deployed in the same account and region."""
         tables = {spec.kind: _table(scope, spec.kind, stage) for spec in specs_of(stage)}
         bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
-        return cls.of(
-            tables,
+        return cls(
+            tables=tables,
             bucket=s3.Bucket.from_bucket_name(scope, "Bodies", bucket),
             key=kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None,
         )

@@ -33,6 +33,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.table_kinds import kind_of
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
 
@@ -250,6 +251,16 @@ class LayoutContract:
             world.source.appended(world.writer.malformed)
         assert world.index((world.writer.malformed, *world.images())).set_aside == 1
         assert world.fed() == {one: [(0, "a")]}
+
+    def test_what_it_stores_tells_its_table_and_nothing_another_table(self, world: World) -> None:
+        one, _ = world.writer.streams
+        world.append(one, "a")
+        world.append(one, "b")
+        world.index()
+        kinds = {INDEX.kind, *(spec.kind for spec in layouts_in(world.settings)[0].port.tables)}
+        for kind in kinds:
+            told = {kind_of(item) for item in world.tables.items(kind)}
+            assert told - {None} == ({kind} if told else set())
 
     def test_events_are_read_in_the_shape_of_the_feed(self, world: World) -> None:
         one, other = world.writer.streams

@@ -15,7 +15,7 @@ from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
-from epochal.layout.port import Gap, Healed, Port, Source, soundly
+from epochal.layout.port import Access, Gap, Healed, Port, Source, soundly
 from epochal.layout.registry import BASE_DISTANCE, Layout
 from epochal.model.ends import End
 from epochal.model.spans import Span
@@ -23,7 +23,7 @@ from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Put, Refusal, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
-from epochal.settings import Settings
+from epochal.settings import Options, Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from stacks.heads import heads_of
@@ -106,8 +106,17 @@ def lists_source(table: str, partitions: int = 1) -> Source:
     )
 
 
+def access(_: Options) -> dict[str, tuple[Access, ...]]:
+    reading = Access(table=LISTS, actions=("GetItem",))
+    auditing = Access(table=LISTS, actions=("GetItem", "Scan"))
+    readers = ("feed", "indexer", "reaction")
+    return {**dict.fromkeys(readers, (reading,)), "auditor": (auditing,)}
+
+
 PORT = Port(
     tables=(LISTS,),
+    kind_of=lambda item: LISTS.kind if item.keys() >= set(LISTS.keys) else None,
+    access=access,
     heads=LISTS,
     source=lambda settings: lists_source(settings.lists_table, settings.lists_partitions),
 )

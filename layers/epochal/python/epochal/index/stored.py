@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.items import read_event as read_event
     from epochal.layout.tips.items import read_unfold as read_unfold
     from epochal.layout.tips.items import tip_key as tip_key
+    from epochal.layout.tips.key_records import PREFIX as PREFIX
     from epochal.layout.tips.key_records import KeyRecord as KeyRecord
     from epochal.layout.tips.once import append_once as append_once
     from epochal.layout.tips.reading import Cursor as Cursor
@@ -43,6 +44,7 @@ _FROM: Final = {
     "Cursor": "tips.reading",
     "KeyRecord": "tips.key_records",
     "Known": "tips.batch",
+    "PREFIX": "tips.key_records",
     "Rejected": "streams",
     "StoredEvent": "stored",
     "StoredSpan": "tips.items",

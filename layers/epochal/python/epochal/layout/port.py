@@ -12,7 +12,7 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -26,7 +26,7 @@ from epochal.plan.conditions import Condition
 from epochal.plan.ops import Steps
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, decodes
-from epochal.settings import Settings
+from epochal.settings import Options, Settings
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""
@@ -183,11 +183,31 @@ class CategoriesBy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a function does to a table's items.
+
+    Attributes:
+        actions: of DynamoDB, as permissions name them: `PutItem`.
+        index: the secondary index that it does them to; empty for the table itself.
+        keys: what the partition keys of those items are like, with `*`; none for all items. A `Scan` has no key to
+            compare.
+    """
+
+    table: TableSpec
+    actions: tuple[str, ...]
+    index: str = ""
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
     """A layout, as the rest of the house sees it.
 
     Attributes:
         tables: those that it is stored in.
+        kind_of: the kind of that one among them which an item is of; None for other layouts' items, which may have the
+            same keys, and for those that tell nothing.
+        access: what the plans of each function do to its tables, by the function's name: its permissions.
         heads: the one among them that holds the heads of its streams.
         source: its part of a deployment's feed.
         categories: of its streams, which are what precedes the first `-` of their names where nothing else is said. The
@@ -195,6 +215,8 @@ class Port:
     """
 
     tables: tuple[TableSpec, ...]
+    kind_of: Callable[[Item], str | None]
+    access: Callable[[Options], Mapping[str, tuple[Access, ...]]]
     heads: TableSpec
     source: Callable[[Settings], Source]
     categories: Callable[[AggregateTypes | None], Categories] = lambda _: CategoriesBy(category_of)

@@ -1,12 +1,10 @@
 """That tables are of the kind that a store takes them for, looked at once, before a store's first request to each.
 
-    tips        the stream that every index begins with is not there          one read by key
-    index       it is there; else, what the table holds is not a table of tips'
+    index       the stream that every index begins with is there              one read by key
     others      the first item that tells its kind, if there is any, is of the kind
 
-The keys of `tips` and `index` are the same, and so are those of tables of pairs; a table with other keys is refused by
-DynamoDB itself. An empty table passes, and so does one that the caller may not look at. Deployed functions do not
-look: their tables come from the stack.
+Tables of several kinds have the same keys; one with other keys is refused by DynamoDB itself. An empty table passes,
+and so does one that the caller may not look at. Deployed functions do not look: their tables come from the stack.
 """
 
 from __future__ import annotations
@@ -17,11 +15,10 @@ from typing import Final
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.names import SERIES
 from epochal.index.stored import tip_key
-from epochal.layout.table_kinds import kind_of
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.tables import TIPS
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
+from epochal.store.table_kinds import kind_of
 
 _KEYS: Final = tip_key(SERIES)
 _LOOKED_AT: Final = 10
@@ -87,10 +84,8 @@ def tables_of(op: Op) -> Collection[str]:
 
 
 def _kind_in(execute: Execute, table: str, kind: str) -> str | None:
-    if kind in (TIPS.kind, INDEX.kind) and _asked(execute, table):
+    if kind == INDEX.kind and _asked(execute, table):
         return INDEX.kind
-    if kind == TIPS.kind:
-        return None
     reply = execute(Scan(table=table, limit=_LOOKED_AT, consistent=False))
     items = reply.items if isinstance(reply, Items) else ()
     return next(filter(None, map(kind_of, items)), None)

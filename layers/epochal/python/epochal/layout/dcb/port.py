@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from epochal.errors import CorruptData
@@ -9,11 +11,12 @@ from epochal.layout.dcb import heads
 from epochal.layout.dcb.seeking import entries
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
+from epochal.layout.port import Access, CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
 from epochal.model.dcb import group_of
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
-from epochal.settings import Settings, variable
+from epochal.plan.values import Item
+from epochal.settings import Options, Settings, variable
 
 
 def dcb_source(site: TagSite, partitions: int = 1) -> Source:
@@ -58,8 +61,27 @@ def _source(settings: Settings) -> Source:
     return dcb_source(tag_site_of(settings), settings.dcb_partitions)
 
 
+_NAMED: Final = re.compile(r"(?:SERVICE#[^#]*#)?(EVENT|TAG)#")
+"""Partition keys, whoever is the tenant."""
+
+
+def _kind_of(item: Item) -> str | None:
+    if not item.keys() >= set(EVENTS.keys):
+        return None
+    named = _NAMED.match(item["pk"].get("S", ""))
+    return named and {"EVENT": EVENTS, "TAG": TAGS}[named[1]].kind
+
+
+def _access(options: Options) -> Mapping[str, tuple[Access, ...]]:
+    from epochal.layout.dcb.access import access_of  # noqa: PLC0415  what is deployed needs it, functions do not
+
+    return access_of(options)
+
+
 PORT: Final = Port(
     tables=(EVENTS, TAGS),
+    kind_of=_kind_of,
+    access=_access,
     heads=TAGS,
     source=_source,
     categories=lambda _: CategoriesBy(group_of),

@@ -5,7 +5,7 @@ One that another library wrote tells nothing but that something happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -15,13 +15,13 @@ from epochal.layout.journal import heads
 from epochal.layout.journal.items import read_event
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite, site_of
-from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.port import Access, Change, Gap, Heal, Healed, Port, Source, Touched, soundly
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.model.names import category_of
 from epochal.model.spans import Span
 from epochal.plan.ops import BatchGet, Steps
 from epochal.plan.values import Item
-from epochal.settings import Settings, variable
+from epochal.settings import Options, Settings, variable
 
 EVENTS_AT_ONCE: Final = 25
 """Events of the journal a request: their items come whole, up to 400 KB each."""
@@ -132,4 +132,24 @@ def _source(settings: Settings) -> Source:
     return journal_source(site_of(settings), settings.journal_partitions)
 
 
-PORT: Final = Port(tables=(JOURNAL, SNAPSHOT), heads=SNAPSHOT, source=_source, categories=IdCategories)
+def _kind_of(item: Item) -> str | None:
+    """Events have `occurred_at`, heads and copies a `version`."""
+    if not item.keys() >= set(JOURNAL.keys):
+        return None
+    return JOURNAL.kind if "occurred_at" in item else SNAPSHOT.kind if "version" in item else None
+
+
+def _access(options: Options) -> Mapping[str, tuple[Access, ...]]:
+    from epochal.layout.journal.access import access_of  # noqa: PLC0415  what is deployed needs it, functions do not
+
+    return access_of(options)
+
+
+PORT: Final = Port(
+    tables=(JOURNAL, SNAPSHOT),
+    kind_of=_kind_of,
+    access=_access,
+    heads=SNAPSHOT,
+    source=_source,
+    categories=IdCategories,
+)

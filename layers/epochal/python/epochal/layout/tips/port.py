@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from epochal.layout.port import Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.port import Access, Change, Gap, Heal, Healed, Port, Source, Touched, soundly
 from epochal.layout.tips import heads
+from epochal.layout.tips.items import is_tip
 from epochal.layout.tips.reading import advance, begin
 from epochal.layout.tips.tables import TIPS
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
-from epochal.settings import Settings, variable
+from epochal.settings import Options, Settings, variable
 
 
 def tips_source(table: str, partitions: int = 1) -> Source:
@@ -64,4 +66,24 @@ def _source(settings: Settings) -> Source:
     return tips_source(settings.tips_table, settings.partitions)
 
 
-PORT: Final = Port(tables=(TIPS,), heads=TIPS, source=_source)
+def _kind_of(item: Item) -> str | None:
+    """Tips and calves are TIPS'. The index has them too, under names of the system's."""
+    if not item.keys() >= set(TIPS.keys) or item["p"].get("S", "$").startswith("$"):
+        return None
+    return TIPS.kind if is_tip(item) or "c" in item else None
+
+
+def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
+    """A stream is read by its key, Tip and calves; a Tip is put and updated, a calf put, and deleted with a prune."""
+    actions = {
+        "append": ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        "replay": ("GetItem", "Query"),
+        "feed": ("GetItem", "Query"),
+        "indexer": ("GetItem", "Query"),
+        "auditor": ("GetItem", "Query", "Scan"),
+        "reaction": ("GetItem", "Query"),
+    }
+    return {function: (Access(table=TIPS, actions=each),) for function, each in actions.items()}
+
+
+PORT: Final = Port(tables=(TIPS,), kind_of=_kind_of, access=_access, heads=TIPS, source=_source)
