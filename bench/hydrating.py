@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bench.flight_feed import PARTITION, full_feed, put
 from bench.local import local_at
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.hydration import PARALLEL
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX

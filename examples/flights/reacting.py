@@ -14,7 +14,7 @@ from math import inf
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS

@@ -11,7 +11,7 @@ from epochal.codec import json
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.deployed import reader_of
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import LocalDeployment

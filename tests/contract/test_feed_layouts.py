@@ -14,7 +14,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits

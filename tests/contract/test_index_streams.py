@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.errors import InvalidInput
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer.indexer import Indexer, Record

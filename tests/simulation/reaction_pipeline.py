@@ -22,7 +22,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits

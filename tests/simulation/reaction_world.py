@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record

@@ -24,7 +24,7 @@ from epochal.care.verify import Verifier
 from epochal.errors import Unavailable
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
 from epochal.layout.dcb.port import dcb_source

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from epochal.cli.main import epochal
 from epochal.cli.target import Store, TableSize
 from epochal.codec import json
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.indexer.sources import sources_of

@@ -50,6 +50,16 @@ def live(tables: MemoryTables) -> Streams:
     return streams
 
 
+def test_an_archive_holds_streams_as_the_table_does(tables: MemoryTables) -> None:
+    class Others(Tips):
+        name = "others"
+
+    streams = over(tables)
+    assert streams.archive is not None
+    with pytest.raises(InvalidInput, match="archive"):
+        replace(streams, archive=replace(streams.archive, layout=Others()))
+
+
 def bodies(events: Iterable[Recorded]) -> list[int]:
     return [int(event.data) for event in events]
 

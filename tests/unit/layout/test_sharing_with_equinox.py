@@ -12,7 +12,7 @@ import pytest
 from epochal.dynamo.stores import Place, open_streams
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event

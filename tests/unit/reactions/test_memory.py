@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from random import randbytes
 
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event

@@ -23,7 +23,7 @@ from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.tips import StreamHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.history import History
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.items import Keys

@@ -90,6 +90,10 @@ class Streams:
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
+    def __post_init__(self) -> None:
+        if self.archive is not None and self.archive.layout.name != self.layout.name:
+            raise InvalidInput("archive", f"must hold streams as {self.layout.name} too, to the byte")
+
     def append(
         self,
         stream: str,

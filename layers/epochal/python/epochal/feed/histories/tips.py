@@ -1,84 +1,14 @@
-"""Events of named streams, from the stream; what is pruned, and in no archive, comes as `pruned`."""
+"""Events of the streams that a deployment stores as tips."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from epochal.errors import CorruptData
-from epochal.feed.history import faulty
-from epochal.feed.hydration import Hydrate
-from epochal.feed.results import FeedEvent
-from epochal.layout.tips.reading import load_tip
-from epochal.model.events import Recorded
+from epochal.feed.histories.streams import StreamHistory
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.results import Unreadable
-from epochal.store.streams import Streams, streams_of
-
-
-@dataclass(frozen=True, slots=True)
-class StreamHistory:
-    """Events of named streams."""
-
-    store: Streams
-    name = "tips"
-
-    def on(self, driver: Driver) -> StreamHistory:
-        """The same, through another driver."""
-        return StreamHistory(self.store.on(driver))
-
-    def events(self, *, fetch: bool = True) -> Hydrate:
-        """Reads events of streams."""
-
-        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
-            at = first
-            try:
-                # Past the check of names, which is for callers: other libraries name streams more freely.
-                for found in self.store.reader(fetch=fetch).found(stream, first, limit=end - first):
-                    if found.index >= end:
-                        break
-                    yield from _pruned(stream, at, found.index)
-                    yield _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
-                    at = found.index + 1
-            except CorruptData as fault:
-                # An item that cannot be read hides what lies behind it, but no other stream.
-                yield from faulty(stream, at, end, fault)
-            else:
-                yield from _pruned(stream, at, end)
-
-        return hydrate
-
-    def end_of(self, stream: str, since: int) -> int:
-        """The next index of a stream."""
-        tip = self.store.driver.run(load_tip(self.store.table, stream))
-        return max(since, 0 if tip is None else tip.version)
+from epochal.store.streams import streams_of
 
 
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> StreamHistory:
     """The streams of a deployment."""
     return StreamHistory(streams_of(settings, driver, codec))
-
-
-def _shown(event: Recorded) -> FeedEvent:
-    return FeedEvent(
-        stream=event.stream,
-        index=event.index,
-        type=event.type,
-        data=event.data,
-        meta=event.meta,
-        timestamp=event.timestamp,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-    )
-
-
-def _unreadable(stream: str, found: Unreadable) -> FeedEvent:
-    return FeedEvent(
-        stream=stream, index=found.index, type=found.type, timestamp=found.timestamp, fault=found.fault
-    )
-
-
-def _pruned(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
-    return (FeedEvent(stream=stream, index=index, type="", gone="pruned") for index in range(first, end))
