@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from epochal.codec import bodies
 from epochal.codec.bodies import (
     BROTLI,
     CLAIM,
@@ -82,15 +81,13 @@ def test_bytes_of_a_stored_block_that_look_like_a_flush_do_not_end_a_body() -> N
             decode(Encoded(DEFLATE, stored[:cut]))
 
 
-def test_a_flushed_body_is_inflated_no_further_than_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flushed_body_is_inflated_no_further_than_any_other() -> None:
     packed = flushed([bytes(100_000)], 9, zlib.Z_SYNC_FLUSH)
-    monkeypatch.setattr(bodies, "MAX_DECODED", 100_000)
-    assert decode(Encoded(DEFLATE, packed)) == bytes(100_000)
+    assert decode(Encoded(DEFLATE, packed), limit=100_000) == bytes(100_000)
 
     for limit in (1, 50_000, 99_999):
-        monkeypatch.setattr(bodies, "MAX_DECODED", limit)
         with pytest.raises(CorruptData, match="too large"):
-            decode(Encoded(DEFLATE, packed))
+            decode(Encoded(DEFLATE, packed), limit)
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
@@ -156,17 +153,16 @@ def test_no_bytes_whatever_raise_anything_else(encoding: int, data: bytes) -> No
 
 
 @pytest.mark.parametrize("encoding", [DEFLATE, BROTLI])
-def test_a_bomb_is_refused_before_it_has_gone_off(encoding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bomb_is_refused_before_it_has_gone_off(encoding: int) -> None:
     """At a smaller limit, so that the test is quick; a few hundred bytes hold 64 MB."""
     limit = 1024 * 1024
-    monkeypatch.setattr(bodies, "MAX_DECODED", limit)
     plain = bytes(64 * limit)
     packed = brotli.compress(plain, quality=1) if encoding == BROTLI else deflated(plain)
     del plain
     tracemalloc.start()
 
     with pytest.raises(CorruptData, match="too large"):
-        decode(Encoded(encoding, packed))
+        decode(Encoded(encoding, packed), limit)
 
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()

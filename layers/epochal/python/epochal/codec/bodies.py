@@ -71,8 +71,11 @@ def encode_claim(claim: Claim) -> Encoded:
     return Encoded(CLAIM, json.dumps(fields, separators=(",", ":")).encode())
 
 
-def decode(encoded: Encoded) -> bytes | Claim:
+def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
     """Decode a stored body; a claim check is returned as the `Claim` that it is.
+
+    Args:
+        limit: bytes that it inflates to at most.
 
     Raises:
         UnknownEncoding: the encoding is none of the table above.
@@ -82,26 +85,26 @@ def decode(encoded: Encoded) -> bytes | Claim:
     if encoding == DIRECT:
         return data
     if encoding == BROTLI:
-        return _unbrotli(data)
+        return _unbrotli(data, limit)
     if encoding == DEFLATE:
-        return _inflate(data)
+        return _inflate(data, limit)
     if encoding == CLAIM:
         return _claim(data)
     raise UnknownEncoding(encoding)
 
 
-def decode_inline(encoded: Encoded) -> bytes:
+def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
     """`decode` for what never lies in the bucket: there a claim check is corruption too."""
-    decoded = decode(encoded)
+    decoded = decode(encoded, limit)
     if isinstance(decoded, Claim):
         raise CorruptData("a claim check where the body itself must be")
     return decoded
 
 
-def _unbrotli(data: bytes) -> bytes:
+def _unbrotli(data: bytes, limit: int) -> bytes:
     expander = brotli.Decompressor()
     try:
-        decoded: bytes = expander.process(data, output_buffer_limit=MAX_DECODED)
+        decoded: bytes = expander.process(data, output_buffer_limit=limit)
     except brotli.error as error:
         raise CorruptData("a body under encoding 2 is not brotli") from error
     if not expander.is_finished():
@@ -109,10 +112,10 @@ def _unbrotli(data: bytes) -> bytes:
     return decoded
 
 
-def _inflate(data: bytes) -> bytes:
+def _inflate(data: bytes, limit: int) -> bytes:
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        decoded = inflater.decompress(data, MAX_DECODED)
+        decoded = inflater.decompress(data, limit)
     except zlib.error as error:
         raise CorruptData("a body under encoding 1 is not raw deflate") from error
     if not inflater.eof and not _was_flushed(inflater, data):

@@ -20,7 +20,9 @@ MAX_EXPIRES: Final = 10**11
 
 PER_SECOND: Final = 10_000_000
 _EPOCH: Final = datetime(1, 1, 1, tzinfo=UTC)
-_END: Final = 315_537_897_600 * PER_SECOND  # the year 10000
+END: Final = 315_537_897_600 * PER_SECOND
+"""Ticks of the year 10000: the first that is no time."""
+
 _UNIX_EPOCH_TICKS: Final = 62_135_596_800 * PER_SECOND
 _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -61,7 +63,7 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     except (ValueError, OverflowError) as error:
         raise InvalidInput(field, "must be an ISO 8601 date and time") from error
     ticks = whole * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
-    if not 0 <= ticks < _END:
+    if not 0 <= ticks < END:
         raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
     return Ticks(ticks)
 

@@ -1,0 +1,149 @@
+"""An append's events as one frame, and unfolds as one binary (FORMATS §8). This outlives the code.
+
+    frame    encoding (1 byte)   stamp (16)   count   content
+    unfolds  encoding (1 byte)   count   version   moment (8)   content
+
+    encoding   0: the content as it is   2: under brotli, where that gains   (others are kept for dictionaries)
+    stamp      the append's id: its time (8 bytes, ticks, big-endian), then 8 bytes that tell appends apart
+    moment     when the unfolds were written, as a stamp's time
+
+What stands before the content is read without opening it: how many events a page holds, and whose they are. Whatever a
+hostile item says, reading it ends in `CorruptData`, and takes no more memory than `MAX_CONTENT` allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.codec.bodies import BROTLI, DIRECT, Encoded, decode_inline, encode
+from epochal.errors import CorruptData, UnknownEncoding
+from epochal.layout.pages import contents
+from epochal.layout.pages.values import Reader, Writer
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.model.times import END, Ticks
+from epochal.model.versions import MAX_VERSION
+
+STAMP_BYTES: Final = 16
+_TIME_BYTES: Final = 8
+
+MAX_CONTENT: Final = 16 * 1024 * 1024
+"""What inflates past this is taken for an attack; so larger contents are not compressed, and fit no item."""
+
+
+def stamp_of(time: Ticks, rest: bytes) -> bytes:
+    """A stamp; stamps are ordered as their times are. `rest` has 8 bytes."""
+    return time.to_bytes(_TIME_BYTES, "big") + rest
+
+
+def time_of(stamp: bytes) -> Ticks:
+    """Its time. Raises `CorruptData` where it has none."""
+    time = int.from_bytes(stamp[:_TIME_BYTES], "big")
+    if len(stamp) != STAMP_BYTES or time >= END:
+        raise CorruptData("a stamp has no time")
+    return Ticks(time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """An append's events, packed.
+
+    Attributes:
+        count: how many; at least one.
+        content: all of them.
+    """
+
+    stamp: bytes
+    count: int
+    content: Encoded
+
+    def binary(self) -> bytes:
+        """As stored."""
+        out = Writer()
+        out.byte(self.content.encoding)
+        out.add(self.stamp)
+        out.number(self.count)
+        out.add(self.content.data)
+        return out.written()
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """Open it. Raises `CorruptData`."""
+        return contents.read_events(_opened(self.content), self.count, self.stamp, time_of(self.stamp))
+
+
+def pack_events(events: Sequence[StoredEvent], moment: Ticks, *, compress: bool = True) -> Encoded:
+    """A frame's content. Events whose time is `moment`, the writer's clock, will have that of the stamp.
+
+    Raises:
+        TooLarge: more events than one append may have.
+    """
+    return _packed(contents.write_events(events, moment), compress=compress)
+
+
+def read_frame(data: bytes) -> Frame:
+    """A frame, its content unopened. Raises `CorruptData`."""
+    source = Reader(data)
+    encoding, stamp, count = source.byte(), source.take(STAMP_BYTES), source.number()
+    time_of(stamp)
+    if not 0 < count <= contents.MAX_EVENTS:
+        raise CorruptData(f"a frame of {count} events")
+    return Frame(stamp=stamp, count=count, content=_content(encoding, source))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfolds:
+    """What one write left of unfolds, packed.
+
+    Attributes:
+        version: the stream's, that they were made from.
+        moment: when.
+    """
+
+    version: int
+    moment: Ticks
+    count: int
+    content: Encoded
+
+    def binary(self) -> bytes:
+        """As stored."""
+        out = Writer()
+        out.byte(self.content.encoding)
+        out.number(self.count)
+        out.number(self.version)
+        out.add(self.moment.to_bytes(_TIME_BYTES, "big"))
+        out.add(self.content.data)
+        return out.written()
+
+    def unfolds(self) -> tuple[StoredUnfold, ...]:
+        """Open them. Raises `CorruptData`."""
+        return contents.read_unfolds(_opened(self.content), self.count, self.version, self.moment)
+
+
+def pack_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks, *, compress: bool = True) -> Encoded:
+    """Content of the unfolds of a write at `moment`. Raises as `pack_events` does."""
+    return _packed(contents.write_unfolds(unfolds, moment), compress=compress)
+
+
+def read_unfolds(data: bytes) -> Unfolds:
+    """Unfolds, their content unopened. Raises `CorruptData`."""
+    source = Reader(data)
+    encoding, count, version = source.byte(), source.number(), source.number()
+    moment = int.from_bytes(source.take(_TIME_BYTES), "big")
+    if not 0 < count <= contents.MAX_EVENTS or version > MAX_VERSION or moment >= END:
+        raise CorruptData("unfolds of an impossible count, version or moment")
+    return Unfolds(version=version, moment=Ticks(moment), count=count, content=_content(encoding, source))
+
+
+def _packed(content: bytes, *, compress: bool) -> Encoded:
+    return encode(content, compress=compress and len(content) <= MAX_CONTENT)
+
+
+def _content(encoding: int, source: Reader) -> Encoded:
+    if encoding not in (DIRECT, BROTLI):
+        raise UnknownEncoding(encoding)
+    return Encoded(encoding, source.rest())
+
+
+def _opened(content: Encoded) -> bytes:
+    return decode_inline(content, limit=MAX_CONTENT)

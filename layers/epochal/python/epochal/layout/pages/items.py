@@ -1,0 +1,266 @@
+"""Pages to items and back. This outlives the code: see FORMATS §8 before touching a name.
+
+The frames of a page stay packed until someone wants their events. What the item says besides must fit together, or it
+is no page: an item that contradicts itself is corrupt, and is never read half.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochal.errors import CorruptData
+from epochal.layout.pages.etags import PageState
+from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, time_of
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.model.versions import MAX_VERSION, Token
+from epochal.plan.sizes import attribute_size, item_size
+from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.values import AttributeValue, Item, Key, binary, number, read_list, sequence, text
+
+STREAMS: Final = TableSpec(
+    kind="streams",
+    partition=KeyAttribute(name="p", type="S"),
+    sort=KeyAttribute(name="i", type="N"),
+    ttl="ttl",
+    stream=True,
+)
+"""Streams of events as chains of pages. `ttl` is set on idempotency records only."""
+
+_MAX_REVISION: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page, as it was read.
+
+    Attributes:
+        index: of its first event (`i`).
+        version: index of the next event after it (`n`); the stream's version, on the last page.
+        revision: writes that it has had (`r`).
+        frames: its events that are still there (`f`), the last ones of those that it was given.
+        unfolds: those that its latest write left (`u`), packed; empty for none.
+        full: no append extends it (`x`).
+        deleted: a tombstone (`z`).
+        low_water: everything below is pruned (`l`); 0 where it does not say.
+        stamp: of its latest write where that added no frame (`w`).
+        size: bytes of the whole item.
+    """
+
+    stream: str
+    index: int
+    version: int
+    revision: int
+    frames: tuple[Frame, ...] = ()
+    unfolds: bytes = b""
+    full: bool = False
+    deleted: bool = False
+    low_water: int = 0
+    stamp: bytes | None = None
+    size: int = 0
+
+    @property
+    def count(self) -> int:
+        """Events that it holds."""
+        return sum(frame.count for frame in self.frames)
+
+    @property
+    def base(self) -> int:
+        """Index of the first event that it holds; its version, where it holds none."""
+        return self.version - self.count
+
+    @property
+    def emptied(self) -> bool:
+        """Whether it had events, and all are pruned."""
+        return not self.frames and self.index < self.version
+
+    @property
+    def latest(self) -> bytes:
+        """Stamp of its latest write."""
+        return self.stamp if self.stamp is not None else self.frames[-1].stamp
+
+    @property
+    def state(self) -> PageState:
+        """What its etag says."""
+        return PageState(index=self.index, revision=self.revision, full=self.full, time=time_of(self.latest))
+
+    @property
+    def etag(self) -> str:
+        """Of its latest write."""
+        return self.state.etag()
+
+    def token(self) -> Token:
+        """What makes an append on exactly this page one request. Its size is without `w`, which an append removes."""
+        return Token(
+            version=self.version,
+            etag=self.etag,
+            size=self.size - stamp_size(self.stamp),
+            carried=frames_size(self.frames),
+            unfolds=unfolds_size(self.unfolds),
+            events=self.count,
+            appends=len(self.frames),
+        )
+
+    def read_frame(self, position: int) -> tuple[StoredEvent, ...]:
+        """The events of a frame. Raises `CorruptData`."""
+        try:
+            return self.frames[position].events()
+        except CorruptData as error:
+            raise CorruptData(f"{self.stream}: page {self.index}, frame {position}: {error}") from error
+
+    def read_unfolds(self) -> tuple[StoredUnfold, ...]:
+        """Its unfolds. Raises `CorruptData`."""
+        try:
+            return read_unfolds(self.unfolds).unfolds() if self.unfolds else ()
+        except CorruptData as error:
+            raise CorruptData(f"{self.stream}: page {self.index}, unfolds: {error}") from error
+
+
+def page_key(stream: str, index: int) -> Key:
+    """Primary key of the page whose first event has index `index`."""
+    return {"p": text(stream), "i": number(index)}
+
+
+def is_page(item: Item) -> bool:
+    """Whether an item is a page: nothing else that has such keys counts its writes."""
+    return item.keys() >= {"p", "i", "n", "r"}
+
+
+def read_page(item: Item) -> Page:
+    """Decode a page. Raises `CorruptData` where it is none, or contradicts itself."""
+    name, index = (_shown(item, key) for key in ("p", "i"))
+    try:
+        page = _read(item)
+        _check(page)
+    except CorruptData as error:
+        raise CorruptData(f"{name}: page {index}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptData(f"{name}: item {index} is not of the pages layout: {error!r}") from error
+    return page
+
+
+def write_page(page: Page) -> Item:
+    """The item of a page; the inverse of `read_page`, of whose sizes it takes no notice."""
+    item: dict[str, AttributeValue] = {
+        **page_key(page.stream, page.index),
+        "n": number(page.version),
+        "r": number(page.revision),
+    }
+    if page.frames:
+        item["f"] = write_frames(page.frames)
+    if page.unfolds:
+        item["u"] = binary(page.unfolds)
+    if page.full:
+        item["x"] = number(1)
+    if page.deleted:
+        item["z"] = number(1)
+    if page.low_water:
+        item["l"] = number(page.low_water)
+    if page.stamp is not None:
+        item["w"] = binary(page.stamp)
+    return item
+
+
+def write_frames(frames: tuple[Frame, ...]) -> AttributeValue:
+    """`f`, or what an append adds to it."""
+    return sequence(binary(frame.binary()) for frame in frames)
+
+
+def frames_size(frames: tuple[Frame, ...]) -> int:
+    """Bytes that frames take in an item."""
+    return attribute_size("f", write_frames(frames)) if frames else 0
+
+
+def unfolds_size(unfolds: bytes) -> int:
+    """Bytes that unfolds take in an item."""
+    return attribute_size("u", binary(unfolds)) if unfolds else 0
+
+
+def stamp_size(stamp: bytes | None) -> int:
+    """Bytes that `w` takes in an item."""
+    return 0 if stamp is None else attribute_size("w", binary(stamp))
+
+
+def _read(item: Item) -> Page:
+    return Page(
+        stream=_text(item, "p"),
+        index=_number(item, "i"),
+        version=_number(item, "n"),
+        revision=_number(item, "r"),
+        frames=tuple(read_frame(_bytes(each)) for each in read_list(item, "f")),
+        unfolds=_unfolds(item) if "u" in item else b"",
+        full=_flag(item, "x"),
+        deleted=_flag(item, "z"),
+        low_water=_number(item, "l") if "l" in item else 0,
+        stamp=_bytes(item["w"]) if "w" in item else None,
+        size=item_size(item),
+    )
+
+
+def _check(page: Page) -> None:
+    """Raise `CorruptData` for what no writer of this layout leaves."""
+    if not 0 <= page.index <= page.version <= MAX_VERSION or not 1 <= page.revision <= _MAX_REVISION:
+        raise CorruptData("i, n and r that no page has")
+    if page.base < page.index:
+        raise CorruptData("more events in f than from i to n")
+    if page.index < page.base < page.version and page.low_water < page.base:
+        raise CorruptData("fewer events in f than from i to n, and l does not say why")
+    if page.low_water < 0:
+        raise CorruptData("l below 0")
+    # The first page may say of the whole stream what is pruned; every other speaks for itself.
+    if page.index and page.low_water > page.version:
+        raise CorruptData("l beyond n")
+    if page.deleted and not page.full:
+        raise CorruptData("a tombstone that is not full")
+    _check_stamps(page)
+
+
+def _check_stamps(page: Page) -> None:
+    stamps = [frame.stamp for frame in page.frames]
+    if page.stamp is not None:
+        if len(page.stamp) != STAMP_BYTES:
+            raise CorruptData("w is no stamp")
+        stamps.append(page.stamp)
+    if not stamps:
+        raise CorruptData("neither f nor w")
+    times = [time_of(stamp) for stamp in stamps]
+    if any(later <= earlier for earlier, later in itertools.pairwise(times)):
+        raise CorruptData("stamps that do not increase")
+
+
+def _unfolds(item: Item) -> bytes:
+    data = _bytes(item["u"])
+    if read_unfolds(data).version > _number(item, "n"):
+        raise CorruptData("unfolds of a version beyond n")
+    return data
+
+
+def _shown(item: Item, name: str) -> str:
+    value = item.get(name)
+    return str(next(iter(value.values()), "?")) if isinstance(value, Mapping) else "?"
+
+
+def _text(item: Item, name: str) -> str:
+    found: Any = item[name]["S"]
+    if not isinstance(found, str):
+        raise TypeError(f"{name} is no text")
+    return found
+
+
+def _number(item: Item, name: str) -> int:
+    return int(item[name]["N"])
+
+
+def _flag(item: Item, name: str) -> bool:
+    if name in item and _number(item, name) != 1:
+        raise CorruptData(f"{name} is 1 or absent")
+    return name in item
+
+
+def _bytes(value: AttributeValue) -> bytes:
+    found: Any = value["B"]
+    if isinstance(found, str | int) or found is None:
+        raise TypeError("bytes of another kind")
+    return bytes(found)

@@ -1,0 +1,115 @@
+"""Whole numbers, texts and bytes one after another, each in one form only (FORMATS §8).
+
+A number is written in groups of seven bits, the lowest first, and each byte but the last has its high bit set; no byte
+is written that adds nothing. One that may be below zero is doubled first, and less one where it was. Texts and bytes
+follow their length.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from epochal.errors import CorruptData
+
+_MORE: Final = 0x80
+_BITS: Final = 63
+"""A number has at most, so that it takes at most nine bytes."""
+
+
+class Writer:
+    """Puts values together."""
+
+    def __init__(self) -> None:
+        self._out = bytearray()
+
+    def byte(self, value: int) -> None:
+        """A number below 256."""
+        self._out.append(value)
+
+    def number(self, value: int) -> None:
+        """A number of at least 0."""
+        while value >= _MORE:
+            self._out.append(value & 0x7F | _MORE)
+            value >>= 7
+        self._out.append(value)
+
+    def signed(self, value: int) -> None:
+        """A number that may be below 0."""
+        self.number(value << 1 if value >= 0 else (-value << 1) - 1)
+
+    def blob(self, value: bytes) -> None:
+        """Bytes, after their length."""
+        self.number(len(value))
+        self._out += value
+
+    def text(self, value: str) -> None:
+        """UTF-8, after its length."""
+        self.blob(value.encode())
+
+    def add(self, value: bytes) -> None:
+        """Bytes without their length."""
+        self._out += value
+
+    def written(self) -> bytes:
+        """All of it."""
+        return bytes(self._out)
+
+
+class Reader:
+    """Takes values apart. Every method raises `CorruptData` where there is no such value, in its one form."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data = data
+        self._at = at
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all is read."""
+        return self._at == len(self._data)
+
+    def byte(self) -> int:
+        """A number below 256."""
+        return self.take(1)[0]
+
+    def number(self) -> int:
+        """A number of at least 0."""
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < _MORE:
+                break
+            shift += 7
+            if shift >= _BITS:
+                raise CorruptData("a number is too long")
+        if shift and not byte:
+            raise CorruptData("a number is longer than it needs to be")
+        return value
+
+    def signed(self) -> int:
+        """A number that may be below 0."""
+        doubled = self.number()
+        return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1)
+
+    def blob(self) -> bytes:
+        """Bytes, after their length."""
+        return self.take(self.number())
+
+    def text(self) -> str:
+        """UTF-8, after its length."""
+        try:
+            return self.blob().decode()
+        except UnicodeDecodeError as error:
+            raise CorruptData("a text is not UTF-8") from error
+
+    def take(self, length: int) -> bytes:
+        """So many bytes."""
+        end = self._at + length
+        if end > len(self._data):
+            raise CorruptData("it ends too early")
+        taken, self._at = self._data[self._at : end], end
+        return taken
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self._data) - self._at)

@@ -1,0 +1,231 @@
+"""Frames and unfolds: exactly what was put in comes out, and what nobody put in is corrupt."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import brotli
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
+from epochal.errors import CorruptData, TooLarge
+from epochal.layout.pages.contents import MAX_EVENTS
+from epochal.layout.pages.frames import (
+    MAX_CONTENT,
+    Frame,
+    Unfolds,
+    pack_events,
+    pack_unfolds,
+    read_frame,
+    read_unfolds,
+    stamp_of,
+    time_of,
+)
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.model.times import END, Ticks, format_ticks, parse_time
+
+NOW = parse_time("2026-11-22T08:00:00Z")
+STAMP = stamp_of(NOW, bytes(range(8)))
+
+TICKS = st.one_of(st.just(NOW), st.integers(0, END - 1).map(Ticks))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+BODIES = st.one_of(
+    st.just(EMPTY),
+    st.builds(Encoded, st.sampled_from([DIRECT, BROTLI, CLAIM, 255]), st.binary(max_size=200)),
+    st.builds(Encoded, st.just(DIRECT), st.text("ab", min_size=48, max_size=300).map(str.encode)),
+)
+FIELDS = {"type": TEXTS, "data": BODIES, "meta": BODIES, "timestamp": TICKS.map(format_ticks)}
+IDS = st.none() | TEXTS
+EVENTS = st.lists(
+    st.builds(StoredEvent, **FIELDS, correlation_id=IDS, causation_id=IDS), min_size=1, max_size=5
+)
+UNFOLDS = st.lists(st.builds(StoredUnfold, version=st.just(7), **FIELDS), min_size=1, max_size=3)
+WHEN = st.integers(0, END - 1).map(Ticks)
+
+
+def framed(events: list[StoredEvent], *, moment: Ticks = NOW, compress: bool = True) -> bytes:
+    content = pack_events(events, moment, compress=compress)
+    return Frame(stamp=STAMP, count=len(events), content=content).binary()
+
+
+def kept(unfolds: list[StoredUnfold], *, compress: bool = True) -> bytes:
+    content = pack_unfolds(unfolds, NOW, compress=compress)
+    return Unfolds(version=7, moment=NOW, count=len(unfolds), content=content).binary()
+
+
+def event(data: bytes = b"{}", timestamp: str | None = None) -> StoredEvent:
+    return StoredEvent(type="Happened", data=Encoded(DIRECT, data), timestamp=timestamp or format_ticks(NOW))
+
+
+@given(events=EVENTS, compress=st.booleans())
+def test_a_frame_gives_back_its_events_and_its_stamp_as_the_first_ones_append_id(
+    events: list[StoredEvent], compress: bool
+) -> None:
+    found = read_frame(framed(events, compress=compress))
+
+    assert found.stamp == STAMP
+    assert found.count == len(events)
+    assert found.events() == (replace(events[0], append_id=STAMP), *events[1:])
+
+
+@given(unfolds=UNFOLDS, compress=st.booleans())
+def test_unfolds_come_back_with_the_version_that_they_were_made_from(
+    unfolds: list[StoredUnfold], compress: bool
+) -> None:
+    found = read_unfolds(kept(unfolds, compress=compress))
+
+    assert (found.version, found.moment, found.count) == (7, NOW, len(unfolds))
+    assert found.unfolds() == tuple(unfolds)
+
+
+@given(later=WHEN)
+def test_events_of_the_moment_of_their_append_have_its_stamps_time_whatever_that_becomes(
+    later: Ticks,
+) -> None:
+    content = pack_events([event()], NOW)
+    frame = Frame(stamp=stamp_of(later, bytes(8)), count=1, content=content)
+
+    assert frame.events()[0].timestamp == format_ticks(later)
+    assert time_of(frame.stamp) == later
+
+
+def test_a_time_of_its_own_costs_an_event_eight_bytes_and_its_neighbours_few() -> None:
+    bare = len(framed([event()] * 3, compress=False))
+    own = [event(timestamp=format_ticks(Ticks(NOW - 10_000_000_000 + k))) for k in range(3)]
+
+    assert len(framed(own[:1], compress=False)) == len(framed([event()], compress=False)) + 8
+    assert len(framed(own, compress=False)) == bare + 8 + 1 + 1
+
+
+def test_an_event_without_anything_costs_four_bytes_besides_its_type_and_data() -> None:
+    assert len(framed([event(b"x" * 200)], compress=False)) == 18 + 1 + (1 + 8) + (2 + 200)
+    assert len(framed([event(b"x" * 100)], compress=False)) == 18 + 1 + (1 + 8) + (1 + 100)
+
+
+def test_events_that_are_alike_are_compressed_together() -> None:
+    events = [event(b'{"flight":"AA1141","origin":"JFK","dest":"MIA","delay":%d}' % k) for k in range(10)]
+
+    assert len(framed(events)) < 3 * len(framed(events[:1]))
+    assert framed(events)[0] == BROTLI
+    assert framed(events[:1], compress=False)[0] == DIRECT
+
+
+# ------------------------------------------------------------------------------------------------------ what is corrupt
+
+SAMPLE = framed(
+    [
+        event(b'{"flight":"AA1141","origin":"JFK","dest":"MIA"}', format_ticks(Ticks(NOW - 5))),
+        replace(event(), meta=Encoded(CLAIM, b"{}"), correlation_id="c", causation_id="é"),
+    ],
+    compress=False,
+)
+PACKED = framed([event(b'{"n":1}' * 20)])
+ALONE = kept(
+    [StoredUnfold(version=7, type="State", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
+)
+
+
+def opened(data: bytes) -> None:
+    read_frame(data).events()
+
+
+def opened_unfolds(data: bytes) -> None:
+    read_unfolds(data).unfolds()
+
+
+@pytest.mark.parametrize("whole", [SAMPLE, PACKED], ids=["as it is", "compressed"])
+def test_a_frame_cut_off_anywhere_is_corrupt(whole: bytes) -> None:
+    for length in range(len(whole)):
+        with pytest.raises(CorruptData):
+            opened(whole[:length])
+
+
+def test_unfolds_cut_off_anywhere_are_corrupt() -> None:
+    for length in range(len(ALONE)):
+        with pytest.raises(CorruptData):
+            opened_unfolds(ALONE[:length])
+
+
+@pytest.mark.parametrize("whole", [SAMPLE, PACKED], ids=["as it is", "compressed"])
+def test_nothing_may_follow_the_last_event(whole: bytes) -> None:
+    with pytest.raises(CorruptData):
+        opened(whole + b"\0")
+
+
+@given(place=st.integers(0, 10_000), byte=st.integers(0, 255), whole=st.sampled_from([SAMPLE, PACKED, ALONE]))
+def test_an_altered_byte_gives_other_contents_or_is_corrupt_and_nothing_else(
+    place: int, byte: int, whole: bytes
+) -> None:
+    altered = bytearray(whole)
+    altered[place % len(whole)] = byte
+    for read in (opened, opened_unfolds):
+        with contextlib.suppress(CorruptData):
+            read(bytes(altered))
+
+
+@given(data=st.binary(max_size=100), header=st.sampled_from([b"", SAMPLE[:18], PACKED[:18], ALONE[:11]]))
+def test_any_bytes_are_read_or_corrupt(data: bytes, header: bytes) -> None:
+    for read in (opened, opened_unfolds):
+        with contextlib.suppress(CorruptData):
+            read(header + data)
+
+
+@given(place=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_contents_have_one_form_only(place: int, byte: int) -> None:
+    """What can be read is what would be written: no byte is without a meaning, and equal events are equal bytes."""
+    content = bytearray(SAMPLE[18:])
+    content[place % len(content)] = byte
+    try:
+        found = Frame(stamp=STAMP, count=2, content=Encoded(DIRECT, bytes(content))).events()
+    except CorruptData:
+        return
+
+    assert pack_events(found, NOW, compress=False).data == content
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\x40\x01a\x00", "flags"),
+        (b"\x20\x01a\x00", "flags"),
+        (b"\x10\x01a\x00\x00", "encoding"),
+        (b"\x01\x01a\x00\x00", "left out"),
+        (b"\x00\x81\x00a\x00", "longer than"),
+        (b"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "too long"),
+        (b"\x00\x01\xff\x00", "UTF-8"),
+        (b"\x02\x01a" + b"\xff" * 8 + b"\x7f" + b"\x00", "years"),
+        (b"\x00\x01a\x05ab", "too early"),
+    ],
+)
+def test_a_content_that_no_writer_leaves_is_corrupt_and_says_why(content: bytes, what: str) -> None:
+    with pytest.raises(CorruptData, match=what):
+        opened(Frame(stamp=STAMP, count=1, content=Encoded(DIRECT, content)).binary())
+
+
+def test_an_encoding_of_later_versions_is_named() -> None:
+    with pytest.raises(CorruptData, match="encoding 3"):
+        read_frame(b"\x03" + SAMPLE[1:])
+
+
+def test_a_stamp_beyond_all_times_is_corrupt() -> None:
+    with pytest.raises(CorruptData, match="stamp"):
+        read_frame(SAMPLE[:1] + b"\xff" * 16 + SAMPLE[17:])
+
+
+def test_a_content_that_inflates_without_end_is_corrupt_before_it_fills_the_memory() -> None:
+    bomb = Encoded(BROTLI, brotli.compress(bytes(4 * MAX_CONTENT), quality=5))
+
+    with pytest.raises(CorruptData, match="too large"):
+        Frame(stamp=STAMP, count=1, content=bomb).events()
+
+
+def test_an_append_of_more_events_than_fit_an_item_is_refused_written_or_read() -> None:
+    with pytest.raises(TooLarge):
+        pack_events([event()] * (MAX_EVENTS + 1), NOW)
+    with pytest.raises(CorruptData, match="events"):
+        read_frame(Frame(stamp=STAMP, count=MAX_EVENTS + 1, content=EMPTY).binary())
+    with pytest.raises(CorruptData, match="events"):
+        read_frame(Frame(stamp=STAMP, count=0, content=EMPTY).binary())

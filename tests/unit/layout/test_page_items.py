@@ -1,0 +1,267 @@
+"""Pages as items: what is written is read, what contradicts itself is corrupt, what is something else is no page."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.errors import CorruptData
+from epochal.layout.pages.etags import PageState, state_of
+from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
+from epochal.layout.pages.items import (
+    Page,
+    frames_size,
+    is_page,
+    page_key,
+    read_page,
+    stamp_size,
+    unfolds_size,
+    write_page,
+)
+from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.tips.key_records import KeyRecord, remember
+from epochal.model.times import END, Ticks, format_ticks, parse_time
+from epochal.model.versions import MAX_VERSION, parse_token
+from epochal.plan.ops import Put
+from epochal.plan.sizes import item_size
+from epochal.plan.values import Item, binary, number, sequence, text
+
+NOW = parse_time("2026-11-22T08:00:00Z")
+
+
+def stamp(k: int = 0) -> bytes:
+    return stamp_of(Ticks(NOW + k), bytes([k] * 8))
+
+
+def frame(k: int = 0, count: int = 1) -> Frame:
+    events = [StoredEvent(type="Happened", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
+    return Frame(stamp=stamp(k), count=count, content=pack_events(events * count, NOW))
+
+
+def unfolds(version: int) -> bytes:
+    state = StoredUnfold(
+        version=version, type="State", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW)
+    )
+    return Unfolds(version=version, moment=NOW, count=1, content=pack_unfolds([state], NOW)).binary()
+
+
+def page(**fields: Any) -> Page:
+    given_fields = {
+        "stream": "Cart-1",
+        "index": 5,
+        "version": 8,
+        "revision": 2,
+        "frames": (frame(0), frame(1, 2)),
+    }
+    return Page(**{**given_fields, **fields})
+
+
+def sized(given_page: Page) -> Page:
+    return replace(given_page, size=item_size(write_page(given_page)))
+
+
+PAGES = [
+    page(),
+    page(unfolds=unfolds(8)),
+    page(full=True),
+    page(frames=(), index=8, stamp=stamp(), full=True, deleted=True),
+    page(frames=(), index=8, stamp=stamp(), unfolds=unfolds(6)),
+    page(frames=(), stamp=stamp()),
+    page(frames=(frame(1, 2),), low_water=6, stamp=stamp(2)),
+    page(frames=(frame(1, 2),), low_water=7, stamp=stamp(2)),
+    page(low_water=6, stamp=stamp(2)),
+    page(index=0, version=3, low_water=700),
+]
+
+
+@pytest.mark.parametrize("written", PAGES, ids=range(len(PAGES)))
+def test_a_page_that_is_written_is_read_with_its_size(written: Page) -> None:
+    assert read_page(write_page(written)) == sized(written)
+    assert is_page(write_page(written))
+
+
+def test_a_page_opens_its_frames_and_unfolds_only_when_asked() -> None:
+    found = read_page(write_page(page(unfolds=unfolds(8))))
+
+    assert [len(found.read_frame(k)) for k in (0, 1)] == [1, 2]
+    assert found.read_frame(1)[0].append_id == stamp(1)
+    assert [each.version for each in found.read_unfolds()] == [8]
+    assert page().read_unfolds() == ()
+
+
+def test_events_of_a_page_are_the_last_ones_that_it_was_given() -> None:
+    assert (page().base, page().count, page().emptied) == (5, 3, False)
+    cut = page(frames=(frame(1, 2),), low_water=7)
+    assert (cut.base, cut.count, cut.emptied) == (6, 2, False)
+    emptied = page(frames=(), stamp=stamp())
+    assert (emptied.base, emptied.count, emptied.emptied) == (8, 0, True)
+    assert not page(frames=(), index=8, stamp=stamp()).emptied
+
+
+def test_the_latest_stamp_is_of_the_latest_write_whether_it_added_events_or_not() -> None:
+    assert page().latest == stamp(1)
+    assert page(stamp=stamp(3)).latest == stamp(3)
+
+
+def test_a_page_without_what_is_optional_takes_some_sixty_bytes() -> None:
+    emptied = page(frames=(), stamp=stamp(), full=True)
+
+    assert item_size(write_page(emptied)) < 60
+
+
+# -------------------------------------------------------------------------------------------------------------- tokens
+
+
+def test_a_token_has_the_figures_of_the_page_and_survives_its_text() -> None:
+    found = sized(page(unfolds=unfolds(8), stamp=stamp(4)))
+    token = found.token()
+
+    assert (token.version, token.events, token.appends) == (8, 3, 2)
+    assert token.size == found.size - stamp_size(found.stamp)
+    assert token.carried == frames_size(found.frames)
+    assert token.unfolds == unfolds_size(found.unfolds)
+    assert token.size - token.carried - token.unfolds == item_size(
+        {**page_key("Cart-1", 5), "n": number(8), "r": number(2)}
+    )
+    assert parse_token(token.text()) == token
+
+
+@pytest.mark.parametrize("written", PAGES, ids=range(len(PAGES)))
+def test_an_etag_tells_page_revision_fullness_and_the_latest_time(written: Page) -> None:
+    state = state_of(written.etag)
+
+    assert state == written.state
+    assert state is not None
+    assert (state.index, state.revision, state.full) == (written.index, written.revision, written.full)
+    assert state.time == int.from_bytes(written.latest[:8], "big")
+
+
+@given(
+    index=st.integers(0, MAX_VERSION),
+    revision=st.integers(1, 2**31 - 1),
+    full=st.booleans(),
+    time=st.integers(0, END - 1),
+)
+def test_every_state_has_an_etag_of_its_own(index: int, revision: int, full: bool, time: int) -> None:
+    state = PageState(index=index, revision=revision, full=full, time=Ticks(time))
+
+    assert len(state.etag()) == 32
+    assert state_of(state.etag()) == state
+
+
+@given(etag=st.binary(min_size=16, max_size=16).map(bytes.hex))
+def test_an_etag_from_anywhere_tells_a_possible_state_or_nothing(etag: str) -> None:
+    state = state_of(etag)
+
+    assert state is None or (state.etag() == etag and state.index <= MAX_VERSION and state.time < END)
+
+
+@pytest.mark.parametrize(
+    "etag", ["f" * 32, "0" * 32, "00000000" + "80000000" + "0" * 16, "0" * 7 + "1" * 9 + "f" * 16]
+)
+def test_what_no_page_can_be_is_no_state(etag: str) -> None:
+    assert state_of(etag) is None
+
+
+# ------------------------------------------------------------------------------------------------------ what is corrupt
+
+
+def changed(**attributes: Any) -> Item:
+    item = {**write_page(page()), **attributes}
+    return {name: value for name, value in item.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("item", "what"),
+    [
+        (changed(n=None), "not of the pages layout"),
+        (changed(r=None), "not of the pages layout"),
+        (changed(r=number(0)), "i, n and r"),
+        (changed(r=number(2**31)), "i, n and r"),
+        (changed(i=number(-1)), "i, n and r"),
+        (changed(n=number(MAX_VERSION + 1)), "i, n and r"),
+        (changed(n=number(4)), "i, n and r"),
+        (changed(n=number(7)), "more events"),
+        (changed(n=number(9)), "fewer events"),
+        (changed(n=number(9), l=number(5)), "fewer events"),
+        (changed(l=number(9)), "l beyond n"),
+        (changed(l=number(-1)), "l below 0"),
+        (changed(z=number(1)), "tombstone"),
+        (changed(x=number(2)), "x is 1"),
+        (changed(x={"BOOL": True}), "not of the pages layout"),
+        (changed(f=None), "neither f nor w"),
+        (changed(f=sequence([])), "neither f nor w"),
+        (changed(f=sequence([binary(frame(1, 2).binary()), binary(frame(0).binary())])), "do not increase"),
+        (changed(f=sequence([text("frame")])), "not of the pages layout"),
+        (changed(f=sequence([binary(b"")])), "too early"),
+        (changed(f=binary(b"frame")), "not of the pages layout"),
+        (changed(w=binary(b"short")), "w is no stamp"),
+        (changed(w=binary(stamp(1))), "do not increase"),
+        (changed(w=number(1)), "not of the pages layout"),
+        (changed(u=binary(b"\0")), "too early"),
+        (changed(u=binary(b"")), "too early"),
+        (changed(u=binary(unfolds(9))), "beyond n"),
+        (changed(p=number(1)), "not of the pages layout"),
+    ],
+)
+def test_a_page_that_contradicts_itself_is_corrupt_and_named(item: Item, what: str) -> None:
+    with pytest.raises(CorruptData, match=what) as refused:
+        read_page(item)
+
+    if "S" in item["p"]:
+        assert str(refused.value).startswith(f"Cart-1: page {item['i']['N']}:") or "item 5" in str(
+            refused.value
+        )
+
+
+def test_a_frame_whose_contents_are_broken_is_named_when_it_is_opened() -> None:
+    broken = Frame(stamp=stamp(), count=3, content=Encoded(DIRECT, b"\xff"))
+
+    with pytest.raises(CorruptData, match="Cart-1: page 5, frame 0: "):
+        page(frames=(broken,)).read_frame(0)
+    with pytest.raises(CorruptData, match="Cart-1: page 5, unfolds: "):
+        page(unfolds=unfolds(8)[:-1]).read_unfolds()
+
+
+VALUES = st.sampled_from(
+    [
+        *map(text, ("", "Cart-1", "é")),
+        *map(number, (-1, 0, 1, 5, 8, 2**40)),
+        *(binary(data) for data in (b"", b"\0", stamp(), frame().binary(), unfolds(8))),
+        *(sequence(map(binary, each)) for each in ((), (b"",), (frame(1).binary(), frame(2, 2).binary()))),
+        sequence([text("frame")]),
+        {"BOOL": True},
+        {"NULL": True},
+    ]
+)
+
+
+@given(attributes=st.dictionaries(st.sampled_from("pinrfuxzlw"), VALUES), base=st.sampled_from(PAGES))
+def test_whatever_an_item_holds_it_is_read_or_corrupt(attributes: dict[str, Any], base: Page) -> None:
+    for item in (attributes, {**write_page(base), **attributes}):
+        with contextlib.suppress(CorruptData):
+            read_page(item)
+
+
+def test_what_else_has_keys_p_and_i_is_no_page() -> None:
+    key_record = next(remember("streams", KeyRecord.of("Cart-1", "key", 0), 5))
+    tip = {
+        "p": text("Cart-1"),
+        "i": number(2_147_483_647),
+        "n": number(1),
+        "a": number(1),
+        "etag": text("0" * 32),
+    }
+    calf = {"p": text("Cart-1"), "i": number(0), "n": number(1), "e": sequence([]), "c": sequence([])}
+    assert isinstance(key_record, Put)
+
+    for item in (key_record.item, tip, calf, page_key("Cart-1", 0), {}):
+        assert not is_page(item)
+        with pytest.raises(CorruptData):
+            read_page(item)
