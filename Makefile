@@ -34,8 +34,11 @@ help: ## this list
 
 setup: $(VENV)/.installed node_modules/.installed ## what the demo and deployments need, once; tests fetch the rest
 
-# The order is tests/conftest.py's: what is dear begins first, and the processes end together.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+# What is compiled once is kept, whatever the shell says: the processes that share the tests compile them all.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Who runs what, and in which order, is tests/conftest.py's: what is dear begins first, and the processes end together.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # What is slow among the pure tests is left out: requests made up from the OpenAPI document.
 check: setup ## an answer in two minutes: static checks, the tests that need no server, and some seeds

@@ -5,9 +5,8 @@
 - Unit tests open no sockets.
 - DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
-- Where several processes share the tests (`pytest -n 2 --dist loadgroup`), a file stays in one of them, and so does all
-  that asks for the embedded AWS: there is one, with one deployment. What is dear begins first, so that the processes
-  end together.
+- Where several processes share the tests (`pytest -n 2`), a file stays in one of them, and so do folders that share
+  what is dear to set up (`tests/support/sharing.py`). What is dear begins first, so that the processes end together.
 """
 
 from __future__ import annotations
@@ -19,12 +18,15 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import Places
-from tests.support.kinds import KINDS, kind_of, mark_by_folder
+from tests.support.kinds import KINDS, mark_by_folder
+from tests.support.sharing import ByGroup, turn
 from tests.support.sockets import no_sockets
 from tests.support.tables import Tables
 
@@ -33,12 +35,6 @@ UNIT = ROOT / "tests" / "unit"
 
 MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
 """What a test that uses a fixture is marked with."""
-
-EMBEDDED = "embedded"
-"""The group of all tests that ask for the embedded AWS: there is one, with one deployment."""
-
-TOGETHER = {ROOT / "tests" / "local": EMBEDDED, UNIT / "stacks": "synthesis"}
-"""Folders whose files stay in one process, and their groups."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,29 +62,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs, say which tests stay in one process, and begin with what is dear."""
+    """Mark each test by what it needs, and begin with what is dear."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             for mark in MARKS.get(fixture, ()):
                 item.add_marker(mark)
         mark_by_folder(item)
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_turn)
+    items.sort(key=lambda item: turn(item.path))
 
 
-def _group(item: pytest.Item) -> str:
-    """What runs in the process that runs this test: all that shares what is dear to set up, or its file."""
-    if item.path.parent in TOGETHER:
-        return TOGETHER[item.path.parent]
-    if any(item.iter_markers("embedded")) or any(item.iter_markers("deploy")):
-        return EMBEDDED
-    return item.nodeid.partition("::")[0]
-
-
-def _turn(item: pytest.Item) -> tuple[bool, bool, int]:
-    """Its place among all tests: the groups that stay together, then the kinds in their order."""
-    group = _group(item)
-    return group != EMBEDDED, group not in TOGETHER.values(), KINDS.index(kind_of(item.path))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Which process runs what, where several share the tests."""
+    return ByGroup(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ def attempt(paths: Sequence[str], without: Sequence[str], *, processes: str = "0
     """Run test files, without the tests of some marks; pytest's status, and how each test ended."""
     marks = " and ".join(f"not {mark}" for mark in without)
     results = Results()
-    shared = ["--numprocesses", processes, "--dist", "loadgroup"]
+    shared = ["--numprocesses", processes, "--no-loadscope-reorder"]
     status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *shared, *paths], plugins=[results])
     return int(status), results
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import budgets
 from tests.support.kinds import KINDS, TESTS, kind_of, mark_by_folder
+from tests.support.sharing import group_of, turn
 
 CASES = """<testsuites><testsuite>
-<testcase classname="tests.unit.http.test_append" name="test_a@tests/unit/http/test_append.py" time="100.5"/>
+<testcase classname="tests.unit.http.test_append" name="test_a" time="100.5"/>
 <testcase classname="tests.unit.http.test_append" name="test_b[1.5]" time="1.0"/>
 <testcase classname="tests.contract.test_reads" name="test_c" time="{seconds}"/>
 </testsuite></testsuites>"""
@@ -32,6 +35,38 @@ def test_a_test_that_asks_for_a_server_among_those_that_need_none_is_refused(
     request.node.add_marker("ddbl")
     with pytest.raises(pytest.UsageError, match="ddbl"):
         mark_by_folder(request.node)
+
+
+def test_a_file_stays_in_one_process_and_so_does_all_that_shares_the_deployment() -> None:
+    one, other = TESTS / "contract" / "test_reads.py", TESTS / "contract" / "test_writes.py"
+    assert group_of(one) != group_of(other)
+    assert group_of(TESTS / "deploy" / "test_cli.py") == group_of(TESTS / "local" / "test_keeping.py")
+    assert (
+        turn(TESTS / "local" / "test_keeping.py")
+        < turn(one)
+        < turn(TESTS / "unit" / "http" / "test_append.py")
+    )
+
+
+@pytest.mark.slow
+def test_processes_that_share_the_tests_take_whole_files() -> None:
+    """In a process of its own: pytest inside of pytest would share what it loads."""
+    script = """
+import pytest
+ran = {}
+
+class Workers:
+    def pytest_runtest_logreport(self, report):
+        ran.setdefault(report.nodeid.partition("::")[0], set()).add(report.worker_id)
+
+files = ["tests/unit/plan/test_limits.py", "tests/unit/plan/test_units.py"]
+pytest.main(["-q", "-n2", "--no-loadscope-reorder", "-p", "no:cacheprovider", *files], plugins=[Workers()])
+assert sorted(ran) == files and all(len(workers) == 1 for workers in ran.values()), ran
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=TESTS.parent, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_what_a_kind_took_is_told_beside_its_budget(

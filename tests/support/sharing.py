@@ -1,0 +1,40 @@
+"""How processes share the tests: a file stays in one of them, and so do folders that share what is dear to set up.
+
+xdist's own groups are read from a mark, which it puts into the ids of tests; that pytest 9.2 builds ids otherwise, it
+does not notice, and deals out test by test. So the groups are told from the path alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.kinds import KINDS, TESTS, kind_of
+
+TOGETHER: Final = {"deploy": "embedded", "local": "embedded", "unit/stacks": "synthesis"}
+"""Folders whose tests stay in one process, each with its group: there is one deployment, and one engine of CDK's."""
+
+
+class ByGroup(LoadScopeScheduling):
+    """Gives a process one group after another, in the order that the tests are in."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(TESTS.parent / nodeid.partition("::")[0])
+
+
+def group_of(path: Path) -> str:
+    """What stays in the process that runs a file: all of its folder, or the file alone."""
+    inside = path.relative_to(TESTS).as_posix()
+    for folder, group in TOGETHER.items():
+        if inside.startswith(f"{folder}/"):
+            return group
+    return inside
+
+
+def turn(path: Path) -> tuple[int, int]:
+    """A file's place among all: the groups of folders, then the kinds in their order."""
+    groups = [*dict.fromkeys(TOGETHER.values())]
+    group = group_of(path)
+    return groups.index(group) if group in groups else len(groups), KINDS.index(kind_of(path))
