@@ -7,7 +7,7 @@ with the Tip's etag and the few figures that the calving rule needs, so that a w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -61,6 +61,8 @@ class Token:
         unfolds: bytes of its unfolds, part of `size`.
         events: events it carries.
         appends: appends those events came in.
+        of: the stream whose head it was made from, where this process has made it; what comes from outside may be
+            forged. No part of its text, nor of what tokens are compared by.
     """
 
     version: int
@@ -70,6 +72,7 @@ class Token:
     unfolds: int = 0
     events: int = 0
     appends: int = 0
+    of: str = field(default="", compare=False, repr=False)
 
     def text(self) -> str:
         """At most 83 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version."""

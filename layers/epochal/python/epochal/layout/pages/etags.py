@@ -1,6 +1,6 @@
 """The etag of a page: what a writer that holds nothing else must know to append (FORMATS §8).
 
-index (4 bytes)   full (1 bit) and revision (31 bits)   time of the latest stamp (8 bytes)      as 32 hex digits
+index (4 bytes)   full (1 bit, then 31 of 0)   time of the latest stamp (8 bytes)      as 32 hex digits
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION
 
 _FULL: Final = 1 << 31
-_MAX_REVISION: Final = _FULL - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,25 +20,21 @@ class PageState:
 
     Attributes:
         index: of the page's first event.
-        time: of the stream's latest stamp; the next one is above it.
+        time: of its latest stamp. The next one is above it, so page and time name one state.
     """
 
     index: int
-    revision: int
     full: bool
     time: Ticks
 
     def etag(self) -> str:
         """32 hex digits."""
-        second = self.revision | (_FULL if self.full else 0)
-        return f"{self.index:08x}{second:08x}{self.time:016x}"
+        return f"{self.index:08x}{_FULL if self.full else 0:08x}{self.time:016x}"
 
 
 def state_of(etag: str) -> PageState | None:
     """The inverse; None for what is no page's etag. An etag comes from outside, and what it says may be false."""
     index, second, time = int(etag[:8], 16), int(etag[8:16], 16), int(etag[16:], 16)
-    if index > MAX_VERSION or not second & _MAX_REVISION or time >= END:
+    if index > MAX_VERSION or second not in (0, _FULL) or time >= END:
         return None
-    return PageState(
-        index=index, revision=second & _MAX_REVISION, full=bool(second & _FULL), time=Ticks(time)
-    )
+    return PageState(index=index, full=bool(second), time=Ticks(time))

@@ -15,6 +15,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.etags import PageState
 from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, time_of
 from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.tables import KeyAttribute, TableSpec
@@ -29,8 +30,6 @@ STREAMS: Final = TableSpec(
 )
 """Streams of events as chains of pages. `ttl` is set on idempotency records only."""
 
-_MAX_REVISION: Final = 2**31 - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -39,7 +38,6 @@ class Page:
     Attributes:
         index: of its first event (`i`).
         version: index of the next event after it (`n`); the stream's version, on the last page.
-        revision: writes that it has had (`r`).
         frames: its events that are still there (`f`), the last ones of those that it was given.
         unfolds: those that its latest write left (`u`), packed; empty for none.
         full: no append extends it (`x`).
@@ -47,12 +45,12 @@ class Page:
         low_water: everything below is pruned (`l`); 0 where it does not say.
         stamp: of its latest write where that added no frame (`w`).
         size: bytes of the whole item.
+        table: that it was read from.
     """
 
     stream: str
     index: int
     version: int
-    revision: int
     frames: tuple[Frame, ...] = ()
     unfolds: bytes = b""
     full: bool = False
@@ -60,6 +58,7 @@ class Page:
     low_water: int = 0
     stamp: bytes | None = None
     size: int = 0
+    table: str = ""
 
     @property
     def count(self) -> int:
@@ -82,9 +81,14 @@ class Page:
         return self.stamp if self.stamp is not None else self.frames[-1].stamp
 
     @property
+    def time(self) -> Ticks:
+        """Of its latest stamp (`r`): above that of every earlier write, so that it names the page as it is."""
+        return time_of(self.latest)
+
+    @property
     def state(self) -> PageState:
-        """What its etag says."""
-        return PageState(index=self.index, revision=self.revision, full=self.full, time=time_of(self.latest))
+        """What its etag says. No append follows a tombstone, so a token of one must not say that it is full."""
+        return PageState(index=self.index, full=self.full and not self.deleted, time=self.time)
 
     @property
     def etag(self) -> str:
@@ -101,6 +105,7 @@ class Page:
             unfolds=unfolds_size(self.unfolds),
             events=self.count,
             appends=len(self.frames),
+            of=origin(self.table, self.stream),
         )
 
     def read_frame(self, position: int) -> tuple[StoredEvent, ...]:
@@ -118,6 +123,11 @@ class Page:
             raise CorruptData(f"{self.stream}: page {self.index}, unfolds: {error}") from error
 
 
+def origin(table: str, stream: str) -> str:
+    """What a token is of."""
+    return f"{table}\0{stream}"
+
+
 def page_key(stream: str, index: int) -> Key:
     """Primary key of the page whose first event has index `index`."""
     return {"p": text(stream), "i": number(index)}
@@ -128,12 +138,13 @@ def is_page(item: Item) -> bool:
     return item.keys() >= {"p", "i", "n", "r"}
 
 
-def read_page(item: Item) -> Page:
+def read_page(item: Item, table: str = "") -> Page:
     """Decode a page. Raises `CorruptData` where it is none, or contradicts itself."""
     name, index = (_shown(item, key) for key in ("p", "i"))
     try:
-        page = _read(item)
+        page = _read(item, table)
         _check(page)
+        _check_revision(page, _number(item, "r"))
     except CorruptData as error:
         raise CorruptData(f"{name}: page {index}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -146,7 +157,7 @@ def write_page(page: Page) -> Item:
     item: dict[str, AttributeValue] = {
         **page_key(page.stream, page.index),
         "n": number(page.version),
-        "r": number(page.revision),
+        "r": number(page.time),
     }
     if page.frames:
         item["f"] = write_frames(page.frames)
@@ -183,12 +194,12 @@ def stamp_size(stamp: bytes | None) -> int:
     return 0 if stamp is None else attribute_size("w", binary(stamp))
 
 
-def _read(item: Item) -> Page:
+def _read(item: Item, table: str) -> Page:
     return Page(
+        table=table,
         stream=_text(item, "p"),
         index=_number(item, "i"),
         version=_number(item, "n"),
-        revision=_number(item, "r"),
         frames=tuple(read_frame(_bytes(each)) for each in read_list(item, "f")),
         unfolds=_unfolds(item) if "u" in item else b"",
         full=_flag(item, "x"),
@@ -201,8 +212,8 @@ def _read(item: Item) -> Page:
 
 def _check(page: Page) -> None:
     """Raise `CorruptData` for what no writer of this layout leaves."""
-    if not 0 <= page.index <= page.version <= MAX_VERSION or not 1 <= page.revision <= _MAX_REVISION:
-        raise CorruptData("i, n and r that no page has")
+    if not 0 <= page.index <= page.version <= MAX_VERSION:
+        raise CorruptData("i and n that no page has")
     if page.base < page.index:
         raise CorruptData("more events in f than from i to n")
     if page.index < page.base < page.version and page.low_water < page.base:
@@ -214,7 +225,14 @@ def _check(page: Page) -> None:
         raise CorruptData("l beyond n")
     if page.deleted and not page.full:
         raise CorruptData("a tombstone that is not full")
+    if page.full and not page.deleted and page.index == page.version:
+        raise CorruptData("full, though it has had no events")
     _check_stamps(page)
+
+
+def _check_revision(page: Page, revision: int) -> None:
+    if revision != page.time:
+        raise CorruptData("r is not the time of its latest stamp")
 
 
 def _check_stamps(page: Page) -> None:
