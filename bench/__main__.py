@@ -10,6 +10,7 @@ from bench import (
     capacity,
     catching_up,
     comparison,
+    fullness,
     imports,
     indexing,
     new_streams,
@@ -21,6 +22,7 @@ from bench import (
 
 BENCHMARKS = {
     "calving": calving.main,
+    "fullness": fullness.main,
     "capacity": capacity.main,
     "workloads": comparison.main,
     "replay": replay.main,

@@ -1,0 +1,221 @@
+"""The rule for full pages against the offline optimum: write units and what is left behind, over streams of every size.
+
+An append costs its write units; a page that is left costs the storage of its item and of the unfolds in it, and where
+these are kept a read, by which they move. The optimum knows the whole stream in advance: for each append it is the
+cheapest of all ways to have come so far, by what the last page carries. Of two states the one that is neither cheaper
+nor lighter is dropped, since whatever it does next, the other can do for no more.
+
+Bound: over 300 appends at most 5 % above the optimum where all appends are alike, 15 % where they are of any size. A
+stream in which large appends and tiny ones take turns exactly is the worst that is known: it is shown, and 40 % above.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from bench.report import Report, progress
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.layout.pages.frames import Frame, stamp_of
+from epochal.layout.pages.fullness import KEPT_MONTHS, fits, is_full
+from epochal.layout.pages.items import Page, write_page
+from epochal.model.times import Ticks
+from epochal.model.versions import Token
+from epochal.plan.sizes import item_size
+from epochal.plan.units import read_units, write_units
+
+Shape = Literal["alike", "±30 %", "±50 %", "long tail", "few large", "by turns"]
+Unfolding = Literal["every", "tenth", "first"]
+
+BOUNDS: dict[Shape, float] = {
+    "alike": 1.05,
+    "±30 %": 1.15,
+    "±50 %": 1.15,
+    "long tail": 1.15,
+    "few large": 1.15,
+    "by turns": 1.40,
+}
+SIZES = (100, 150, 200, 300, 400, 500, 700, 850, 900, 1000, 1500, 2000, 3000, 5000)
+UNFOLDS = (0, 300, 1000, 5000, 20_000)
+APPENDS = 300
+
+_UNITS_PER_BYTE = KEPT_MONTHS * 0.25 / 2**30 / 0.625e-6
+_ITEM = 100
+_MOSTLY = 0.9
+_READ = 0.2
+"""Write units that a read unit costs."""
+
+
+def _page(frames: int) -> int:
+    """Bytes of a page with empty frames, in the middle of a stream."""
+    empty = tuple(
+        Frame(stamp=stamp_of(Ticks(k), bytes(8)), count=1, content=Encoded(DIRECT, b""))
+        for k in range(frames)
+    )
+    page = Page(stream="Bench-1", index=500, version=500 + frames, revision=frames, frames=empty)
+    return item_size(write_page(page))
+
+
+FRAME = _page(2) - _page(1)
+BARE = _page(1) - FRAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Appends to one stream.
+
+    Attributes:
+        size: bytes of what an append adds, about which `shape` says how they stray.
+        unfold: bytes of the unfolds; 0 for none.
+        unfolding: which appends replace them; the others keep them.
+    """
+
+    size: int
+    shape: Shape
+    unfold: int = 0
+    unfolding: Unfolding = "every"
+    length: int = APPENDS
+
+    def appends(self) -> Iterator[tuple[int, int, bool]]:
+        """Of each: bytes that it adds, bytes of the unfolds after it, and whether it replaces them."""
+        rng, unfolds = random.Random(f"{self}"), 0
+        for position in range(self.length):
+            every = {"every": 1, "tenth": 10, "first": self.length}[self.unfolding]
+            replaces = position % every == 0
+            if replaces and self.unfold:
+                strays = 1.0 if self.shape == "alike" else rng.uniform(0.9, 1.1)
+                unfolds = round(self.unfold * strays)
+            yield FRAME + max(1, round(self.size * self._strays(rng, position))), unfolds, replaces
+
+    def _strays(self, rng: random.Random, position: int) -> float:
+        match self.shape:
+            case "alike":
+                return 1.0
+            case "±30 %":
+                return rng.uniform(0.7, 1.3)
+            case "±50 %":
+                return rng.uniform(0.5, 1.5)
+            case "long tail":
+                return rng.expovariate(1)
+            case "few large":
+                return 1.0 if rng.random() < _MOSTLY else 8.0
+            case "by turns":
+                return 1.0 if position % 2 else 0.125
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a course costs: write units alone, and with what is left behind, in write units too."""
+
+    units: float = 0.0
+    all: float = 0.0
+
+
+def extended(carried: int, grown: int, before: int, after: int) -> int:
+    """Units of an append on a page that carries so much, with these bytes of unfolds before and after."""
+    return write_units(BARE + max(carried + before, carried + grown + after))
+
+
+def left_behind(carried: int, unfolds: int, *, kept: bool) -> float:
+    """What leaving a page costs, in write units."""
+    moved = _READ * read_units(BARE + carried + unfolds) if kept and unfolds else 0
+    return (_ITEM + BARE + unfolds) * _UNITS_PER_BYTE + moved
+
+
+def optimum(stream: Stream) -> float:
+    """The least cost."""
+    states = [(0.0, 0)]
+    before = 0
+    for position, (grown, after, replaces) in enumerate(stream.appends()):
+        begun = min(
+            cost + (left_behind(carried, before, kept=not replaces) if position else 0)
+            for cost, carried in states
+        )
+        on = [
+            (cost + extended(carried, grown, before, after), carried + grown)
+            for cost, carried in states
+            if position
+        ]
+        states = _undominated([*on, (begun + write_units(BARE + grown + after), grown)])
+        before = after
+    return min(cost for cost, _ in states)
+
+
+def _undominated(states: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    kept: list[tuple[float, int]] = []
+    for cost, carried in sorted(states, key=lambda state: (state[1], state[0])):
+        if not kept or cost < kept[-1][0]:
+            kept.append((cost, carried))
+    return kept
+
+
+def by_rule(stream: Stream, full: Callable[[Token], bool] = is_full) -> Cost:
+    """The cost of the course that the rule takes."""
+    units = others = 0.0
+    carried = appends = before = 0
+    open_page = False
+    for grown, after, replaces in stream.appends():
+        if not (open_page and fits(_token(carried, before, appends), grown + after - before)):
+            others += left_behind(carried, before, kept=not replaces) if appends else 0
+            units += write_units(BARE + carried + before) if open_page else 0
+            units += write_units(BARE + grown + after)
+            carried, appends = grown, 1
+        else:
+            units += extended(carried, grown, before, after)
+            carried, appends = carried + grown, appends + 1
+        open_page = not full(_token(carried, after, appends))
+        before = after
+    return Cost(units=units, all=units + others)
+
+
+def _token(carried: int, unfolds: int, appends: int) -> Token:
+    return Token(
+        version=500, size=BARE + carried + unfolds, carried=carried, unfolds=unfolds, appends=appends
+    )
+
+
+def excess(stream: Stream) -> float:
+    """The rule's cost as a multiple of the optimum's."""
+    return by_rule(stream).all / optimum(stream)
+
+
+def streams(shape: Shape, sizes: Sequence[int] = SIZES) -> list[Stream]:
+    """Every size, without unfolds and with unfolds of every size, replaced as often as not."""
+    unfolded: list[tuple[int, Unfolding]] = [(0, "every")]
+    unfolded += product(UNFOLDS[1:], ("every", "tenth", "first"))
+    return [
+        Stream(size=size, shape=shape, unfold=unfold, unfolding=unfolding)
+        for size, (unfold, unfolding) in product(sizes, unfolded)
+    ]
+
+
+def main() -> None:
+    """Measure, print the worst of every shape, fail above a bound."""
+    rows, over = [], []
+    for shape in progress("fullness", BOUNDS, len(BOUNDS)):
+        found = {stream: excess(stream) for stream in streams(shape)}
+        worst = max(found, key=lambda stream: found[stream])
+        mean = sum(found.values()) / len(found)
+        rows.append(
+            (shape, f"{mean - 1:.1%}", f"{found[worst] - 1:.1%}", _named(worst), f"{BOUNDS[shape] - 1:.0%}")
+        )
+        over += [stream for stream, ratio in found.items() if ratio > BOUNDS[shape]]
+    Report(
+        title=f"{APPENDS} appends: cost above the optimum",
+        columns=["sizes", "mean", "worst", "which", "bound"],
+        rows=rows,
+    ).print()
+    if over:
+        raise SystemExit(f"above their bounds: {over}")
+
+
+def _named(stream: Stream) -> str:
+    unfolds = f", unfolds of {stream.unfold:,} B ({stream.unfolding})" if stream.unfold else ""
+    return f"{stream.size:,} B{unfolds}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""When a page is full: what its next append would cost here, against what an append costs over a page's life.
+
+Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
+left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
+page's average size, each with unfolds as large as now. `rate` is the least average cost of an append over a page's
+life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
+where the next one here would cost more than the rate, all after it would, and the page is full.
+
+A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
+token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from epochal.model.versions import Token
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.sizes import attribute_size
+from epochal.plan.units import write_units
+from epochal.plan.values import number
+
+ROOM: Final = 8 * 1024
+"""Kept free below the item limit for counters, and for what sizes in a token may be off by."""
+
+KEPT_MONTHS: Final = 3
+"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but whoever minds can
+have pages pruned, and what is spent later weighs less."""
+
+_UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
+"""A KB costs as much in a month as 0.38 write units, on demand and by any region's prices: $0.25 per GB against $0.625
+per million."""
+
+_ITEM: Final = 100
+"""Bytes that an item is charged for besides its own, where storage is paid for."""
+
+_MARK: Final = attribute_size("x", number(1))
+
+_LEAST: Final = 20
+"""No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+
+
+def is_full(left: Token) -> bool:
+    """Whether a page, as a write leaves it, is to be left by the next."""
+    if left.size >= ITEM_BYTES - ROOM:
+        return True
+    usual = max(_LEAST, left.carried / max(1, left.appends))
+    further = write_units(int(left.size + usual))
+    # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
+    mark = write_units(left.size + _MARK) - write_units(left.size)
+    return further - _rate(left, usual) > mark
+
+
+def fits(page: Token, growth: int) -> bool:
+    """Whether a page takes so many bytes more. Where it does, closing it first would be no cheaper."""
+    return page.size + growth <= ITEM_BYTES - ROOM
+
+
+def _rate(left: Token, usual: float) -> float:
+    """The least average units of an append over a page's life, for appends of `usual` bytes each."""
+    bare = max(0, left.size - left.carried)
+    spent = (bare + _ITEM) * _UNITS_PER_BYTE
+    best, carried, appends = float("inf"), 0.0, 0
+    while carried < ITEM_BYTES:
+        carried += usual
+        appends += 1
+        units = write_units(int(bare + carried))
+        if units > best:  # and so will be all that follow
+            break
+        spent += units
+        best = min(best, spent / appends)
+    return best
