@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
+from epochal.layout.registry import declared, layouts
 from epochal.settings import DECLARED, Options, Settings
 from stacks.parts.stores import Stores
 from stacks.stages import Stage
@@ -12,10 +12,11 @@ from stacks.stages import Stage
 
 def settings_of(stage: Stage, stores: Stores) -> Settings:
     """The settings of a stage with these stores."""
-    chosen = {each.name: getattr(stage, each.name) for each in fields(Options)}
-    tables: dict[str, Any] = {
-        each.name: table.table_name
-        for each in DECLARED.values()
-        if each.table and (table := stores.tables.get(each.table))
+    chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
+    partitions = {each.partitions: stage.partitions(each.partitions) for each in layouts()}
+    tables = {
+        each.name: stores.tables[each.table].table_name
+        for each in declared().values()
+        if each.table in stores.tables
     }
-    return Settings(**chosen, **tables, bucket=stores.bucket.bucket_name)
+    return Settings.of(**chosen, **partitions, **tables, bucket=stores.bucket.bucket_name)

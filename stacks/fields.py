@@ -14,9 +14,10 @@ from typing import Final
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
+from epochal.layout.registry import layouts
 from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateTypes
-from epochal.settings import DECLARED, Options
+from epochal.settings import DECLARED, Options, partitions_setting
 from stacks.declared import reactions
 from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
 
@@ -67,9 +68,13 @@ _TABLES: Final = {spec.kind: spec for spec in (*store_tables(), ARCHIVE, READ_MO
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
 """Settings that name tables which are there already, and the kinds of these."""
 
+PARTITIONS: Final = tuple(each.partitions for each in layouts())
+"""Settings that say how many partitions a layout's part of the feed has."""
+
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options)},
+        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
+        **{name: _rule(partitions_setting(name)) for name in PARTITIONS},
         "aggregate_types": _aggregate_types,
         # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
         "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),

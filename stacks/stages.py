@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from epochal.layout.tables import ARCHIVE, READ_MODELS
 from epochal.settings import Options
 from stacks.declared import Declared
-from stacks.fields import EXISTING, LIMITS, RULES
+from stacks.fields import EXISTING, LIMITS, PARTITIONS, RULES
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -205,8 +205,9 @@ def _changed(stage: Stage, changes: object) -> Stage:
         raise BadSetting(where, f"must be an object, not {changes!r}")
     parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
     tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
-    others = {key: value for key, value in parsed.items() if key not in EXISTING}
-    return _coherent(where, replace(stage, existing_tables=tables, **others))
+    partitions = {key: count for key, count in parsed.items() if key in PARTITIONS}
+    others = {key: parsed[key] for key in parsed.keys() - partitions.keys() - EXISTING.keys()}
+    return _coherent(where, replace(stage, existing_tables=tables, feed_partitions=partitions, **others))
 
 
 def _parsed(where: str, key: str, value: object) -> Any:

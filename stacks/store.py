@@ -15,8 +15,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from epochal.layout.registry import declared
 from epochal.plan.tables import TableSpec
-from epochal.settings import DECLARED
 from stacks.environments import settings_of
 from stacks.parts.buckets import private_bucket
 from stacks.parts.stores import UPLOADS, Stores, specs_of
@@ -61,7 +61,7 @@ class StoreStack(Stack):
     def _outputs(self, stage: Stage) -> None:
         """What a client past the API must know to find what is stored."""
         values = settings_of(stage, self.stores).outputs()
-        for each in DECLARED.values():
+        for each in declared().values():
             if each.output in values:
                 CfnOutput(self, each.output, value=values[each.output], description=each.help)
 

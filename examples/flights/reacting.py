@@ -114,7 +114,7 @@ class Reactions:
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         tables = self.deployment.settings
-        streams = Streams(driver=self._driver, table=tables.tips_table)
+        streams = Streams(driver=self._driver, table=tables.table("tips"))
         reader = FeedReader(
             driver=self._driver, table=tables.index_table, histories=(StreamHistory(streams),)
         )

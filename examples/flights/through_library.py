@@ -47,7 +47,7 @@ class LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
-        streams = Streams(driver=driver, table=deployment.settings.tips_table)
+        streams = Streams(driver=driver, table=deployment.settings.table("tips"))
         return cls(
             streams, deployment.settings.index_table, reader_of(deployment.settings, driver, BodyCodec())
         )

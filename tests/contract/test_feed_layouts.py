@@ -56,7 +56,7 @@ class Deployment:
     shown: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.settings = Settings(
+        self.settings = Settings.of(
             tips_table=self.tables.create(TIPS),
             index_table=self.tables.create(INDEX),
             journal_table=self.tables.create(JOURNAL),
@@ -70,7 +70,7 @@ class Deployment:
         )
         self.execute = interpreter(self.tables.client)
         self.driver = Driver(execute=self.execute, meter=Meter())
-        self.streams = Streams(driver=self.driver, table=self.settings.tips_table)
+        self.streams = Streams(driver=self.driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
         self.tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
         self.indexer = Indexer(
@@ -105,7 +105,11 @@ class Deployment:
         """Index all that is new, in batches of four of one table."""
         batches = [
             records[start : start + 4]
-            for table in (self.settings.tips_table, self.settings.snapshot_table, self.settings.tags_table)
+            for table in (
+                self.settings.table("tips"),
+                self.settings.table("snapshot"),
+                self.settings.table("tags"),
+            )
             for records in [self.fresh(table)]
             for start in range(0, len(records), 4)
         ]
@@ -206,9 +210,9 @@ def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(depl
         persist(deployed, f"T{k}")
         deployed.tagged.append([TaggedEvent(type=f"T{k}", data="{}", tags=("course:1",))])
     for table in (
-        deployed.settings.tips_table,
-        deployed.settings.snapshot_table,
-        deployed.settings.tags_table,
+        deployed.settings.table("tips"),
+        deployed.settings.table("snapshot"),
+        deployed.settings.table("tags"),
     ):
         deployed.fresh(table)
     deployed.streams.append("Order-1", [Event(type="T30", data=b"{}")])
@@ -239,7 +243,7 @@ def test_an_expired_event_keeps_its_place(deployed: Deployment) -> None:
 
 def test_a_poisoned_record_is_set_aside_and_indexed_by_a_retry(deployed: Deployment) -> None:
     persist(deployed, "a", "b")
-    (record,) = deployed.fresh(deployed.settings.snapshot_table)
+    (record,) = deployed.fresh(deployed.settings.table("snapshot"))
     record["dynamodb"]["NewImage"]["last_seq_nr"] = {"N": "1"}
     for _ in range(2):
         deployed.indexer.index(read_records([record]))

@@ -51,7 +51,7 @@ class Stores:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.driver = Driver(execute=interpreter(tables.client), meter=Meter(), sleep=lambda _: None)
-        self.settings = Settings(
+        self.settings = Settings.of(
             tips_table=tables.create(TIPS),
             index_table=tables.create(INDEX),
             journal_table=tables.create(JOURNAL),
@@ -76,7 +76,7 @@ class Stores:
 
     def fill(self, turn: int) -> None:
         """Events of every layout; one stream is long enough for calves."""
-        streams = Streams(driver=self.driver, table=self.settings.tips_table)
+        streams = Streams(driver=self.driver, table=self.settings.table("tips"))
         streams.append("Long-1", [Event(type=f"l{turn}", data=bytes(30_000)) for _ in range(4)])
         for number in range(6):
             streams.append(f"Cart-{number}", [Event(type="added")])
@@ -131,9 +131,9 @@ def test_a_rebuild_from_tables_and_one_from_exported_items_are_right(stores: Sto
         stores.fill(turn)
     counts = {source.name: source.partitions for source in stores.sources}
     tables = {
-        "tips": stores.settings.tips_table,
-        "journal": stores.settings.journal_table,
-        "dcb": stores.settings.tags_table,
+        "tips": stores.settings.table("tips"),
+        "journal": stores.settings.table("journal"),
+        "dcb": stores.settings.table("tags"),
     }
     for exported in (False, True):
         anew = stores.tables.create(INDEX)

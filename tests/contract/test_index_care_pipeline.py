@@ -55,7 +55,11 @@ class Cared(Pipeline):
     def lose(self, appends: int) -> None:
         """Append, and let no record of it reach the indexer: as if they had expired in the stream."""
         self.append(appends)
-        for table in (self.settings.tips_table, self.settings.snapshot_table, self.settings.tags_table):
+        for table in (
+            self.settings.table("tips"),
+            self.settings.table("snapshot"),
+            self.settings.table("tags"),
+        ):
             self._fresh(table)
 
     def delete(self, *prefixes: str) -> int:

@@ -131,7 +131,7 @@ def test_a_command_with_swapped_tables_or_one_table_twice_writes_nothing(ddbl_ta
     Indexer(driver=place.driver(), index_table=index, sources=(tips_source(tips),)).register()
 
     def opened(**tables: str) -> Store:
-        return open_store(Choice(settings=Settings(**tables), endpoint=place.endpoint or ""))
+        return open_store(Choice(settings=Settings.of(**tables), endpoint=place.endpoint or ""))
 
     swapped = opened(tips_table=index, index_table=tips)
     with pytest.raises(WrongTable, match="is a table of index, not a table of tips"):

@@ -34,7 +34,7 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     if request.param == "tables":
         where = [
             "--tips-table",
-            deployment.settings.tips_table,
+            deployment.settings.table("tips"),
             "--index-table",
             deployment.settings.index_table,
         ]

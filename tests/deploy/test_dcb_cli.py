@@ -24,8 +24,15 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     where = ["--stack", "epochal-dev-store"]
     if request.param == "tables":
         told = deployment.settings
-        where = ["--tips-table", told.tips_table, "--index-table", told.index_table, "--bucket", told.bucket]
-        where += ["--events-table", told.events_table, "--tags-table", told.tags_table]
+        where = [
+            "--tips-table",
+            told.table("tips"),
+            "--index-table",
+            told.index_table,
+            "--bucket",
+            told.bucket,
+        ]
+        where += ["--events-table", told.table("events"), "--tags-table", told.table("tags")]
         where += ["--write-shards", str(told.write_shards), "--service", told.service]
         where += ["--projection-states-table", told.projection_states_table]
         where += ["--states-prefix", told.states_prefix]

@@ -16,7 +16,7 @@ from epochal.local.endpoint import KEY, SECRET
 
 def test_a_deployment_names_tables_and_a_bucket_that_are_there(deployment: LocalDeployment) -> None:
     tables = deployment.endpoint.client("dynamodb").list_tables()["TableNames"]
-    assert {deployment.settings.tips_table, deployment.settings.index_table} <= set(tables)
+    assert {deployment.settings.table("tips"), deployment.settings.index_table} <= set(tables)
     deployment.endpoint.client("s3").head_bucket(Bucket=deployment.settings.bucket)
 
 

@@ -69,9 +69,9 @@ def last_event_taken_out(deployment: LocalDeployment, stream: str) -> Iterator[N
     """A stream's Tip without its last event, counted down as if it had never been appended, for a while."""
     client = deployment.endpoint.client("dynamodb")
     key = {"p": {"S": stream}, "i": {"N": "2147483647"}}
-    whole = client.get_item(TableName=deployment.settings.tips_table, Key=key, ConsistentRead=True)["Item"]
+    whole = client.get_item(TableName=deployment.settings.table("tips"), Key=key, ConsistentRead=True)["Item"]
     short = {"n": {"N": str(int(whole["n"]["N"]) - 1)}, "a": {"N": "0"}}
     short |= {name: {"L": whole[name]["L"][:-1]} for name in "ec"}
-    client.put_item(TableName=deployment.settings.tips_table, Item=whole | short)
+    client.put_item(TableName=deployment.settings.table("tips"), Item=whole | short)
     yield
-    client.put_item(TableName=deployment.settings.tips_table, Item=whole)
+    client.put_item(TableName=deployment.settings.table("tips"), Item=whole)

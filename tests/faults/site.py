@@ -59,7 +59,7 @@ class Site:
 
     @property
     def settings(self) -> Settings:
-        return Settings(
+        return Settings.of(
             tips_table=self.tips,
             index_table=self.index,
             journal_table=self.journal,

@@ -111,7 +111,7 @@ class Pipeline:
     _shown: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.settings = Settings(
+        self.settings = Settings.of(
             tips_table=self.tables.create(TIPS),
             index_table=self.tables.create(INDEX),
             journal_table=self.tables.create(JOURNAL),
@@ -133,7 +133,7 @@ class Pipeline:
         self.reaction: dict[str, Any] = {"max_events": 3, "attempts": 2, "parallel": 4}
         self._lock = threading.Lock()
         driver = Driver(execute=self.perform, meter=Meter())
-        self.streams = Streams(driver=driver, table=self.settings.tips_table)
+        self.streams = Streams(driver=driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=driver, site=site_of(self.settings))
         self.tagged = TaggedEvents(driver=driver, site=tag_site_of(self.settings))
 
@@ -152,7 +152,11 @@ class Pipeline:
 
     def index(self, *, batch: int = 6) -> None:
         """Whatever the tables' streams have to tell goes to the indexer."""
-        for table in (self.settings.tips_table, self.settings.snapshot_table, self.settings.tags_table):
+        for table in (
+            self.settings.table("tips"),
+            self.settings.table("snapshot"),
+            self.settings.table("tags"),
+        ):
             self._map(self.indexer, self._fresh(table), batch, lanes=2, again=2 * self.faults, retries=50)
 
     def notify(self) -> None:
@@ -196,7 +200,7 @@ class Pipeline:
             driver=driver,
             table=self.settings.index_table,
             histories=(
-                StreamHistory(Streams(driver=driver, table=self.settings.tips_table)),
+                StreamHistory(Streams(driver=driver, table=self.settings.table("tips"))),
                 AggregateHistory(AggregateStore(driver=driver, site=site_of(self.settings))),
                 TagHistory(TaggedEvents(driver=driver, site=tag_site_of(self.settings))),
             ),

@@ -29,7 +29,7 @@ from epochal.testing.objects import MemoryObjects
 from epochal.testing.stores import memory_aggregates, memory_streams, memory_tables
 
 TYPES = ("user-account",)
-SETTINGS = Settings(
+SETTINGS = Settings.of(
     tips_table=TIPS.kind,
     journal_table=JOURNAL.kind,
     snapshot_table=SNAPSHOT.kind,

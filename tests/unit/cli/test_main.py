@@ -102,13 +102,15 @@ def test_without_a_store_the_error_says_how_to_get_one(
 
 def test_one_table_without_the_other_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--index-table: is needed too"):
-        open_store(Choice(settings=Settings(tips_table="tips")))
+        open_store(Choice(settings=Settings.of(tips_table="tips")))
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4566", "localhost", "http://"])
 def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
     with pytest.raises(InvalidInput, match="--endpoint: must be a URL"):
-        open_store(Choice(settings=Settings(tips_table="t", index_table="i"), endpoint=endpoint, region="x"))
+        open_store(
+            Choice(settings=Settings.of(tips_table="t", index_table="i"), endpoint=endpoint, region="x")
+        )
 
 
 def test_the_region_is_found_where_aws_tools_look_for_it(
@@ -140,7 +142,7 @@ def test_tables_are_named_by_options_or_by_the_functions_own_environment(
     monkeypatch.setenv("EPOCHAL_TIPS_TABLE", "t")
     monkeypatch.setenv("EPOCHAL_INDEX_TABLE", "i")
     exits("--index-table", "other", "--region", "eu-central-1", "stats")
-    assert seen == [Choice(settings=Settings(tips_table="t", index_table="other"), region="eu-central-1")]
+    assert seen == [Choice(settings=Settings.of(tips_table="t", index_table="other"), region="eu-central-1")]
 
 
 def _leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:

@@ -331,5 +331,5 @@ def test_counting_brings_no_event_over_the_wire() -> None:
 def test_a_deployment_with_write_shards_reads_them_side_by_side_and_one_without_has_no_threads() -> None:
     driver = World().store().driver
     for shards, at_once in ((1, 1), (4, 4)):
-        settings = Settings(events_table="events", tags_table="tags", write_shards=shards)
+        settings = Settings.of(events_table="events", tags_table="tags", write_shards=shards)
         assert tagged_of(settings, driver).reads_at_once == at_once

@@ -152,7 +152,9 @@ def test_what_is_stored_by_other_shards_than_readers_use_is_set_aside_and_not_pr
 
 
 def test_a_stage_declares_its_types_to_the_indexer_too() -> None:
-    settings = Settings(snapshot_table="snapshot", journal_table="journal", aggregate_types=("user-account",))
+    settings = Settings.of(
+        snapshot_table="snapshot", journal_table="journal", aggregate_types=("user-account",)
+    )
     tables = memory_tables()
     append(tables, SHORT, 1)
     (source,) = sources_of(settings)

@@ -29,7 +29,7 @@ ALICE = aggregate_id("UserAccount", "01H42K4ABWQ5V2XQEP3A48VE0Z")
 
 
 def settings(keys: str, serializer: str) -> Settings:
-    return Settings(
+    return Settings.of(
         index_table="index",
         journal_table="journal",
         snapshot_table="snapshot",

@@ -26,7 +26,7 @@ from tests.support.api import Clock
 
 STREAM = "Cat-1"
 EVENTS = 60
-SETTINGS = Settings(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
+SETTINGS = Settings.of(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
 
 
 class World:

@@ -89,7 +89,7 @@ def test_another_number_of_partitions_is_refused_by_the_name_of_its_setting(
     layouts.indexer().register()
     layouts.indexer().register()
     counts = {name: 2 if name == source else 1 for name in START}
-    settings = Settings(
+    settings = Settings.of(
         tips_table="tips",
         journal_table="journal",
         snapshot_table="snapshot",
@@ -114,9 +114,9 @@ def test_a_source_that_is_deployed_later_is_recorded_beside_the_others(layouts: 
 
 def test_a_deployment_has_a_source_for_each_table_of_heads_that_it_names() -> None:
     assert sources_of(Settings()) == ()
-    (tips,) = sources_of(Settings(tips_table="t"))
+    (tips,) = sources_of(Settings.of(tips_table="t"))
     assert (tips.name, tips.table) == ("tips", "t")
-    everything = Settings(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5)
+    everything = Settings.of(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5)
     assert [(each.name, each.table, each.partitions) for each in sources_of(everything)] == [
         ("tips", "t", 1),
         ("journal", "s", 1),
@@ -341,9 +341,9 @@ def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     "settings",
     [
         Settings(),
-        Settings(tips_table="t", partitions=3),
-        Settings(snapshot_table="s", journal_partitions=2, dcb_partitions=9),
-        Settings(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5),
+        Settings.of(tips_table="t", partitions=3),
+        Settings.of(snapshot_table="s", journal_partitions=2, dcb_partitions=9),
+        Settings.of(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5),
     ],
 )
 def test_its_partitions_are_those_of_its_sources(settings: Settings) -> None:

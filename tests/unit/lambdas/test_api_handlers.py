@@ -141,8 +141,8 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 
 
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
-    code = "import handler, json; print(json.dumps(handler.deployment.settings.partitions))"
-    assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == 7
+    code = "import handler, json; print(json.dumps(dict(handler.deployment.settings.feed_partitions)))"
+    assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == {"partitions": 7}
 
 
 @pytest.mark.parametrize("function", ["append", "replay"])

@@ -30,9 +30,9 @@ PAID = RecordedTaggedEvent(
 )
 
 
-STREAMS = Settings(tips_table="tips")
-AGGREGATES = Settings(journal_table="journal", snapshot_table="snapshot")
-TAGS = Settings(events_table="events", tags_table="tags")
+STREAMS = Settings.of(tips_table="tips")
+AGGREGATES = Settings.of(journal_table="journal", snapshot_table="snapshot")
+TAGS = Settings.of(events_table="events", tags_table="tags")
 
 
 def streams(driver: Driver) -> Streams:

@@ -26,7 +26,7 @@ from epochal.testing.memory import MemoryTables
 from tests.unit.layout.equinox import Equinox
 
 STREAM = "Order-1"
-OURS = Settings(tips_table="tips", index_table="index")
+OURS = Settings.of(tips_table="tips", index_table="index")
 SHARED = replace(OURS, equinox=True)
 
 

@@ -23,7 +23,7 @@ from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Put, Refusal, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
-from epochal.settings import Options, Settings
+from epochal.settings import Options, Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from stacks.heads import heads_of
@@ -36,12 +36,6 @@ LISTS = TableSpec(
     stream=True,
 )
 HEAD = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToySettings(Settings):
-    lists_table: str = ""
-    lists_partitions: int = 1
 
 
 # ------------------------------------------------------------------------------------------------------------ the room
@@ -95,7 +89,7 @@ def lists_source(table: str, partitions: int = 1) -> Source:
         name="toy",
         table=table,
         partitions=partitions,
-        setting="EPOCHAL_LISTS_PARTITIONS",
+        setting=variable("lists_partitions"),
         appended=lambda item: appended(item) if is_head(item) else None,
         heal=soundly(heal, "toy"),
         end=lambda item: End(whole(item).stream, whole(item).next) if is_head(item) else None,
@@ -118,7 +112,7 @@ PORT = Port(
     kind_of=lambda item: LISTS.kind if item.keys() >= set(LISTS.keys) else None,
     access=access,
     heads=LISTS,
-    source=lambda settings: lists_source(settings.lists_table, settings.lists_partitions),
+    source=lambda settings: lists_source(settings.table("lists"), settings.partitions("lists_partitions")),
 )
 
 
@@ -145,8 +139,8 @@ class ListHistory:
         return since if found is None else max(since, whole(found).next)
 
 
-def open_history(settings: ToySettings, driver: Driver, _: BodyCodec) -> ListHistory:
-    return ListHistory(settings.lists_table, driver)
+def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> ListHistory:
+    return ListHistory(settings.table("lists"), driver)
 
 
 # ----------------------------------------------------------------------------------------------------------- the entry
@@ -171,7 +165,7 @@ class Registered:
 
 class TestToy(Registered, LayoutContract):
     writer = Writer(
-        settings=ToySettings(lists_table="lists"),
+        settings=Settings.of(lists_table="lists"),
         streams=("List-1", "List-2"),
         foreign=({"list": text("List-1"), "part": number(1), "e": sequence([text("a")])},),
         malformed={**key("List-3"), "e": sequence([text("a")]), "a": number(3)},

@@ -9,10 +9,11 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
+from epochal.layout.registry import declared
 from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
-TOLD = Settings(
+TOLD = Settings.of(
     tips_table="t",
     index_table="i",
     bucket="b",
@@ -46,7 +47,7 @@ def test_nothing_is_told_of_what_is_not_said() -> None:
 
 def test_settings_name_the_tables_that_there_are() -> None:
     kinds = {spec.kind for spec in (*store_tables(), ARCHIVE, READ_MODELS)}
-    assert {each.table for each in DECLARED.values() if each.table} == kinds
+    assert {each.table for each in declared().values() if each.table} == kinds
 
 
 def test_a_stack_is_known_by_outputs_that_it_has() -> None:
@@ -54,7 +55,7 @@ def test_a_stack_is_known_by_outputs_that_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [each for each in DECLARED.values() if each.option], ids=lambda each: each.name
+    "setting", [each for each in declared().values() if each.option], ids=lambda each: each.name
 )
 def test_the_guide_to_the_command_line_has_every_option_with_its_variable(setting: Setting) -> None:
     cells = [line.split("|")[1:3] for line in GUIDE.splitlines() if line.startswith("| `--")]

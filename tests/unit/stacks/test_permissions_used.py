@@ -55,7 +55,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
 from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED, Allowed, on
 
-SETTINGS = Settings(
+SETTINGS = Settings.of(
     journal_table="journal",
     snapshot_table="snapshot",
     events_table="events",
@@ -300,7 +300,7 @@ def tables() -> Tables:
 
 def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
     tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (TIPS, ARCHIVE)}))
-    settings = Settings(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
+    settings = Settings.of(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
     streams = streams_of(settings, tables.driver, BodyCodec())
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])

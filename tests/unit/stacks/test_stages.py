@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stacks.fields import EXISTING, RULES
+from stacks.fields import EXISTING, PARTITIONS, RULES
 from stacks.stages import STAGES, BadSetting, Stage, check_context, stage_from
 from stacks.targets import Target, fitted, target_from
 from tests.unit.stacks.templates import ROOT, Synthesise
@@ -19,14 +19,14 @@ STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T0
 
 def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
     not_for_setting = {"name", "tls_only", "batches_named"}
-    written_otherwise = {"existing_tables"}
-    settings = {each.name for each in fields(Stage)} - not_for_setting - written_otherwise
-    assert set(RULES) == settings | EXISTING.keys()
+    of_tables_and_layouts = {"existing_tables", "feed_partitions"}
+    settings = {each.name for each in fields(Stage)} - not_for_setting - of_tables_and_layouts
+    assert set(RULES) == settings | EXISTING.keys() | set(PARTITIONS)
 
 
 def test_every_stage_obeys_its_own_rules() -> None:
     for stage in STAGES.values():
-        for name in RULES.keys() - EXISTING.keys():
+        for name in RULES.keys() - EXISTING.keys() - set(PARTITIONS):
             value, rule = getattr(stage, name), RULES[name]
             assert rule(_as_json(value)) == value
 
@@ -48,13 +48,13 @@ def test_changes_apply_to_their_stage_and_field_only() -> None:
     changed = stage_from(
         "prod", {"prod": {"partitions": 4, "tags": {"team": "flights"}}, "dev": {"log_days": 1}}
     )
-    assert changed.partitions == 4
+    assert changed.partitions("partitions") == 4
     assert changed.tags == {"team": "flights"}
     assert changed.log_days == STAGES["prod"].log_days
 
 
 def test_changes_may_come_from_the_command_line_as_text() -> None:
-    assert stage_from("dev", '{"dev": {"partitions": 2}}').partitions == 2
+    assert stage_from("dev", '{"dev": {"partitions": 2}}').partitions("partitions") == 2
 
 
 @pytest.mark.parametrize("name", ["prd", "", "Prod", None, 1])

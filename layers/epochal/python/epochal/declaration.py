@@ -14,6 +14,9 @@ from typing import Any
 
 from epochal.errors import InvalidInput
 
+PREFIX = "EPOCHAL_"
+"""Of variables of the environment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -74,7 +77,7 @@ class Setting:
     @property
     def variable(self) -> str:
         """Of the environment of functions and of the command line."""
-        return f"EPOCHAL_{self.name.upper()}"
+        return f"{PREFIX}{self.name.upper()}"
 
     @property
     def flag(self) -> str:

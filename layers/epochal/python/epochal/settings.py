@@ -2,17 +2,19 @@
 
 Stacks write a function's settings into its environment and those of the tables into the outputs of the store's stack;
 functions, programs and commands read the same declarations back. Nothing else in the library looks at the environment.
-To add a setting, add a field: `declaration` tells what is made of it.
+To add a setting, add a field: `declaration` tells what is made of it. Tables of layouts, and the partitions of their
+parts of the feed, are settings by their names alone: the registry of layouts tells which there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text, setting
+from epochal.declaration import PREFIX, Flag, Names, Number, OneOf, Setting, Text, setting
 
 LAMBDA_PYTHON = "3.13"
 """The one Python version the functions run on in AWS; the library itself supports 3.11 to 3.14."""
@@ -68,19 +70,15 @@ _EVENTS = ("append", "replay", *_FEED)
 """Functions that look at events of every layout, if only by their heads."""
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a stage chooses of what its functions are told (docs/deploy.md has more words for each)."""
 
-    partitions: int = setting(
-        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of streams", functions=_FEED
-    )
-    journal_partitions: int = setting(
-        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of aggregates", functions=_FEED
-    )
-    dcb_partitions: int = setting(
-        1, Number(most=MAX_PARTITIONS), "Partitions of the feed of tags", functions=_FEED
-    )
+    # By the names of the settings, as `dcb_partitions`.
+    feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     equinox: bool = setting(
         False,
         Flag(),
@@ -195,14 +193,17 @@ class Options:
         functions=_API,
     )
 
+    def partitions(self, name: str) -> int:
+        """How many partitions a layout's part of the feed has, by the name of the setting."""
+        return self.feed_partitions.get(name, 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Options):
     """What a function is told by its deployment: where things are, and what its stage has chosen."""
 
-    tips_table: str = setting(
-        "", Text(), "Table of streams", functions=_EVENTS, output="TipsTable", option=True
-    )
+    # Those of layouts, by their kinds.
+    tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     index_table: str = setting(
         "", Text(), "Table of the feed", functions=_FEED, output="IndexTable", option=True
     )
@@ -213,18 +214,6 @@ class Settings(Options):
         functions=(*_API, "reaction"),
         output="BucketName",
         option=True,
-    )
-    journal_table: str = setting(
-        "", Text(), "Events of aggregates", functions=_EVENTS, output="JournalTable", option=True
-    )
-    snapshot_table: str = setting(
-        "", Text(), "Heads of aggregates", functions=_EVENTS, output="SnapshotTable", option=True
-    )
-    events_table: str = setting(
-        "", Text(), "Tagged events", functions=_EVENTS, output="EventsTable", option=True
-    )
-    tags_table: str = setting(
-        "", Text(), "Heads and entries of tags", functions=_EVENTS, output="TagsTable", option=True
     )
     projection_states_table: str = setting(
         "",
@@ -259,47 +248,131 @@ class Settings(Options):
     queue: str = setting("", Text(), "URL of the queue that wakes it", functions=("reaction",))
 
     @classmethod
+    def of(cls, **values: Any) -> Settings:
+        """The settings with these values, by the names that settings have: `tips_table`, `dcb_partitions`, `bucket`."""
+        return cls().having(**values)
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings, or raise `InvalidInput` naming the variable that does not parse."""
-        return cls(**_read(environment, lambda each: each.variable))
+        told = ((name, setting_of_variable(name), text) for name, text in environment.items())
+        return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> Settings:
         """Those that the outputs of a store's stack tell, or raise `InvalidInput` naming the output."""
-        return cls(**_read(outputs, lambda each: each.output))
+        told = ((name, setting_of_output(name), text) for name, text in outputs.items())
+        return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
+
+    def table(self, kind: str) -> str:
+        """The name of a layout's table; empty where the deployment has none."""
+        return self.tables.get(kind, "")
+
+    def value(self, name: str) -> Any:
+        """What a setting is."""
+        if name in DECLARED:
+            return getattr(self, name)
+        known = _of_layouts(name)
+        return self.table(known.table) if known.table else self.partitions(name)
+
+    def having(self, **values: Any) -> Settings:
+        """The same with other values, by the names of the settings."""
+        others = {name: each for name, each in values.items() if name in DECLARED}
+        of_layouts = {_of_layouts(name): each for name, each in values.items() if name not in DECLARED}
+        tables = {each.table: name for each, name in of_layouts.items() if each.table and name}
+        partitions = {each.name: count for each, count in of_layouts.items() if not each.table}
+        return replace(
+            self,
+            tables={**self.tables, **tables},
+            feed_partitions={**self.feed_partitions, **partitions},
+            **others,
+        )
 
     def environment(self, function: str) -> dict[str, str]:
         """What a function is told, by variables; what there is nothing to say of is left out."""
-        return self._written(
-            {each.variable: each for each in DECLARED.values() if function in each.functions}
-        )
+        return {each.variable: text for each, text in self._texts() if function in each.functions}
 
     def outputs(self) -> dict[str, str]:
         """What the store's stack tells; no output may be empty."""
-        return self._written({each.output: each for each in DECLARED.values() if each.output})
+        return {each.output: text for each, text in self._texts() if each.output}
 
-    def _written(self, names: Mapping[str, Setting]) -> dict[str, str]:
-        texts = {name: each.text(getattr(self, each.name)) for name, each in names.items()}
-        return {name: text for name, text in texts.items() if text}
-
-
-def _read(texts: Mapping[str, str], name_of: Callable[[Setting], str]) -> dict[str, Any]:
-    names = {name_of(each): each for each in DECLARED.values()}
-    return {names[name].name: names[name].parse(texts[name], name) for name in names.keys() & texts.keys()}
+    def _texts(self) -> Iterator[tuple[Setting, str]]:
+        of_layouts = [*map(table_setting, self.tables), *map(partitions_setting, self.feed_partitions)]
+        for each in (*DECLARED.values(), *of_layouts):
+            if text := each.text(self.value(each.name)):
+                yield each, text
 
 
 DECLARED: Mapping[str, Setting] = MappingProxyType(
-    {each.name: Setting(name=each.name, default=each.default, **each.metadata) for each in fields(Settings)}
+    {
+        each.name: Setting(name=each.name, default=each.default, **each.metadata)
+        for each in fields(Settings)
+        if each.metadata
+    }
 )
-"""Every setting, by name."""
+"""Every setting but those of layouts, by name."""
 
-FOUND_BY = ("TipsTable", "IndexTable", "BucketName")
+FOUND_BY = ("IndexTable", "BucketName")
 """Outputs by which a stack is known to hold a store. One of an older version lacks others."""
+
+_OUTPUTS = {each.output: each for each in DECLARED.values() if each.output}
+
+
+def table_setting(kind: str, help: str = "") -> Setting:  # noqa: A002  the word that commands have for it
+    """The setting that names a layout's table of this kind."""
+    return Setting(
+        name=f"{kind.replace('-', '_')}_table",
+        default="",
+        kind=Text(),
+        help=help,
+        functions=_EVENTS,
+        output=f"{kind.title().replace('-', '')}Table",
+        option=True,
+    )
+
+
+def partitions_setting(name: str) -> Setting:
+    """The setting of this name, which says how many partitions a layout's part of the feed has."""
+    return Setting(
+        name=name,
+        default=1,
+        kind=Number(most=MAX_PARTITIONS),
+        help="Partitions of a part of the feed",
+        functions=_FEED,
+        output="",
+        option=False,
+    )
+
+
+def setting_of_variable(variable: str) -> Setting | None:
+    """The setting that a variable of the environment is of; None for other variables."""
+    name = variable.removeprefix(PREFIX).lower()
+    known = DECLARED.get(name) or (_of_layouts(name) if name.endswith(_LAYOUTS) else None)
+    return known if known is not None and known.variable == variable else None
+
+
+def setting_of_output(output: str) -> Setting | None:
+    """The setting that an output of a stack is of; None for other outputs."""
+    words = re.findall("[A-Z][a-z]*", output)
+    if output not in _OUTPUTS and words[1:] and words[-1] == "Table":
+        return table_setting("-".join(words[:-1]).lower())
+    return _OUTPUTS.get(output)
+
+
+def _of_layouts(name: str) -> Setting:
+    kind, table, _ = name.partition("_table")
+    if not name.endswith(_LAYOUTS):
+        raise KeyError(name)
+    return table_setting(kind.replace("_", "-")) if table else partitions_setting(name)
+
+
+_LAYOUTS = ("_table", "partitions")
+"""How settings of layouts end."""
 
 
 def variable(name: str) -> str:
     """The variable of the environment that a setting is read from."""
-    return DECLARED[name].variable
+    return (DECLARED.get(name) or _of_layouts(name)).variable
 
 
 def service_name(environment: Mapping[str, str], otherwise: str) -> str:

@@ -98,7 +98,7 @@ def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json
     if deployment is not None:
         view |= {
             "api": deployment.api_url,
-            "tipsTable": deployment.settings.tips_table,
+            "tipsTable": deployment.settings.table("tips"),
             "indexTable": deployment.settings.index_table,
             "bucket": deployment.settings.bucket,
         }

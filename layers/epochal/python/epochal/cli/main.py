@@ -50,7 +50,7 @@ def epochal(
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
-    choice = Choice(settings=Settings(**named), stack=stack, endpoint=endpoint, region=region)
+    choice = Choice(settings=Settings.of(**named), stack=stack, endpoint=endpoint, region=region)
     # Whoever invokes the command from Python may bring a store of its own.
     context.obj = context.obj or partial(open_store, choice)
 

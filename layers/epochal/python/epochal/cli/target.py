@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
 
@@ -23,10 +23,11 @@ from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source
+from epochal.layout.registry import declared, layouts
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
-from epochal.settings import DECLARED, FOUND_BY, Settings, variable
+from epochal.settings import FOUND_BY, Settings, variable
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
@@ -36,8 +37,12 @@ from epochal.store.tagged import TaggedEvents
 
 _URL = re.compile(r"https?://[^/\s]+")
 
-TABLES = {each.flag: (each.name, each.table) for each in DECLARED.values() if each.option and each.table}
+TABLES = {each.flag: (each.name, each.table) for each in declared().values() if each.option and each.table}
 """Options that name tables: the settings they are, and the kinds that the tables must be of."""
+
+
+NEEDED = (layouts()[0].table, "index_table")
+"""Settings that name the tables which every store has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,17 +103,15 @@ def open_store(choice: Choice) -> Store:
     if choice.endpoint and not _URL.match(choice.endpoint):
         raise InvalidInput("--endpoint", "must be a URL, as http://127.0.0.1:4566")
     settings = _outputs(choice) if choice.stack else choice.settings
-    if not settings.tips_table and not settings.index_table:
+    if not any(settings.value(name) for name in NEEDED):
         return _local()
-    distinct(**{option: getattr(settings, name) for option, (name, _) in TABLES.items()})
-    for name in ("tips_table", "index_table"):
-        if not getattr(settings, name):
+    distinct(**{option: settings.value(name) for option, (name, _) in TABLES.items()})
+    for name in NEEDED:
+        if not settings.value(name):
             raise TableUnnamed(variable(name), "is needed too, where the other table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
     kinds = {
-        getattr(choice.settings, name): kind
-        for name, kind in TABLES.values()
-        if getattr(choice.settings, name)
+        choice.settings.value(name): kind for name, kind in TABLES.values() if choice.settings.value(name)
     }
     return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)), kinds)
 
@@ -131,7 +134,7 @@ def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str]
         states=found.states,
         feed=found.feed,
         sources=found.sources,
-        sizes=lambda: [_size(dynamodb, name) for name in (settings.tips_table, settings.index_table)],
+        sizes=lambda: [_size(dynamodb, name) for name in map(settings.value, NEEDED)],
     )
 
 
@@ -161,16 +164,16 @@ def _outputs(choice: Choice) -> Settings:
         )
     told = Settings.from_outputs(outputs)
     known = {
-        each.name for each in DECLARED.values() if each.output in outputs and not _is_named(each, choice)
+        each.name for each in declared().values() if each.output in outputs and not _is_named(each, choice)
     }
-    return replace(choice.settings, **{name: getattr(told, name) for name in known})
+    return choice.settings.having(**{name: told.value(name) for name in known})
 
 
 def _is_named(each: Setting, choice: Choice) -> bool:
     """Whether the user has named a place, which then wins over the stack's. What the keys of its tables are made with,
     the stack knows better than whoever names it.
     """
-    return isinstance(each.kind, Text) and getattr(choice.settings, each.name) != each.default
+    return isinstance(each.kind, Text) and choice.settings.value(each.name) != each.default
 
 
 def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -199,8 +202,8 @@ def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that say which store; those of tables and bucket are named as the functions' settings are."""
-    places = [each for each in DECLARED.values() if each.option and isinstance(each.kind, Text)]
-    others = [each for each in DECLARED.values() if each.option and each not in places]
+    places = [each for each in declared().values() if each.option and isinstance(each.kind, Text)]
+    others = [each for each in declared().values() if each.option and each not in places]
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line, CDK and Lambda go by this name.
         click.option("--region", default="", envvar="AWS_REGION", help="AWS region of the store."),

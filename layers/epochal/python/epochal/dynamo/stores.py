@@ -109,7 +109,7 @@ def open_streams(
     if equinox and calving is not None and calving.mode != "transactional":
         raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
     driver = place.driver(kinds={table: TIPS.kind})
-    settings = Settings(tips_table=table, equinox=equinox)
+    settings = Settings.of(tips_table=table, equinox=equinox)
     streams = streams_of(settings, driver, place.codec(bucket))
     return streams if calving is None else replace(streams, layout=Tips(calving=calving))
 

@@ -7,12 +7,14 @@ a function loads only the layouts that its settings name.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from epochal.declaration import Setting
 from epochal.plan.values import Item, Key
-from epochal.settings import Settings
+from epochal.settings import DECLARED, Settings, partitions_setting, table_setting
 
 if TYPE_CHECKING:
     from epochal.layout.port import Port
@@ -88,7 +90,14 @@ def layout_names() -> tuple[str, ...]:
 
 def layouts_in(settings: Settings) -> tuple[Layout, ...]:
     """Those of a deployment: the settings name the table of their heads."""
-    return tuple(each for each in layouts() if getattr(settings, each.table))
+    return tuple(each for each in layouts() if settings.value(each.table))
+
+
+def declared() -> Mapping[str, Setting]:
+    """Every setting of a deployment, those of its layouts among them, by name."""
+    tables = [table_setting(spec.kind, spec.help) for each in layouts() for spec in each.port.tables]
+    partitions = [partitions_setting(each.partitions) for each in layouts()]
+    return {each.name: each for each in (*tables, *partitions, *DECLARED.values())}
 
 
 def layout_of(partition: int) -> Layout:
@@ -118,7 +127,7 @@ def head_key(name: str, image: Item) -> Key:
 
 def partitions_of(settings: Settings) -> tuple[int, ...]:
     """The partitions of a deployment's feed, whether anything was indexed in them yet or not."""
-    counts = [(each.base, int(getattr(settings, each.partitions))) for each in layouts_in(settings)]
+    counts = [(each.base, settings.partitions(each.partitions)) for each in layouts_in(settings)]
     return tuple(base + number for base, count in counts for number in range(count))
 
 

@@ -40,11 +40,13 @@ class TableSpec:
     """One table. `kind` names it among the layouts (`tips`, `index`, ...), not in an account.
 
     Attributes:
+        help: what it holds, in a few words: the command line and the outputs of stacks show them.
         ttl: attribute that holds the expiry time in epoch seconds, if items of this table may expire.
         stream: whether the table feeds DynamoDB Streams with new images.
     """
 
     kind: str
+    help: str = ""
     partition: KeyAttribute
     sort: KeyAttribute | None = None
     indexes: tuple[IndexSpec, ...] = ()

@@ -55,7 +55,7 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     archive = settings.archive_table
     streams = Streams(
         driver=driver,
-        table=settings.tips_table,
+        table=settings.table("tips"),
         codec=codec,
         archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
     )

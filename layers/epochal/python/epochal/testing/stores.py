@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from epochal.deployment import Deployment
+from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
-from epochal.settings import DECLARED, Settings
+from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
@@ -15,8 +16,6 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-
-_KINDS: Final = {spec.kind for spec in store_tables()}
 
 
 def memory_tables() -> MemoryTables:
@@ -26,8 +25,9 @@ def memory_tables() -> MemoryTables:
 
 def memory_settings(**options: Any) -> Settings:
     """The settings of a deployment with such tables."""
-    tables: dict[str, Any] = {each.name: each.table for each in DECLARED.values() if each.table in _KINDS}
-    return Settings(**tables, **options)
+    kinds = {spec.kind for spec in store_tables()}
+    tables = {each.name: each.table for each in declared().values() if each.table in kinds}
+    return Settings.of(**tables, **options)
 
 
 def memory_streams(tables: MemoryTables | None = None) -> Streams:

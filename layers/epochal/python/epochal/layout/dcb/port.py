@@ -58,7 +58,7 @@ def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
 
 
 def _source(settings: Settings) -> Source:
-    return dcb_source(tag_site_of(settings), settings.dcb_partitions)
+    return dcb_source(tag_site_of(settings), settings.partitions("dcb_partitions"))
 
 
 _NAMED: Final = re.compile(r"(?:SERVICE#[^#]*#)?(EVENT|TAG)#")

@@ -46,5 +46,8 @@ def tag_site_of(settings: Settings) -> TagSite:
     """The tables of a deployment."""
     keys = Keys(service=settings.service, shards=settings.write_shards)
     return TagSite(
-        events=settings.events_table, tags=settings.tags_table, keys=keys, type_heads=settings.type_heads
+        events=settings.table("events"),
+        tags=settings.table("tags"),
+        keys=keys,
+        type_heads=settings.type_heads,
     )

@@ -11,6 +11,7 @@ _SK = KeyAttribute(name="sk", type="S")
 
 EVENTS: Final = TableSpec(
     kind="events",
+    help="Tagged events",
     partition=_PK,
     sort=_SK,
     indexes=(
@@ -26,6 +27,7 @@ EVENTS: Final = TableSpec(
 
 TAGS: Final = TableSpec(
     kind="tags",
+    help="Heads and entries of tags",
     partition=_PK,
     sort=_SK,
     indexes=(

@@ -129,7 +129,7 @@ class IdCategories:
 
 
 def _source(settings: Settings) -> Source:
-    return journal_source(site_of(settings), settings.journal_partitions)
+    return journal_source(site_of(settings), settings.partitions("journal_partitions"))
 
 
 def _kind_of(item: Item) -> str | None:

@@ -13,6 +13,7 @@ _SEQ_NR = KeyAttribute(name="seq_nr", type="N")
 
 JOURNAL: Final = TableSpec(
     kind="journal",
+    help="Events of aggregates",
     partition=_PKEY,
     sort=_SKEY,
     indexes=(IndexSpec(name="journal-aid-index", partition=_AID, sort=_SEQ_NR),),
@@ -21,6 +22,7 @@ JOURNAL: Final = TableSpec(
 
 SNAPSHOT: Final = TableSpec(
     kind="snapshot",
+    help="Heads of aggregates",
     partition=_PKEY,
     sort=_SKEY,
     indexes=(

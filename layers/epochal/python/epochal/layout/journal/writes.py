@@ -36,8 +36,8 @@ class JournalSite:
 def site_of(settings: Settings) -> JournalSite:
     """The tables of a deployment."""
     return JournalSite(
-        journal=settings.journal_table,
-        snapshot=settings.snapshot_table,
+        journal=settings.table("journal"),
+        snapshot=settings.table("snapshot"),
         keys=KeyResolver(
             shards=settings.journal_shards, hash=hash_of(settings.journal_keys, variable("journal_keys"))
         ),

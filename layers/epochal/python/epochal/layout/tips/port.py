@@ -63,7 +63,7 @@ def _told(item: Item) -> Change | None:
 
 
 def _source(settings: Settings) -> Source:
-    return tips_source(settings.tips_table, settings.partitions)
+    return tips_source(settings.table("tips"), settings.partitions("partitions"))
 
 
 def _kind_of(item: Item) -> str | None:

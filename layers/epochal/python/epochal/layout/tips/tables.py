@@ -8,6 +8,7 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 
 TIPS: Final = TableSpec(
     kind="tips",
+    help="Table of streams",
     partition=KeyAttribute(name="p", type="S"),
     sort=KeyAttribute(name="i", type="N"),
     ttl="ttl",
