@@ -15,6 +15,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.retention import Retention
+from epochal.layout.tips.streams import Tips
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Patience
@@ -28,7 +29,7 @@ FACTORIES: Final[dict[str, Callable[..., Any]]] = {
     name: each for name, each in vars(stores).items() if name.startswith("open_")
 }
 STORES: Final = (Streams, AggregateStore, TaggedEvents, ProjectionStates, FeedReader)
-GIVEN: Final = (BodyCodec, Retention, Patience, KeyResolver, TagSite)
+GIVEN: Final = (BodyCodec, Retention, Patience, KeyResolver, TagSite, Tips)
 """What stores are made with, besides."""
 
 SETTINGS: Final = {
@@ -54,7 +55,7 @@ SETTINGS: Final = {
 
 PLACES: Final = {
     *("table", "index_table", "journal", "snapshot", "events", "tags", "bucket", "bodies", "objects"),
-    *("driver", "site", "codec", "histories", "streams", "aggregates", "tagged"),
+    *("driver", "site", "layout", "codec", "histories", "streams", "aggregates", "tagged"),
 }
 """Where things are, and what is made of other options: every function is told by its stage."""
 
