@@ -22,7 +22,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.fullness import KEPT_MONTHS, fits, is_full
 from epochal.layout.pages.items import Page, write_page
-from epochal.model.times import Ticks
+from epochal.model.times import Ticks, parse_time
 from epochal.model.versions import Token
 from epochal.plan.sizes import item_size
 from epochal.plan.units import read_units, write_units
@@ -45,6 +45,7 @@ APPENDS = 300
 _UNITS_PER_BYTE = KEPT_MONTHS * 0.25 / 2**30 / 0.625e-6
 _ITEM = 100
 _MOSTLY = 0.9
+_NOW = parse_time("2026-11-22T08:00:00.1234567Z")
 _READ = 0.2
 """Write units that a read unit costs."""
 
@@ -52,10 +53,10 @@ _READ = 0.2
 def _page(frames: int) -> int:
     """Bytes of a page with empty frames, in the middle of a stream."""
     empty = tuple(
-        Frame(stamp=stamp_of(Ticks(k), bytes(8)), count=1, content=Encoded(DIRECT, b""))
+        Frame(stamp=stamp_of(Ticks(_NOW + k), bytes(8)), count=1, content=Encoded(DIRECT, b""))
         for k in range(frames)
     )
-    page = Page(stream="Bench-1", index=500, version=500 + frames, revision=frames, frames=empty)
+    page = Page(stream="Bench-1", index=500, version=500 + frames, frames=empty)
     return item_size(write_page(page))
 
 
