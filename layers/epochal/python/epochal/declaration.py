@@ -9,8 +9,9 @@ a stage's field         in `cdk.json`, with the rule of its kind (`stacks.fields
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import Field, dataclass, field
+from functools import partial
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 
@@ -122,11 +123,23 @@ def setting(
     default: Any,
     kind: Kind,
     help: str,  # noqa: A002  the word that commands have for it
+    functions: tuple[str, ...],
     *,
-    functions: tuple[str, ...] = (),
-    output: str = "",
+    output: bool | str = False,
     option: bool = False,
 ) -> Any:
-    """Declare a setting, as the default of a field of a dataclass."""
-    declared = {"kind": kind, "help": help, "functions": functions, "output": output, "option": option}
-    return field(default=default, metadata=declared)
+    """Declare a setting, as the default of a field of a dataclass. An output has the field's name, or the one given."""
+    told = {"kind": kind, "help": help, "functions": functions, "output": output, "option": option}
+    return field(default=default, metadata=told)
+
+
+of_tables: Final = partial(setting, output=True, option=True)
+"""Declares a setting that belongs to the tables: clients find it in an output of the store's stack, or are told it."""
+
+
+def declared(each: Field[Any]) -> Setting:
+    """What a field declares."""
+    output = each.metadata["output"]
+    if isinstance(output, bool):
+        output = "".join(map(str.capitalize, each.name.split("_"))) if output else ""
+    return Setting(name=each.name, default=each.default, **{**each.metadata, "output": output})

@@ -14,7 +14,18 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from epochal.declaration import PREFIX, Flag, Names, Number, OneOf, Setting, Text, setting
+from epochal.declaration import (
+    PREFIX,
+    Flag,
+    Names,
+    Number,
+    OneOf,
+    Setting,
+    Text,
+    declared,
+    of_tables,
+    setting,
+)
 
 LAMBDA_PYTHON = "3.13"
 """The one Python version the functions run on in AWS; the library itself supports 3.11 to 3.14."""
@@ -79,118 +90,74 @@ class Options:
 
     # By the names of the settings, as `dcb_partitions`.
     feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    equinox: bool = setting(
-        False,
-        Flag(),
-        "Equinox applications use the table of streams too",
-        functions=_EVENTS,
-        output="Equinox",
-        option=True,
+    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of streams too", _EVENTS)
+    # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
+    # nothing any further.
+    journal_shards: int = of_tables(SHARDS, Number(most=10_000), "Shards of aggregates' keys", _EVENTS)
+    journal_keys: str = of_tables(
+        LIBRARY, OneOf(of=LIBRARIES), "Library by whose hash aggregates' keys are made", _EVENTS
     )
-    # They belong to the tables: with other ones nothing that is stored is found. A shard is one value of a partition
-    # key: more than 10,000 spread nothing any further.
-    journal_shards: int = setting(
-        SHARDS,
-        Number(most=10_000),
-        "Shards of aggregates' keys",
-        functions=_EVENTS,
-        output="JournalShards",
-        option=True,
+    journal_serializer: str = of_tables(
+        LIBRARY, OneOf(of=PAYLOADS), "Library as which aggregates are written", _EVENTS
     )
-    journal_keys: str = setting(
-        LIBRARY,
-        OneOf(of=LIBRARIES),
-        "Library by whose hash aggregates' keys are made",
-        functions=_EVENTS,
-        output="JournalKeys",
-        option=True,
-    )
-    journal_serializer: str = setting(
-        LIBRARY,
-        OneOf(of=PAYLOADS),
-        "Library as which aggregates are written",
-        functions=_EVENTS,
-        output="JournalSerializer",
-        option=True,
-    )
-    aggregate_types: tuple[str, ...] = setting(
-        (),
-        Names(),
-        "Types of aggregates, separated by commas; those that hold - must be declared",
-        functions=_EVENTS,
-        output="AggregateTypes",
-        option=True,
+    aggregate_types: tuple[str, ...] = of_tables(
+        (), Names(), "Types of aggregates, separated by commas; those that hold - must be declared", _EVENTS
     )
     # A read of all events asks every shard. May be raised later, never lowered.
-    write_shards: int = setting(
-        1,
-        Number(most=1_000),
-        "Shards of the index of all tagged events",
-        functions=("append", "replay"),
-        output="WriteShards",
-        option=True,
+    write_shards: int = of_tables(
+        1, Number(most=1_000), "Shards of the index of all tagged events", ("append", "replay")
     )
-    type_heads: bool = setting(
+    type_heads: bool = of_tables(
         False,
         Flag(),
         "Tagged events are written with heads of types, for conditions by type alone",
-        functions=("append", "replay"),
-        output="TypeHeads",
-        option=True,
+        ("append", "replay"),
     )
     # As Sekiban has it; `#` and `|` would end it early within keys.
-    service: str = setting(
+    service: str = of_tables(
         "",
         Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
         "Tenant of tagged events and states",
-        functions=_EVENTS,
-        output="Service",
-        option=True,
+        _EVENTS,
     )
     # A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second.
     max_upload_bytes: int = setting(
-        UPLOAD_BYTES,
-        Number(most=1024 * 1024 * 1024),
-        "Size of a body that is uploaded",
-        functions=("append",),
+        UPLOAD_BYTES, Number(most=1024 * 1024 * 1024), "Size of a body that is uploaded", ("append",)
     )
     feed_wait_seconds: int = setting(
         WAIT_SECONDS,
         Number(least=0, most=MAX_WAIT_SECONDS),
         "How long a reader may wait at the tail of the feed",
-        functions=("feed",),
+        ("feed",),
     )
     # Each append with a snapshot looks for the copies that are beyond these.
     snapshot_copies: int = setting(
-        0,
-        Number(least=0, most=1_000),
-        "Snapshots of an aggregate kept beside its head",
-        functions=("append",),
+        0, Number(least=0, most=1_000), "Snapshots of an aggregate kept beside its head", ("append",)
     )
     snapshot_ttl_days: int = setting(
         0,
         Number(least=0, most=3_650),
         "Days after which snapshots beyond these expire; 0 deletes them at once",
-        functions=("append",),
+        ("append",),
     )
     state_inline_bytes: int = setting(
         INLINE_BYTES,
         Number(least=0, most=INLINE_BYTES),
         "Compressed states of projections that are larger go to the bucket",
-        functions=("append",),
+        ("append",),
     )
     consistent_reads: bool = setting(
         True,
         Flag(),
         "Single tagged events and tags are read strongly consistent; else they cost half",
-        functions=("replay",),
+        ("replay",),
     )
     # More than 100 do not fit the time of a request.
     retries: int | None = setting(
         None,
         Number(least=0, most=100),
         "Retries of one request to a table; as many as the time allows where it is not said",
-        functions=_API,
+        _API,
     )
 
     def partitions(self, name: str) -> int:
@@ -204,48 +171,23 @@ class Settings(Options):
 
     # Those of layouts, by their kinds.
     tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    index_table: str = setting(
-        "", Text(), "Table of the feed", functions=_FEED, output="IndexTable", option=True
+    index_table: str = of_tables("", Text(), "Table of the feed", _FEED)
+    bucket: str = of_tables(
+        "", Text(), "Bucket of large bodies and states", (*_API, "reaction"), output="BucketName"
     )
-    bucket: str = setting(
-        "",
-        Text(),
-        "Bucket of large bodies and states",
-        functions=(*_API, "reaction"),
-        output="BucketName",
-        option=True,
-    )
-    projection_states_table: str = setting(
-        "",
-        Text(),
-        "States of projections",
-        functions=("append", "replay"),
-        output="ProjectionStatesTable",
-        option=True,
-    )
-    states_prefix: str = setting(
-        PROJECTIONS,
-        Text(),
-        "Where large states lie in the bucket",
-        functions=("append", "replay"),
-        output="StatesPrefix",
-        option=True,
+    projection_states_table: str = of_tables("", Text(), "States of projections", ("append", "replay"))
+    states_prefix: str = of_tables(
+        PROJECTIONS, Text(), "Where large states lie in the bucket", ("append", "replay")
     )
     archive_table: str = setting(
-        "",
-        Text(),
-        "Streams as they were before pruning",
-        functions=(*_API, "reaction"),
-        output="ArchiveTable",
+        "", Text(), "Streams as they were before pruning", (*_API, "reaction"), output=True
     )
-    read_models_table: str = setting(
-        "", Text(), "Read models of reactions", functions=("reaction",), output="ReadModelsTable"
-    )
+    read_models_table: str = setting("", Text(), "Read models of reactions", ("reaction",), output=True)
     topic: str = setting(
-        "", Text(), "ARN of the topic that is told which partitions have moved", functions=("notifier",)
+        "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
     )
-    reaction: str = setting("", Text(), "Name of the reaction that a function runs", functions=("reaction",))
-    queue: str = setting("", Text(), "URL of the queue that wakes it", functions=("reaction",))
+    reaction: str = setting("", Text(), "Name of the reaction that a function runs", ("reaction",))
+    queue: str = setting("", Text(), "URL of the queue that wakes it", ("reaction",))
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -304,11 +246,7 @@ class Settings(Options):
 
 
 DECLARED: Mapping[str, Setting] = MappingProxyType(
-    {
-        each.name: Setting(name=each.name, default=each.default, **each.metadata)
-        for each in fields(Settings)
-        if each.metadata
-    }
+    {each.name: declared(each) for each in fields(Settings) if each.metadata}
 )
 """Every setting but those of layouts, by name."""
 
