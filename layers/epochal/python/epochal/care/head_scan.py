@@ -16,11 +16,7 @@ from epochal.store.driver import Driver
 
 
 def scan(
-    source: Source,
-    segment: tuple[int, int] = (0, 1),
-    *,
-    after: Key | None = None,
-    consistent: bool = True,
+    source: Source, segment: tuple[int, int] = (0, 1), *, after: Key | None = None, consistent: bool = True
 ) -> Scan:
     """A page of a segment."""
     return Scan(table=source.table, segment=segment, where=source.where, after=after, consistent=consistent)

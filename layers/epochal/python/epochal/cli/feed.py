@@ -25,10 +25,7 @@ POLL_SECONDS = 0.5
 @click.command()
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @click.option(
-    "--from",
-    "start",
-    default="0",
-    help="A checkpoint: epoch@offset, or its integer; else the beginning.",
+    "--from", "start", default="0", help="A checkpoint: epoch@offset, or its integer; else the beginning."
 )
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many items."
@@ -60,13 +57,7 @@ def feed(
         return
     begin = parse_checkpoint(start, "--from")
     _check_there(store, [partition])
-    page = store.feed.page(
-        partition,
-        start=begin,
-        limit=limit,
-        categories=categories or None,
-        data=data,
-    )
+    page = store.feed.page(partition, start=begin, limit=limit, categories=categories or None, data=data)
     view: dict[str, Any] = {
         "partition": partition,
         "items": [views.item(each) for each in page.items],

@@ -37,15 +37,7 @@ INTERRUPTED = 130
 @click.version_option(package_name="epochal")
 @store_options
 @click.pass_context
-def epochal(
-    context: click.Context,
-    /,
-    *,
-    stack: str,
-    endpoint: str,
-    region: str,
-    **named: Any,
-) -> None:
+def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str, **named: Any) -> None:
     """An event store on DynamoDB: append to streams, read them, follow the feed.
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.

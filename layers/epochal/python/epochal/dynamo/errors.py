@@ -28,18 +28,7 @@ from botocore.exceptions import (
 
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
-from epochal.plan.ops import (
-    BatchGet,
-    Get,
-    Op,
-    Overflow,
-    Query,
-    Refusal,
-    Reply,
-    Scan,
-    Transact,
-    TransactGet,
-)
+from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Scan, Transact, TransactGet
 from epochal.plan.sizes import item_size
 from epochal.plan.units import Units, write_units
 from epochal.plan.values import Item

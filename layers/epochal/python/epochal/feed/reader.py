@@ -177,11 +177,7 @@ class FeedReader:
         )
 
     def read(
-        self,
-        partition: int,
-        *,
-        start: Checkpoint = BEGINNING,
-        **options: Unpack[PageOptions],
+        self, partition: int, *, start: Checkpoint = BEGINNING, **options: Unpack[PageOptions]
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there. The index is read one request ahead.

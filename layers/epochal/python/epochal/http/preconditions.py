@@ -14,15 +14,7 @@ from typing import Final, Generic, TypeVar
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
 from epochal.http.operation import Request
-from epochal.model.versions import (
-    ANY,
-    MAX_VERSION,
-    NO_STREAM,
-    STREAM_EXISTS,
-    AtVersion,
-    Expected,
-    Token,
-)
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 
 Named = TypeVar("Named")
 """What an ETag names: an exact state."""

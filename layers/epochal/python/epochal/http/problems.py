@@ -133,12 +133,7 @@ def problem_of(error: Exception) -> Problem:
             return error
         case TooLarge():
             return Problem(
-                TOO_LARGE,
-                str(error),
-                field=error.field,
-                rule=error.rule,
-                size=error.size,
-                limit=error.limit,
+                TOO_LARGE, str(error), field=error.field, rule=error.rule, size=error.size, limit=error.limit
             )
         case UnsupportedMedia():
             return Problem(UNSUPPORTED_MEDIA, str(error), field=error.field, rule=error.rule)

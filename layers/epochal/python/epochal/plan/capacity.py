@@ -15,17 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from epochal.plan.effects import after, holds
-from epochal.plan.ops import (
-    BatchGet,
-    Get,
-    Op,
-    Put,
-    Query,
-    Scan,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-)
+from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Scan, Transact, TransactGet, TransactionWrite
 from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.units import Units, read_units, write_units

@@ -105,11 +105,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return self.transact(aggregate, partial(self.decider.decide, command), known=known)
 
     def transact(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], Sequence[E]],
-        *,
-        known: Standing[S] | None = None,
+        self, aggregate: AggregateId, decide: Callable[[S], Sequence[E]], *, known: Standing[S] | None = None
     ) -> AggregateTransacted[S, E]:
         """Store the events that `decide` finds in the aggregate's state, once.
 

@@ -22,14 +22,7 @@ from typing import Final, TypeVar
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
-from epochal.layout.dcb.listing import (
-    counting_page,
-    events_page,
-    group_page,
-    read_entry,
-    read_tag,
-    tags_page,
-)
+from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
 from epochal.layout.dcb.reading import read_heads
 from epochal.model.dcb import (
     MAX_ASKED_BYTES,

@@ -107,11 +107,7 @@ class TaggedEvents:
             raise InvalidInput("reads_at_once", f"must be 1 to {MAX_READS_AT_ONCE}")
 
     def append(
-        self,
-        events: Sequence[TaggedEvent],
-        *,
-        fail_if: Query | None = None,
-        after: Position | None = None,
+        self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
     ) -> TaggedAppended:
         """Append events, unless an event that matches `fail_if` lies beyond `after`.
 

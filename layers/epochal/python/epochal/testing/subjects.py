@@ -10,11 +10,7 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_subjects(
-    tables: MemoryTables | None = None,
-    *,
-    table: str = SUBJECT_KEYS.kind,
-    log: str = "",
-    keep: float = 0.0,
+    tables: MemoryTables | None = None, *, table: str = SUBJECT_KEYS.kind, log: str = "", keep: float = 0.0
 ) -> Subjects:
     """Keys of subjects, of which no process keeps any unless told. `log` is the table of a forget log, if any."""
     tables = tables or MemoryTables({spec.kind: spec for spec in (SUBJECT_KEYS, FORGET_LOG)})

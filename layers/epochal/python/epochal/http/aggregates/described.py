@@ -22,10 +22,7 @@ from epochal.http.openapi.description import (
 )
 from epochal.http.openapi.shapes import text
 
-_WHICH: Final = (
-    parameter("path", "type", TYPE, required=True),
-    parameter("path", "id", ID, required=True),
-)
+_WHICH: Final = (parameter("path", "type", TYPE, required=True), parameter("path", "id", ID, required=True))
 _ETAG: Final = {"ETag": text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
 
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
@@ -53,10 +50,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         summary="Read an aggregate: its snapshot, and the events after it",
         description=f"Where the events are more than {MEGABYTES} MB the answer says in `next` where to go on reading "
         "them.",
-        parameters=(
-            *_WHICH,
-            KNOWN_STATES,
-        ),
+        parameters=(*_WHICH, KNOWN_STATES),
         gives="Aggregate",
         headers={**_ETAG, **NO_CACHE},
         not_modified=True,

@@ -8,13 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.feed import reading
 from epochal.http.feed.schemas import CHECKPOINT
-from epochal.http.openapi.description import (
-    LIMIT,
-    MEGABYTES,
-    Description,
-    Perform,
-    parameter,
-)
+from epochal.http.openapi.description import LIMIT, MEGABYTES, Description, Perform, parameter
 from epochal.http.openapi.shapes import flag, whole
 from epochal.settings import MAX_WAIT_SECONDS
 

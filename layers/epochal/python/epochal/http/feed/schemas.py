@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.http.openapi.shapes import (
-    Schema,
-    array,
-    flag,
-    record,
-    ref,
-    text,
-    whole,
-)
+from epochal.http.openapi.shapes import Schema, array, flag, record, ref, text, whole
 from epochal.http.streams.schemas import IDS_SHOWN, SHOWN_EVENT, shown_bodies
 
 CHECKPOINT: Final = text(
-    "A position in a partition of the feed, `epoch@offset`.",
-    pattern=r"\d{1,13}@\d{1,7}",
-    examples=["0@17"],
+    "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
 
 SCHEMAS: Final[dict[str, Schema]] = {

@@ -6,14 +6,7 @@ from typing import Any, Final
 
 from epochal.http.aggregates import schemas as aggregates
 from epochal.http.feed import schemas as feed
-from epochal.http.openapi.shapes import (
-    Schema,
-    array,
-    flag,
-    ref,
-    text,
-    whole,
-)
+from epochal.http.openapi.shapes import Schema, array, flag, ref, text, whole
 from epochal.http.projections import schemas as projections
 from epochal.http.projections.schemas import PROCESSED
 from epochal.http.streams import schemas as streams
@@ -54,7 +47,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         },
         "required": ["type", "title", "status", "instance"],
         "additionalProperties": False,
-    },
+    }
 }
 
 

@@ -36,10 +36,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
     operations.read_projection_state: Description(
         summary="Read the state of a version of a projection",
         description="The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
-        parameters=(
-            *_WHICH,
-            KNOWN_STATES,
-        ),
+        parameters=(*_WHICH, KNOWN_STATES),
         gives="ProjectionState",
         headers={"ETag": text("The exact state, for `If-None-Match`."), **NO_CACHE},
         not_modified=True,

@@ -37,12 +37,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         summary="Append events, replace unfolds, or both",
         description="One atomic write. What the stream is expected to be stands in one place: `If-Match`, "
         "`If-None-Match: *` or `expected`.",
-        parameters=(
-            _STREAM,
-            _IF_MATCH,
-            _IF_NONE_MATCH_ANY,
-            IDEMPOTENCY_KEY,
-        ),
+        parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, IDEMPOTENCY_KEY),
         takes="Append",
         status=201,
         gives="Appended",

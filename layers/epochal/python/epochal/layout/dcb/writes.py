@@ -93,11 +93,7 @@ def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences
             by_tag.setdefault(tag, []).append(stored)
     checked = [tag for tag in fences if tag not in by_tag]
     writes: list[TransactionWrite] = [
-        Put(
-            table=site.events,
-            item=write_event(site.keys, stored, event.expires),
-            condition=Absent("pk"),
-        )
+        Put(table=site.events, item=write_event(site.keys, stored, event.expires), condition=Absent("pk"))
         for event, stored in zip(batch.events, events, strict=True)
     ]
     writes += _entries(site, by_tag, heads)
