@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bench.index_capacity import index_units
 from bench.report import Report
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
-from epochal.plan.capacity import index_units, units
+from epochal.plan.capacity import units
 from epochal.plan.effects import after
 from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key

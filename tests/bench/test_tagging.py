@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from bench import tag_races
+from bench.index_capacity import index_units
 from bench.tagging import SPECS, asking, event, opened, price, requests, units_by_tags, units_of_ten
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.plan.capacity import index_units
 from epochal.plan.ops import Check, Transact
 from epochal.plan.sizes import item_size
 from epochal.plan.units import write_units

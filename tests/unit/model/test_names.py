@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.model.names import category_of, stream_name, system_name
+from epochal.model.names import category_of, stream_name
 
 ALLOWED = "ABCXYZabcxyz0189-_.:~@+="
 
@@ -46,9 +46,3 @@ def test_a_refusal_names_the_rule(name: str, rule: str) -> None:
 
 def test_a_category_ends_at_the_first_dash() -> None:
     assert [category_of(name) for name in ("Order-1-2", "Order", "-x")] == ["Order", "Order", ""]
-
-
-def test_a_system_name_must_begin_with_a_dollar() -> None:
-    assert system_name("$AppendsEpoch-0_0") == "$AppendsEpoch-0_0"
-    with pytest.raises(InvalidInput, match="begins with"):
-        system_name("Order-1")

@@ -8,6 +8,7 @@ What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 import simplejson
@@ -32,6 +33,19 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+# Made once: to make one takes longer than an event does.
+_DECODER: Final = simplejson.JSONDecoder(
+    parse_float=Decimal, object_pairs_hook=unique, parse_constant=_no_constant
+)
+_ENCODER: Final = simplejson.JSONEncoder(
+    use_decimal=True,
+    ensure_ascii=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    encoding=None,  # type: ignore[arg-type]  # bytes are no JSON; the stubs do not know of None
+)
+
+
 def loads(text: bytes | str) -> Any:
     """Parse JSON; decimals become `Decimal`.
 
@@ -40,9 +54,7 @@ def loads(text: bytes | str) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     try:
-        return simplejson.loads(
-            text, use_decimal=True, object_pairs_hook=unique, parse_constant=_no_constant, allow_nan=False
-        )
+        return _DECODER.decode(text)
     except ArithmeticError as error:
         raise ValueError("a number whose exponent is beyond all bounds") from error
     except RecursionError as error:
@@ -64,9 +76,7 @@ def dumps_again(value: Any) -> bytes:
 
 def _text(value: Any) -> str:
     try:
-        text: str = simplejson.dumps(
-            value, use_decimal=True, ensure_ascii=False, allow_nan=False, encoding=None, separators=(",", ":")
-        )
+        text: str = _ENCODER.encode(value)
     except RecursionError as error:
         raise TooDeep("nested too deep") from error
     return text

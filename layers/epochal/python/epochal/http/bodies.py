@@ -8,16 +8,15 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final
 
 from simplejson import RawJSON
 
+from epochal.codec import json
 from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT
-from epochal.codec.json import unique
+from epochal.codec.json import MARK
 from epochal.http.document import nests_too_deep
 from epochal.model.events import Body, Claim
 
@@ -54,20 +53,14 @@ def claimed(claim: Claim, link: Link) -> dict[str, Any]:
 def json_text(body: bytes) -> str | None:
     """The body as JSON text, if that is what it is, and every reader can be expected to read it.
 
-    What a request could not have brought as JSON either is left to those who ask for bytes: names that stand twice,
-    halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer has many authors' bodies in it,
-    and one that a strict reader stumbles over would keep all of it from him.
+    What a request could not have brought as JSON either is left to those who ask for bytes: a byte order mark, names
+    that stand twice, halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer holds the
+    bodies of many authors, and a strict reader could read none of it if one of them were malformed.
     """
     try:
-        text = body.decode("utf-8")
-        value = json.loads(text, parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=unique)
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False, default=str).encode()
-    except (ValueError, ArithmeticError, RecursionError):
-        # A Decimal whose exponent has no end is an ArithmeticError.
+        value = json.loads(body)
+        if b"\\u" in body:
+            json.dumps(value)
+    except ValueError:
         return None
-    return None if nests_too_deep(body, value) else text
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()

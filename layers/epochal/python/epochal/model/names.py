@@ -1,4 +1,4 @@
-"""Stream names: `Category-id`, and the system's own, which begin with `$`.
+"""Stream names: `Category-id`. Names that begin with `$` are the system's.
 
 A name is a partition key and a path segment, so it is kept to characters that need no escaping in either.
 """
@@ -15,7 +15,6 @@ StreamName = NewType("StreamName", str)
 
 MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
-_SYSTEM: Final = re.compile(r"\$[A-Za-z0-9\-_.:~@+=$]{1,600}", re.ASCII)
 
 
 def stream_name(text: str) -> StreamName:
@@ -35,13 +34,6 @@ def stream_name(text: str) -> StreamName:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
         raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes")
     raise InvalidInput("stream", "may hold only ASCII letters, digits and - _ . : ~ @ + =")
-
-
-def system_name(text: str) -> StreamName:
-    """Parse a name that begins with `$`; raises `InvalidInput` for any other."""
-    if not _SYSTEM.fullmatch(text):
-        raise InvalidInput("stream", "a system stream begins with $ and holds only name characters")
-    return StreamName(text)
 
 
 def category_of(name: str) -> str:

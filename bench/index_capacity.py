@@ -1,0 +1,39 @@
+"""What the indexes of a table cost with each write, by DynamoDB's rules."""
+
+from __future__ import annotations
+
+from epochal.plan.sizes import item_size
+from epochal.plan.tables import IndexSpec, TableSpec
+from epochal.plan.units import write_units
+from epochal.plan.values import Item
+
+
+def index_units(spec: TableSpec, before: Item | None, left: Item | None) -> int:
+    """Units to keep a table's indexes up with one write, in a transaction or not.
+
+    An entry that appears, changes or goes costs its size; one whose key changes goes and appears.
+    """
+    return sum(
+        _entry_units(_projected(index, spec, before), _projected(index, spec, left), index.key_names(spec))
+        for index in spec.indexes
+    )
+
+
+def _entry_units(before: Item | None, left: Item | None, keys: tuple[str, ...]) -> int:
+    if before == left:
+        return 0
+    if before is None or left is None or all(before[name] == left[name] for name in keys):
+        return write_units(max(_size(before), _size(left)))
+    return write_units(_size(before)) + write_units(_size(left))
+
+
+def _projected(index: IndexSpec, spec: TableSpec, item: Item | None) -> Item | None:
+    """What an index holds of an item; nothing where one of its keys is missing."""
+    keys = index.key_names(spec)
+    if item is None or any(name not in item for name in keys):
+        return None
+    return {name: item[name] for name in keys} if index.keys_only else item
+
+
+def _size(item: Item | None) -> int:
+    return 0 if item is None else item_size(item)
