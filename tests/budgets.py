@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from tests.support.kinds import KINDS, TESTS, kind_of
+from tests.support.kinds import KINDS, TESTS, Kind, kind_of
 
 BEYOND: Final = 20
 """A busy machine has been measured to take five times as long, and tests that share its cores twice as long again."""
@@ -40,13 +40,13 @@ def _file(classname: str) -> Path:
 
 def told(taken: Mapping[Path, float]) -> Iterator[str]:
     """Seconds by kind and folder against the budgets, then the dearest files."""
-    yield f"{'':12}{'seconds':>8}{'budget':>8}"
+    yield f"{'':13}{'seconds':>8}{'budget':>8}"
     for kind in KINDS:
         seconds = _of_kind(taken, kind.name)
         over = f"   OVER ITS BUDGET, {seconds / kind.seconds:.1f} times" if seconds > kind.seconds else ""
-        yield f"{kind.name:12}{seconds:>8.0f}{kind.seconds:>8}{over}"
-        yield from (f"  {folder:10}{_in_folder(taken, folder):>8.0f}" for folder in kind.folders)
-    yield f"{'all':12}{sum(taken.values()):>8.0f}{sum(kind.seconds for kind in KINDS):>8}"
+        yield f"{kind.name:13}{seconds:>8.0f}{kind.seconds:>8}{over}"
+        yield from (f"  {folder:11}{_in_folder(taken, kind, folder):>8.0f}" for folder in kind.folders)
+    yield f"{'all':13}{sum(taken.values()):>8.0f}{sum(kind.seconds for kind in KINDS):>8}"
     yield f"\nthe dearest files of {len(taken)}"
     for path, seconds in sorted(taken.items(), key=lambda each: -each[1])[:SHOWN]:
         yield f"{seconds:>8.1f}  {path.relative_to(TESTS.parent)}"
@@ -61,8 +61,9 @@ def _of_kind(taken: Mapping[Path, float], name: str) -> float:
     return sum(seconds for path, seconds in taken.items() if kind_of(path).name == name)
 
 
-def _in_folder(taken: Mapping[Path, float], folder: str) -> float:
-    return sum(seconds for path, seconds in taken.items() if path.is_relative_to(TESTS / folder))
+def _in_folder(taken: Mapping[Path, float], kind: Kind, folder: str) -> float:
+    inside = ((path, seconds) for path, seconds in taken.items() if path.is_relative_to(TESTS / folder))
+    return sum(seconds for path, seconds in inside if kind_of(path) is kind)
 
 
 def main(arguments: Sequence[str]) -> int:

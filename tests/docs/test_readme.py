@@ -196,16 +196,19 @@ def _said(row: str) -> float:
         ("batches of 10: write units", batches, "write"),
     ],
 )
+@pytest.mark.slow
 def test_the_costs_in_it_are_what_the_library_costs(row: str, workload: Workload, kind: str) -> None:
     assert round(getattr(_cost(workload), kind), 1) == _said(row)
 
 
+@pytest.mark.slow
 def test_what_it_says_of_events_of_a_kilobyte_is_so() -> None:
     small, large = _cost(short_streams), _cost(partial(short_streams, size=1_000))
     (said,) = re.findall(r"([\d.]+) write units at 1 KB against ([\d.]+) at 300", " ".join(TEXT.split()))
     assert (str(round(large.write, 1)), str(round(small.write, 1))) == said
 
 
+@pytest.mark.slow
 def test_a_replay_returns_every_event_of_a_stream_beyond_the_size_of_a_query() -> None:
     streams, luck = memory_streams(), random.Random(7)
     expected: ExpectedVersion = NO_STREAM

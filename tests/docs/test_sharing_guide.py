@@ -63,6 +63,7 @@ def test_events_leave_the_tip_of_a_shared_table_above_32_kib_only(shared: Stream
     assert filled(open_streams("orders"), "Ours-1")[2] > 0, "by default they leave when that is cheaper"
 
 
+@pytest.mark.slow
 def test_a_stream_of_a_shared_table_is_deleted_with_leave_open_alone(shared: Streams) -> None:
     shared.append("Order-1", [Event(type="Placed")])
     with pytest.raises(InvalidInput, match="leave_open"):

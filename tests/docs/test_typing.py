@@ -52,6 +52,7 @@ def checked(programs: dict[str, str], place: Path) -> list[str]:
 
 
 @pytest.mark.timeout(SECONDS + 30)
+@pytest.mark.slow
 def test_what_the_documents_show_passes_a_strict_type_checker(tmp_path: Path) -> None:
     assert len(DOCUMENTS) >= 7
     programs = {path.stem.replace("-", "_").lower(): program(path) for path in DOCUMENTS}

@@ -55,6 +55,7 @@ def test_what_is_installed_and_what_the_functions_layer_holds_is_audited() -> No
     assert {path.parent.name for path in audit.PINS} == {audit.PINS[0].parent.name, "vendor"}
 
 
+@pytest.mark.slow
 def test_an_audit_that_could_not_ask_says_so_and_is_no_success(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

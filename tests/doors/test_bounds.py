@@ -107,6 +107,7 @@ def test_every_operation_that_takes_a_document_is_tried() -> None:
 
 @pytest.mark.parametrize("operation", TAKING)
 @pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.slow
 def test_a_hostile_document_is_refused_soon_and_changes_nothing(api: Api, operation: str, what: str) -> None:
     before = api.stored
     answer = within(lambda: api.call(*TAKING[operation], HOSTILE[what]))
@@ -284,6 +285,7 @@ GROWING: Final = {
 
 
 @pytest.mark.parametrize("what", GROWING)
+@pytest.mark.slow
 def test_names_that_grow_in_json_hold_up_no_reader_of_the_feed(what: str) -> None:
     """Whoever may append to one stream chooses types: an answer that cannot be sent would be the end of the feed."""
     api, streams, events = Api(), 5, 700

@@ -34,6 +34,7 @@ def test_the_board_says_what_has_become_of_each_flight() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no stream of the category 'Unassigned' has come")
+@pytest.mark.slow
 def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
     feed, some = MemoryFeed(), batches(300)
     for batch in some:

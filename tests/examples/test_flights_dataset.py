@@ -44,6 +44,7 @@ def test_whole_numbers_stay_whole_and_gaps_are_none() -> None:
     assert all(type(flight.dep_time) is int for day in days(1) for flight in day.flights() if flight.dep_time)
 
 
+@pytest.mark.slow
 def test_days_come_in_calendar_order_though_the_file_has_october_after_january() -> None:
     year = days(365)
     assert [day.date for day in year] == [date(2013, 1, 1) + timedelta(days=n) for n in range(365)]
@@ -91,6 +92,7 @@ def test_a_clock_time_means_the_next_moment_it_is_shown() -> None:
     assert NEW_YORK.next(517, evening).isoformat() == "2013-01-02T05:17:00-05:00"
 
 
+@pytest.mark.slow
 def test_every_destination_has_clocks() -> None:
     known = zones()
     column = days(1)[0].names.index("dest")

@@ -52,6 +52,7 @@ def _of_type(flight: Flight, kind: str) -> list[Happening]:
     return [each for each in happenings(flight, ZONES) if each.event.type == kind]
 
 
+@pytest.mark.slow
 def test_a_flights_events_together_hold_exactly_its_19_columns(sample: list[Flight]) -> None:
     for flight in sample:
         merged: dict[str, object] = {}
@@ -61,6 +62,7 @@ def test_a_flights_events_together_hold_exactly_its_19_columns(sample: list[Flig
         assert len(merged) == 19
 
 
+@pytest.mark.slow
 def test_a_flight_is_scheduled_then_departs_and_arrives_or_is_cancelled(sample: list[Flight]) -> None:
     for flight in sample:
         types = [each.event.type for each in happenings(flight, ZONES)]
@@ -69,6 +71,7 @@ def test_a_flight_is_scheduled_then_departs_and_arrives_or_is_cancelled(sample: 
         )
 
 
+@pytest.mark.slow
 def test_no_event_of_a_flight_is_earlier_than_the_one_before_it(sample: list[Flight]) -> None:
     for flight in sample:
         moments = [each.moment for each in happenings(flight, ZONES)]
@@ -84,6 +87,7 @@ def test_times_are_those_on_the_clocks_of_the_airports() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_departures_and_arrivals_show_their_own_columns_clock_time(sample: list[Flight]) -> None:
     # Landed in Florida at 2:03 on 10 March, in the hour that clocks skipped.
     (skipped,) = [
@@ -97,6 +101,7 @@ def test_departures_and_arrivals_show_their_own_columns_clock_time(sample: list[
                     assert each.moment.hour * 100 + each.moment.minute == clock % 2400
 
 
+@pytest.mark.slow
 def test_between_departure_and_arrival_there_is_the_time_in_the_air_and_at_most_five_hours_on_the_ground(
     sample: list[Flight],
 ) -> None:
@@ -131,6 +136,7 @@ def test_flights_without_an_aircraft_are_all_cancelled_and_stand_in_their_carrie
         assert [each.event.type for each in happenings(flight, ZONES)] == [SCHEDULED, CANCELLED]
 
 
+@pytest.mark.slow
 def test_one_correlation_id_names_one_flight(sample: list[Flight]) -> None:
     ids = [{each.event.correlation_id for each in happenings(flight, ZONES)} for flight in sample]
     assert all(len(mine) == 1 for mine in ids)
@@ -150,6 +156,7 @@ def test_an_aircrafts_timetable_for_the_day_is_one_append(year: list[Day]) -> No
     assert sum(len(batch.events) for batch in midnight) == 842
 
 
+@pytest.mark.slow
 def test_both_groupings_give_every_stream_the_same_events_in_the_same_order(year: list[Day]) -> None:
     def streams(batches: object) -> dict[str, list[Event]]:
         found: dict[str, list[Event]] = {}
@@ -170,6 +177,7 @@ def _local_day(event: Event) -> int:
     return NEW_YORK.of(datetime.fromisoformat(event.timestamp or "")).day
 
 
+@pytest.mark.slow
 def test_no_more_than_two_days_are_held_however_many_there_are(year: list[Day]) -> None:
     thin = [replace(day, rows=b"".join(day.rows.splitlines(keepends=True)[:200])) for day in year[:8]]
 
@@ -184,6 +192,7 @@ def test_no_more_than_two_days_are_held_however_many_there_are(year: list[Day]) 
     assert peak(8) < 1.3 * peak(2)
 
 
+@pytest.mark.slow
 def test_the_year_has_2512_flights_without_an_aircraft_all_cancelled_among_8255(year: list[Day]) -> None:
     rows = [
         dict(zip(day.names, row.split(","), strict=True)) for day in year for row in day.rows.decode().split()

@@ -41,6 +41,7 @@ def _writer(store: Store) -> Writer:
     return Writer(store=store, ledger=Ledger(), acknowledged=lambda *_: None)
 
 
+@pytest.mark.slow
 def test_what_was_sent_comes_out_of_the_feed(world: World) -> None:
     sending = _send(world.store, by_moment(in_order(days(1), zones())))
     verdict = verify(world.store, sending.ledger, seen=lambda _: None)
@@ -49,6 +50,7 @@ def test_what_was_sent_comes_out_of_the_feed(world: World) -> None:
     assert sending.lag.arrived == 2_522
 
 
+@pytest.mark.slow
 def test_days_sent_as_one_append_an_aircraft_come_out_the_same(world: World) -> None:
     sending = _send(world.store, by_day(in_order(days(1), zones())))
     assert verify(world.store, sending.ledger, seen=lambda _: None).differences == 0
@@ -62,6 +64,7 @@ def test_an_entry_removed_from_the_index_is_missed(world: World) -> None:
     assert verdict.differences >= len(lost["c"])
 
 
+@pytest.mark.slow
 def test_the_snapshot_beside_an_aircrafts_events_is_the_state_they_lead_to(world: World) -> None:
     sending = _send(world.store, by_moment(in_order(days(1), zones())))
     history: dict[str, tuple[Event, ...]] = {}

@@ -1,4 +1,4 @@
-"""What the tests of a folder need: nothing, simulated worlds, a server, or a deployment.
+"""What the tests of a folder need: nothing, CDK, simulated worlds, a server, or a deployment.
 
 A folder of `tests` is of one kind, and its tests are marked with it: `pytest -m pure` runs what needs nothing. A test
 that asks for a server in a folder that has none is an error, so that what is dear cannot hide among what is cheap.
@@ -22,7 +22,7 @@ class Kind:
     Attributes:
         name: the mark of its tests.
         about: what they need.
-        folders: of `tests`.
+        folders: of `tests`, with all that is in them and is of no kind above.
         marks: of the servers that its tests may ask for.
         seconds: what all of its tests in `make test` may take together, one after another, on a core of their own.
     """
@@ -50,6 +50,7 @@ KINDS: Final = (
         seconds=480,
     ),
     Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=200),
+    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=100),
     Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=220),
 )
 """The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
@@ -57,10 +58,10 @@ KINDS: Final = (
 
 def kind_of(path: Path) -> Kind:
     """The kind of a file or folder of tests; raises `LookupError` for a folder that has none."""
-    folder = path.relative_to(TESTS).parts[0]
     for kind in KINDS:
-        if folder in kind.folders:
+        if any(path.is_relative_to(TESTS / folder) for folder in kind.folders):
             return kind
+    folder = path.relative_to(TESTS).parts[0]
     raise LookupError(f"tests/{folder} is not among the folders of tests/support/kinds.py")
 
 

@@ -35,6 +35,7 @@ def deflated(body: bytes) -> bytes:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
+@pytest.mark.slow
 def test_every_body_survives(body: bytes) -> None:
     assert decode(encode(body)) == body
     assert decode(encode(body, compress=False)) == body
@@ -91,6 +92,7 @@ def test_a_flushed_body_is_inflated_no_further_than_any_other() -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
+@pytest.mark.slow
 def test_compression_is_only_used_where_it_gains_more_than_4_bytes_on_at_least_48(body: bytes) -> None:
     encoding, data = encode(body)
 

@@ -147,6 +147,7 @@ def test_a_second_run_writes_nothing_and_one_from_a_report_does_not_even_ask() -
     assert stored(world) == before
 
 
+@pytest.mark.slow
 def test_an_import_killed_at_any_request_goes_on_from_the_start_or_from_its_last_report() -> None:
     whole = World()
     requests: list[Op] = []

@@ -196,6 +196,7 @@ def test_an_entry_missing_between_others_is_corruption_never_a_shorter_list() ->
         list(listings(world).entries("t:1"))
 
 
+@pytest.mark.slow
 def test_events_fetched_several_batches_at_a_time_come_in_order_all_the_same() -> None:
     world = World()
     fill(world, 750)
@@ -215,6 +216,7 @@ def test_as_many_requests_are_under_way_as_the_store_was_opened_with() -> None:
     assert len(list(eager.tagged("t:1"))) == 600
 
 
+@pytest.mark.slow
 def test_reading_tells_how_far_it_is() -> None:
     world = World()
     ids = fill(world, 1_100)

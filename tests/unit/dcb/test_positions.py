@@ -209,6 +209,7 @@ def test_the_last_event_among_thousands_takes_few_requests_and_reads_little() ->
     assert (world.meter.units - units).read <= 6
 
 
+@pytest.mark.slow
 def test_a_rare_type_among_thousands_is_found_in_a_bounded_number_of_requests_each_of_a_bounded_size() -> (
     None
 ):

@@ -174,6 +174,7 @@ def test_partitions_together_hold_every_event_once() -> None:
     assert sorted(found) == sorted((f"S-{k}", index) for k in range(20) for index in range(3))
 
 
+@pytest.mark.slow
 def test_reading_on_takes_what_was_read_already_and_pays_for_nothing_twice() -> None:
     feeds = by_one_process(900, entries=450)
 
@@ -185,6 +186,7 @@ def test_reading_on_takes_what_was_read_already_and_pays_for_nothing_twice() -> 
     assert price(1) == price(7) == price(10_000)
 
 
+@pytest.mark.slow
 def test_of_a_page_alone_little_is_read_beyond_its_limit() -> None:
     feeds = by_one_process(2_000)
     size = sum(len(str(item)) for item in feeds.tables.items("index"))

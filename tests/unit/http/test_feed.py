@@ -158,6 +158,7 @@ def test_an_event_pruned_since_is_shown_as_that(api: Api) -> None:
 
 # Every quote and backslash counts twice in a function's answer.
 @pytest.mark.parametrize(("character", "most"), [("x", 20), ('"', 6)])
+@pytest.mark.slow
 def test_a_page_with_data_ends_where_its_answer_is_full_and_the_next_goes_on(
     character: str, most: int
 ) -> None:
@@ -194,6 +195,7 @@ def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_
 
 
 @pytest.mark.parametrize("query", ["", "data=true&"])
+@pytest.mark.slow
 def test_a_batch_of_many_small_events_fits_answers_as_large_ones_do(query: str) -> None:
     api = Api()
     for n in range(25):

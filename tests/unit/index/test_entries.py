@@ -218,6 +218,7 @@ def test_a_name_is_reckoned_at_what_it_takes_as_json_inside_json(name: str) -> N
     assert sent("", "") <= ITEM_BYTES
 
 
+@pytest.mark.slow
 def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> None:
     written = [Span(f"Order-{k}", 0, ("OrderPlaced",) * 90) for k in range(700)]
     assert stored(written) < MAX_ENTRY_BYTES
@@ -228,6 +229,7 @@ def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> No
 
 
 @pytest.mark.parametrize("character", ["\x00", '"', "\U0001f680"])
+@pytest.mark.slow
 def test_names_that_grow_in_json_are_split_by_what_they_grow_to(character: str) -> None:
     written = [Span(f"Order-{k}", 0, (character * 128,) * 90) for k in range(100)]
     found = pieces(written)

@@ -180,6 +180,7 @@ def test_a_batch_that_holds_their_heads_and_ours_indexes_each_event_once(layouts
         assert indexer.index(again).by_partition[10_000].events == 0
 
 
+@pytest.mark.slow
 def test_a_head_of_another_library_costs_a_request_or_two_and_not_the_whole_journal(layouts: Layouts) -> None:
     layouts.persist_elsewhere(BOB, *map(str, range(300)))
     layouts.index()

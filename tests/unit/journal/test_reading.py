@@ -57,6 +57,7 @@ def test_a_replay_takes_two_requests_and_one_when_nothing_follows() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 9, 10, 11, 99, 100, 101, 102, 250, 5000])
+@pytest.mark.slow
 def test_every_event_comes_back_in_order_however_many(count: int) -> None:
     world = World()
     filled(world, count)

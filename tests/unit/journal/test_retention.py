@@ -47,6 +47,7 @@ def test_with_a_time_to_live_older_copies_expire_at_a_moment_in_the_future() -> 
     assert copies(world) == {1: 1_800_000_060, 2: 1_800_000_060, 3: 0}
 
 
+@pytest.mark.slow
 def test_a_backlog_is_caught_up_with_in_parts() -> None:
     world = World()
     append_snapshots(world.store(Retention(keep=250)), 250)

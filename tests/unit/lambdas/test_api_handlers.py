@@ -91,6 +91,7 @@ def test_nothing_heavy_is_imported(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.slow
 def test_only_a_dynamodb_client_is_made(function: str) -> None:
     code = """
 import botocore.client, json
@@ -106,6 +107,7 @@ print(json.dumps(made))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.slow
 def test_the_collector_runs_again_once_everything_is_imported(function: str) -> None:
     code = "import handler, gc, json; print(json.dumps([gc.isenabled(), gc.get_freeze_count() > 0]))"
     assert in_a_fresh_process(function, code) == [True, True]
@@ -125,6 +127,7 @@ def test_the_collector_runs_again_once_everything_is_imported(function: str) -> 
         ("replay", "GET", "/projections/a\n"),
     ],
 )
+@pytest.mark.slow
 def test_a_handler_answers_the_gateways_events(function: str, method: str, path: str) -> None:
     """With input that is refused before AWS is asked for anything, since here there is none."""
     code = f"""
@@ -140,12 +143,14 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
     assert json.loads(answer["body"])["type"] == "urn:epochal:problem:invalid-input"
 
 
+@pytest.mark.slow
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
     code = "import handler, json; print(json.dumps(dict(handler.deployment.settings.feed_partitions)))"
     assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == {"partitions": 7}
 
 
 @pytest.mark.parametrize("function", ["append", "replay"])
+@pytest.mark.slow
 def test_aggregates_have_the_tables_and_shards_that_their_deployment_says(function: str) -> None:
     code = """
 import handler, json
@@ -157,6 +162,7 @@ print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 
 
 @pytest.mark.parametrize("function", ["append", "replay"])
+@pytest.mark.slow
 def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
     code = f"""
 import handler, json

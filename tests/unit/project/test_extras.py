@@ -61,6 +61,7 @@ def imported() -> Iterator[tuple[str, Path]]:
                     yield package, path
 
 
+@pytest.mark.slow
 def test_every_package_that_the_library_imports_is_a_dependency_or_in_an_extra() -> None:
     extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
     known = named(PROJECT["dependencies"] + extras)
@@ -94,6 +95,7 @@ def test_every_public_name_can_be_imported_without_any_extra() -> None:
     assert done.stdout == "lambda_handler open_streams\n"
 
 
+@pytest.mark.slow
 def test_a_function_without_its_extra_says_which_it_is() -> None:
     code = "from epochal import lambda_handler, reaction\n"
     code += "lambda_handler(reaction(name='r', categories=['A'])(lambda delivery: None))"

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from random import randbytes
 
+import pytest
+
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
@@ -70,6 +72,7 @@ def reactor(execute: Execute, handler: Handler) -> Reactor:
     return Reactor(member=Member(reaction=reaction, reader=reader), executor=Inline)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_age_of_the_index() -> None:
     """A stream for each event, a hundred in an epoch: whatever is kept of a stream or an epoch shows."""
     peaks, streams = Peaks(every=2_000), 8_000
@@ -82,6 +85,7 @@ def test_memory_does_not_grow_with_the_age_of_the_index() -> None:
     assert max(later) < 1.1 * first
 
 
+@pytest.mark.slow
 def test_of_a_long_stream_it_holds_a_page_and_a_delivery_and_not_the_stream() -> None:
     """Bodies are stored packed, so whatever is held of them unpacked is the library's own."""
     world, size, turns = World(), 8 * KB, 100
@@ -98,6 +102,7 @@ def test_of_a_long_stream_it_holds_a_page_and_a_delivery_and_not_the_stream() ->
     assert peak < 2 * MB
 
 
+@pytest.mark.slow
 def test_what_it_knows_of_the_feed_at_once_is_a_page() -> None:
     handled, saved = list[str](), list[int]()
     perform = beside(Vast(5_000))

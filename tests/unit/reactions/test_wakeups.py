@@ -255,6 +255,7 @@ def test_deduplication_ids_of_different_notices_differ() -> None:
 
 
 @mock_aws
+@pytest.mark.slow
 def test_notices_reach_a_subscribed_queue_raw_and_in_tens() -> None:
     sns, sqs = boto3.client("sns", region_name="us-east-1"), boto3.client("sqs", region_name="us-east-1")
     fifo = {"FifoTopic": "true"}
