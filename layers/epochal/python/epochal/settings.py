@@ -210,6 +210,14 @@ class Settings(Options):
         """The name of a layout's table; empty where the deployment has none."""
         return self.tables.get(kind, "")
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of which kind each table is that is named, by its name."""
+        named = {self.value(each.name): each.table for each in DECLARED.values() if each.table}
+        return {table: kind for table, kind in named.items() if table} | {
+            table: kind for kind, table in self.tables.items()
+        }
+
     def value(self, name: str) -> Any:
         """What a setting is."""
         if name in DECLARED:

@@ -57,12 +57,14 @@ def deployed(
     dynamodb: DynamoDBClient | None = None,
     s3: S3Client | None = None,
     at_once: int = 1,
+    patience: Patience | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Deployment:
     """The deployment that these settings tell of.
 
     Args:
         dynamodb, s3: clients; those of the chain of credentials and region where none are given.
+        patience: how long to try; that of functions, with the retries that the settings say, where none is given.
         at_once: requests that may be under way at the same time.
         kinds: of tables that somebody named: they are looked at before they are used.
     """
@@ -74,7 +76,10 @@ def deployed(
     return Deployment(
         settings=settings,
         driver=Driver(
-            execute=execute, meter=Meter(), patience=Patience(retries=settings.retries), at_once=at_once
+            execute=execute,
+            meter=Meter(),
+            patience=patience or Patience(retries=settings.retries),
+            at_once=at_once,
         ),
         bucket=S3Bucket(s3=s3 or lazily(clients.s3_client), name=settings.bucket),
     )

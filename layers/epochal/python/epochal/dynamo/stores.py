@@ -7,49 +7,29 @@ raises `WrongTable` where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
-from epochal.codec.payloads import Serializer, serializer_of
+from epochal.codec.payloads import Serializer
 from epochal.deployment import Deployment
-from epochal.dynamo.bodies import S3Bodies
 from epochal.dynamo.clients import dynamodb_client, s3_client
 from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.objects import S3Objects
 from epochal.errors import InvalidInput
-from epochal.feed.histories.dcb import TagHistory
-from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.history import History
+from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.keys import Hash, KeyResolver, hash_of
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import JournalSite
-from epochal.layout.tables import INDEX, PROJECTION_STATES, READ_MODELS
-from epochal.layout.tips.calving import Calving
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
-from epochal.model.aggregates import AggregateTypes
+from epochal.model.aggregates import Hash
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
-from epochal.store.aggregates import AggregateStore
-from epochal.store.bodies import BodyCodec
-from epochal.store.checking import checked, distinct
-from epochal.store.driver import DEFAULT, Driver, Meter, Patience
+from epochal.store.aggregates import AggregateStore, aggregates_of
+from epochal.store.checking import distinct
+from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
-from epochal.store.projections import NoObjects, Objects, ProjectionStates
-from epochal.store.streams import Streams, streams_of
+from epochal.store.projections import ProjectionStates
+from epochal.store.streams import Calving, Streams, streams_of
 from epochal.store.tagged import READS_AT_ONCE, TaggedEvents
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.client import S3Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,27 +41,20 @@ class Place:
 
     def deployment(self, settings: Settings) -> Deployment:
         """The deployment that these settings tell of."""
+        return self._deployed(settings)
+
+    def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
+        """The same, of tables that somebody named: each is looked at before it is used."""
+        return self._deployed(settings, patience=patience, kinds=settings.kinds)
+
+    def driver(self) -> Driver:
+        """A driver with a meter of its own."""
+        return self._deployed(Settings()).driver
+
+    def _deployed(self, settings: Settings, **how: Any) -> Deployment:
         client = dynamodb_client(endpoint=self.endpoint, region=self.region)
-        return deployed(settings, dynamodb=client, s3=self._s3())
-
-    def driver(self, patience: Patience = DEFAULT, kinds: Mapping[str, str] | None = None) -> Driver:
-        """A driver with a meter of its own, which looks at tables whose `kinds` are told before it uses them."""
-        client = dynamodb_client(endpoint=self.endpoint, region=self.region)
-        execute = interpreter(client)
-        return Driver(execute=checked(execute, kinds) if kinds else execute, meter=Meter(), patience=patience)
-
-    def codec(self, bucket: str) -> BodyCodec:
-        """Bodies too large for an item go to the bucket; without one they are refused."""
-        if not bucket:
-            return BodyCodec()
-        return BodyCodec(bodies=S3Bodies(self._s3(), bucket))
-
-    def objects(self, bucket: str) -> Objects:
-        """States too large for an item go to the bucket; without one they are refused."""
-        return S3Objects(self._s3(), bucket) if bucket else NoObjects()
-
-    def _s3(self) -> S3Client:
-        return lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
+        s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
+        return deployed(settings, dynamodb=client, s3=s3, **how)
 
 
 HERE = Place()
@@ -108,10 +81,9 @@ def open_streams(
     """
     if equinox and calving is not None and calving.mode != "transactional":
         raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
-    driver = place.driver(kinds={table: TIPS.kind})
-    settings = Settings.of(tips_table=table, equinox=equinox)
-    streams = streams_of(settings, driver, place.codec(bucket))
-    return streams if calving is None else replace(streams, layout=Tips(calving=calving))
+    settings = Settings.of(tips_table=table, bucket=bucket, equinox=equinox)
+    found = place.opened(settings)
+    return streams_of(settings, found.driver, found.codec, calving)
 
 
 def open_feed(
@@ -124,17 +96,11 @@ def open_feed(
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
     distinct(streams="" if streams is None else streams.table, index_table=index_table)
-    histories: list[History] = []
-    if streams is not None:
-        histories.append(StreamHistory(streams))
-    if aggregates is not None:
-        histories.append(AggregateHistory(aggregates))
-    if tagged is not None:
-        histories.append(TagHistory(tagged))
+    stores = (each for each in (streams, aggregates, tagged) if each is not None)
     return FeedReader(
-        driver=place.driver(kinds={index_table: INDEX.kind}),
+        driver=place.opened(Settings.of(index_table=index_table)).driver,
         table=index_table,
-        histories=tuple(histories),
+        histories=tuple(map(history_of, stores)),
         types=aggregates.site.types if aggregates else None,
     )
 
@@ -160,20 +126,15 @@ def open_aggregates(
             where they name no type, or a `Serializer`.
     """
     distinct(journal=journal, snapshot=snapshot)
-    site = JournalSite(
-        journal=journal,
-        snapshot=snapshot,
-        keys=KeyResolver(shards=shards, hash=hash_of(keys)),
-        types=AggregateTypes(types),
-        serializer=serializer_of(serializer),
+    settings = Settings.of(
+        journal_table=journal, snapshot_table=snapshot, journal_shards=shards, aggregate_types=types
     )
-    driver = place.driver(kinds={journal: JOURNAL.kind, snapshot: SNAPSHOT.kind})
-    return AggregateStore(driver=driver, site=site)
+    return aggregates_of(settings, place.opened(settings).driver, keys=keys, serializer=serializer)
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
     """Read models in a table of their own (`layout.tables.READ_MODELS`)."""
-    return ReadModels(driver=place.driver(kinds={table: READ_MODELS.kind}), table=table)
+    return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
 
 
 def open_tagged_events(
@@ -200,13 +161,15 @@ def open_tagged_events(
             seconds apart, as the original library does.
     """
     distinct(events=events, tags=tags)
-    keys = Keys(service=service, shards=write_shards)
-    return TaggedEvents(
-        driver=place.driver(patience, {events: EVENTS.kind, tags: TAGS.kind}),
-        site=TagSite(events=events, tags=tags, keys=keys, type_heads=type_heads),
-        consistent=consistent,
-        reads_at_once=reads_at_once,
+    settings = Settings.of(
+        events_table=events,
+        tags_table=tags,
+        service=service,
+        type_heads=type_heads,
+        write_shards=write_shards,
+        consistent_reads=consistent,
     )
+    return replace(place.opened(settings, patience).tagged, reads_at_once=reads_at_once)
 
 
 def open_projection_states(
@@ -229,12 +192,12 @@ def open_projection_states(
         inline_bytes: states that are larger when compressed are large; at most 300,000.
         cache_bytes: of large states, as compressed, kept in this process; 0 keeps none.
     """
-    objects = place.objects(bucket)
-    return ProjectionStates(
-        driver=place.driver(patience, {table: PROJECTION_STATES.kind}),
-        table=table,
-        objects=CachedObjects(objects, cache_bytes) if cache_bytes else objects,
-        keys=Keys(service=service),
-        prefix=prefix,
-        inline_bytes=inline_bytes,
+    settings = Settings.of(
+        projection_states_table=table,
+        bucket=bucket,
+        states_prefix=prefix,
+        service=service,
+        state_inline_bytes=inline_bytes,
     )
+    states = place.opened(settings, patience).states
+    return replace(states, objects=CachedObjects(states.objects, cache_bytes)) if cache_bytes else states

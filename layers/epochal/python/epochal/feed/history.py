@@ -13,7 +13,7 @@ from typing import Protocol
 from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
-from epochal.layout.registry import layouts_in
+from epochal.layout.registry import layouts, layouts_in
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -41,6 +41,13 @@ def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[
     return tuple(
         import_module(each.history).open_history(settings, driver, codec) for each in layouts_in(settings)
     )
+
+
+def history_of(store: object) -> History:
+    """The history of what a store holds."""
+    found = (import_module(each.history).history_of(store) for each in layouts())
+    history: History = next(history for history in found if history is not None)
+    return history
 
 
 def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:

@@ -8,7 +8,7 @@ type followed by `-` begins another, and every id is read in one way: `Aggregate
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,10 @@ class AggregateId:
 
     def __str__(self) -> str:
         return f"{self.type}-{self.value}"
+
+
+Hash = Callable[[AggregateId], int]
+"""Spreads aggregates over the shards of their tables' keys."""
 
 
 def aggregate_id(kind: str, value: str) -> AggregateId:

@@ -10,14 +10,15 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.codec.payloads import Form
+from epochal.codec.payloads import Form, Serializer, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, read
 from epochal.layout.journal.items import AggregateHead, JournalEvent
+from epochal.layout.journal.keys import hash_of
 from epochal.layout.journal.reading import EventRange, Via, events
 from epochal.layout.journal.retention import Retention, retire
 from epochal.layout.journal.writes import AggregateBatch, JournalSite, Key, site_of
@@ -26,6 +27,7 @@ from epochal.model.aggregates import (
     AggregateId,
     AggregateSnapshot,
     ExpectedLock,
+    Hash,
     Lock,
     RecordedAggregateEvent,
 )
@@ -89,9 +91,20 @@ class Replay:
     events: tuple[RecordedAggregateEvent, ...]
 
 
-def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
-    """The aggregates of a deployment."""
-    return AggregateStore(driver=driver, site=site_of(settings), retention=_retention_of(settings))
+def aggregates_of(
+    settings: Settings,
+    driver: Driver,
+    *,
+    keys: str | Hash | None = None,
+    serializer: str | Serializer | None = None,
+) -> AggregateStore:
+    """The aggregates of a deployment; `keys` and `serializer` win over the settings', and may be one's own."""
+    site = site_of(settings)
+    if keys is not None:
+        site = replace(site, keys=replace(site.keys, hash=hash_of(keys)))
+    if serializer is not None:
+        site = replace(site, serializer=serializer_of(serializer))
+    return AggregateStore(driver=driver, site=site, retention=_retention_of(settings))
 
 
 def _retention_of(settings: Settings) -> Retention | None:

@@ -25,7 +25,7 @@ from epochal.layout.streams import (
     Unknown,
     Written,
 )
-from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips import calving as calvings
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
@@ -50,8 +50,14 @@ MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
 
 
-def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
-    """The streams of a deployment, and its archive, if it has one."""
+Calving = calvings.Calving
+"""When events leave the Tip, where streams are stored as tips."""
+
+
+def streams_of(
+    settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None
+) -> Streams:
+    """The streams of a deployment, and its archive, if it has one; `calving` wins over what the settings say."""
     archive = settings.archive_table
     streams = Streams(
         driver=driver,
@@ -59,7 +65,9 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
         codec=codec,
         archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
     )
-    return replace(streams, layout=Tips(calving=Fixed()), tombstones=False) if settings.equinox else streams
+    calving = calving or (calvings.Fixed() if settings.equinox else None)
+    layout = streams.layout if calving is None else Tips(calving=calving)
+    return replace(streams, layout=layout, tombstones=not settings.equinox)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

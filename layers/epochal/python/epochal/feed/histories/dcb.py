@@ -93,6 +93,11 @@ def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> TagHistory
     return TagHistory(tagged_of(settings, driver))
 
 
+def history_of(store: object) -> TagHistory | None:
+    """The history of a store of tagged events; None of any other store."""
+    return TagHistory(store) if isinstance(store, TaggedEvents) else None
+
+
 def _tagged(store: TaggedEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent | CorruptData]:
     """Tagged events together; where one of them is broken, those of either half. What is missing has expired."""
     try:

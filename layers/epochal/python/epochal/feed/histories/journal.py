@@ -60,6 +60,11 @@ def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateH
     return AggregateHistory(aggregates_of(settings, driver))
 
 
+def history_of(store: object) -> AggregateHistory | None:
+    """The history of a store of aggregates; None of any other store."""
+    return AggregateHistory(store) if isinstance(store, AggregateStore) else None
+
+
 def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
     """Events of an aggregate together; where one of them is missing or broken, those of either half."""
     wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from epochal.layout.journal.keys import Hash, javascript, times_31
+from epochal.layout.journal.keys import javascript, times_31
+from epochal.model.aggregates import Hash
 
 _64: Final = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.aggregates import AggregateId
+from epochal.model.aggregates import AggregateId, Hash
 from epochal.plan.values import AttributeValue, Key, text
 from epochal.settings import LIBRARY, SHARDS
 
 HEAD: Final = 0
 """Number of the head among an aggregate's snapshots."""
-
-
-Hash = Callable[[AggregateId], int]
 
 _32: Final = 0xFFFF_FFFF
 
