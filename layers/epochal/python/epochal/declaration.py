@@ -16,7 +16,7 @@ from typing import Any, Final
 from epochal.errors import InvalidInput
 
 PREFIX = "EPOCHAL_"
-"""Of variables of the environment."""
+"""Begins the names of variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneOf:
-    """One of several texts. Who uses it says what is wrong with another."""
+    """One of several texts. The code that uses it refuses others."""
 
     of: tuple[str, ...]
 

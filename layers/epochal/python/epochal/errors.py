@@ -37,7 +37,7 @@ class EpochalError(Exception):
     """The root: catch it to catch everything Epochal raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its fields, since it is not made from its words: a worker's error must reach who waits for it."""
+        """Pickled by its fields, since it is not made from its words: a worker's error must reach its caller."""
         return _bare, (type(self),), {**vars(self), "args": self.args}
 
 
@@ -79,7 +79,7 @@ class WrongTable(InvalidInput):
 
 
 class BeyondTheEnd(InvalidInput):
-    """`checkpoint` lies beyond the end of `partition`: it is of another index, or of one before a rebuild."""
+    """`checkpoint` is beyond the end of `partition`: it is of another index, or of one before a rebuild."""
 
     def __init__(self, partition: int, checkpoint: object, field: str = "from") -> None:
         super().__init__(
@@ -105,7 +105,7 @@ class ConflictError(EpochalError):
 
 
 class WrongExpectedVersion(ConflictError):
-    """The stream stands at `actual` (0: there may be none), not at what the caller expected."""
+    """The stream is at `actual` (0: there may be none), not where the caller expected it."""
 
     def __init__(self, stream: str, expected: object, actual: int, outcome: Any = None) -> None:
         there = f"the stream is at version {actual}" if actual else "there is no event"

@@ -37,7 +37,7 @@ MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
 
 LIBRARY = "javascript"
-"""The library of event-store-adapter whose keys and payloads aggregates have where nobody says otherwise."""
+"""The library of event-store-adapter whose keys and payloads aggregates have by default."""
 
 LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
 """The libraries of event-store-adapter that aggregates may be shared with."""
@@ -46,18 +46,17 @@ PAYLOADS = (*LIBRARIES, "plain")
 """Forms of payloads: those of the libraries, and one that names no type."""
 
 SHARDS = 64
-"""Shards of aggregates where nobody says otherwise: the default of event-store-adapter's libraries, which may
-share the tables."""
+"""Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
 UPLOAD_BYTES = 100 * 1024 * 1024
-"""Of an upload, where nobody says otherwise. It lies in the bucket for a day or two, claimed or not."""
+"""The default limit of an upload. It is in the bucket for a day or two, claimed or not."""
 
 WAIT_SECONDS = 5
-"""Of a long poll of the feed, where nobody says otherwise. A caller who waits occupies an invocation: with the
-deployment's limit of such requests a second, this is how many of an account's can be taken that way."""
+"""The default of a long poll of the feed. A waiting caller occupies an invocation: with the deployment's limit of such
+requests a second, this bounds how many of an account's can be taken that way."""
 
 MAX_WAIT_SECONDS = 20
-"""Of a long poll: with the read that follows it stays well below API Gateway's 30."""
+"""The longest long poll: with the read that follows it stays well below API Gateway's 30."""
 
 INLINE_BYTES = 300_000
 """A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds

@@ -1,10 +1,10 @@
-"""Auditing the index a bit at a time, for ever: heads are compared with it, and what it lacks is indexed.
+"""Audits the index a bit at a time, for ever: it compares heads with the index, and indexes what is missing.
 
 An invocation scans some pages of each source's table from where the last one stopped, so its time and its price are
 bounded whatever the size of the store. What seems to be missing may only be late: it is looked at again after a while.
-The cursors move on after what was found is mended, so an invocation that dies is done again.
+The cursors move on once the findings are mended, so an invocation that dies is repeated.
 
-It sees what no stream record told, at the ends of streams. Whether the chains are right inside, `verify` tells.
+It sees what is missing at the ends of streams. `verify` tells whether the chains are right inside.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Auditor:
         return audit
 
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
-        """Whose page is next: source by source, so that a large one does not keep the others waiting."""
+        """The sources in turn, a page each, so that a large one does not keep the others waiting."""
         pages = 0
         while going := [scanning for scanning in scanned if not scanning.over]:
             for scanning in going:
@@ -96,7 +96,7 @@ class Auditor:
                 yield scanning
 
     def _scan(self, scanning: _Scanning, audit: Audit) -> None:
-        """A page. Half as dear as a consistent read, and as good: an old head is looked at again the next time."""
+        """A page, read without consistency: half the price, and an old head is looked at again the next time."""
         source, cursor = scanning.source, scanning.cursor
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
         heads: list[ScannedHead] = []

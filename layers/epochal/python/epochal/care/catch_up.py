@@ -1,10 +1,10 @@
-"""Bringing an index up to the heads, by the indexer's own rule and through its own path.
+"""Brings an index up to the heads, by the indexer's own rule and path.
 
     behind    heads whose streams the index has less of, strongly consistent and read after the heads
     mend      what a late stream record would have told, ingested as that: what others index meanwhile is dropped
 
-It believes the index about how far it is. Safe beside any number of indexers, since all that it writes is what they
-would write.
+It trusts the index to say how far it has come. It is safe beside any number of indexers, since it writes only what
+they would write.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Mender(IndexWriter):
     """Compares heads with an index, and mends it."""
 
     def behind(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> list[Behind]:
-        """Heads of a partition that the index has not come up to, with what it lacks. What is pruned, it need not have.
+        """Heads of a partition that the index is behind, with what it lacks. Pruned events do not count.
 
         Raises:
             CorruptData: the newest epochs cannot be read.

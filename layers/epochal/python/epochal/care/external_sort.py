@@ -1,4 +1,4 @@
-"""Sorting what an export holds by stream and index, outside of memory.
+"""Sorts an export's events by stream and index, outside of memory.
 
 An export has items in no order, and may be larger than any memory. Spans go into a database in a temporary file, which
 sorts them there; it is gone with the spool. It takes about as much disk as the names and types of all events.

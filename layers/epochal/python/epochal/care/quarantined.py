@@ -1,4 +1,4 @@
-"""What has been set aside: listed with its cause, retried once that is mended, or given up by someone's decision.
+"""Records in quarantine: they can be listed with their causes, retried once these are mended, or given up.
 
     waiting      set aside by the indexer, and nothing done about it
     retried      indexed since, by request
@@ -78,7 +78,7 @@ class PoisonRecords:
             yield from self._of(source).values()
 
     def retry(self, source: str, index: int) -> Ingested:
-        """Index what the head tells now, or where that is nothing, what it told then. What comes of it is on record.
+        """Index what the head tells now, or else what it told then, and record the outcome.
 
         Raises:
             InvalidInput: there is no such record, or it is no longer waiting.

@@ -1,4 +1,4 @@
-"""Building an index anew in another table, from the stores' tables or from exports of them.
+"""Builds an index anew in another table, from the stores' tables or from exports of them.
 
     tables     every head of a source; what its Tip does not carry is read from the store, several streams at a time
     exports    every item of a table, sorted by stream outside of memory; the store is not asked for anything
@@ -69,7 +69,7 @@ class Rebuilder:
     tell: Callable[[str], object] = str
 
     def from_tables(self, source: Source) -> Rebuilt:
-        """Index all that the heads of a source tell, but for what is there."""
+        """Index all that the heads of a source tell and the index lacks."""
         done = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
             found = list(_readable(source, page, done))

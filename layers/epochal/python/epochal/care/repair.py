@@ -1,10 +1,10 @@
-"""Mending what `verify` finds, where it can be mended in place, beside running indexers.
+"""Mends what `verify` finds, where that is possible in place, beside running indexers.
 
     unregistered    the sources' numbers of partitions are put on record again
     mark low        is raised to where the chain leaves the stream
     missing         is ingested, as if a stream record had come late
 
-Marks come before heads, since what is missing is reckoned from them. Gaps inside a chain cannot be filled: readers may
+Marks come before heads, since they tell what is missing. Gaps inside a chain cannot be filled: readers may
 have passed them. Where a chain's epochs are broken nothing is written to it at all, since nobody can tell which of them
 an indexer would go on with.
 """

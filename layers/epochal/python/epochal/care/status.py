@@ -1,4 +1,4 @@
-"""How an index stands: where each partition's chain ends, and how far behind that the consumer groups are.
+"""The state of an index: where each partition's chain ends, and how far behind the consumer groups are.
 
 Groups that are named are read by key. To find all that there are, the whole index table is scanned, which reads
 its marks too: one for nearly every stream there is.
@@ -34,7 +34,7 @@ _OF_USERS: Final = Compare("p", ">=", text("%"))
 """Names that do not begin with $. Users' names have no character before it, and the next one is %."""
 
 _ODD: Final = All((equals("i", number(TIP)), AnyOf((Absent("c"), _OF_USERS))))
-"""The groups' states, and streams that do not belong into an index."""
+"""The groups' states, and streams that do not belong in an index."""
 
 _NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]+)")
 
@@ -88,7 +88,7 @@ def groups_of(driver: Driver, table: str) -> list[str]:
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:
-    """What is in an index and not of it: users' streams, and checkpoints of groups that lie beyond the end of their
+    """What does not belong in an index: users' streams, and checkpoints of groups that are beyond the end of their
     chain, where that can be read.
     """
     named: set[str] = set()
@@ -101,7 +101,7 @@ def strayed(driver: Driver, table: str) -> Iterator[Finding]:
         try:
             found = driver.run(_standing(table, partition, epoch, groups))
         except CorruptData:
-            continue  # whoever walks the chain tells of it
+            continue  # the walk of the chain reports it
         for group in found.groups:
             if group.behind is None:
                 yield Finding(

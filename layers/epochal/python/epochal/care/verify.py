@@ -3,13 +3,13 @@
     chains     each stream goes on where it ended, from its first event, but for what was pruned before it was indexed
     marks      of a stream that the two newest epochs have forgotten: where the chain leaves it, nowhere else
     heads      a head's stream ends where the chain's does; a stream of the chain has a head
-    groups     no checkpoint lies beyond the end of its chain
+    groups     no checkpoint is beyond the end of its chain
 
 Memory: `streams` are followed at once; an index of more is walked again for the others, and the heads are scanned again
 (`index.continuity`).
 
 Safe beside running indexers: each part is read after what it is compared with, or what seems wrong is looked at again.
-What is missing was maybe only late: it counts when it is still missing after a while.
+A missing event may only be late: it counts when it is still missing after a while.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Tell = Callable[[str], object]
 
 
 def has_heads(driver: Driver, source: Source) -> bool:
-    """Whether a source has any head: one that was never used need not be on record."""
+    """Whether a source has any head: an unused source need not be on record."""
     pages = heads(driver, source)
     return any(isinstance(read_head(source, image), ScannedHead) for page in pages for image in page)
 

@@ -1,7 +1,7 @@
-"""What the console script calls: the command, for whoever has what it takes.
+"""What the console script calls: the command, where its extra is installed.
 
-Importing it takes a second, and needs the extra `cli`. Whoever has installed the library alone has the script all the
-same, and hears what is missing; whoever presses Ctrl-C meanwhile sees no trace of it.
+Importing the command takes a second, and needs the extra `cli`. The library alone installs the script, too, which then
+says what is missing; Ctrl-C meanwhile shows no trace.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def feed(
 ) -> None:
     """Print part of a PARTITION of the feed, or list the partitions.
 
-    Below the part stands the checkpoint to go on from.
+    The checkpoint to go on from follows the part.
     """
     if partition is None:
         tails = store.feed.partitions()
@@ -110,7 +110,7 @@ def tail(
 
 
 def _check_there(store: Store, chosen: Sequence[int]) -> None:
-    """Whoever mistypes a partition would wait for ever."""
+    """A reader of a mistyped partition would wait for ever."""
     known = [each.partition for each in store.feed.partitions()] if chosen else []
     for number in chosen:
         if number not in known:

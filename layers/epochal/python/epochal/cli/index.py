@@ -162,7 +162,7 @@ def _verifier(
 
 
 def refuse_unrecorded(store: Store, sources: Sequence[Source], partitions: Sequence[str]) -> None:
-    """What is put on record stays: nobody may guess it."""
+    """What is put on record stays, so it must not be guessed."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     known = {*recorded, *(_told(each)[0] for each in partitions)}
     for source in sources:

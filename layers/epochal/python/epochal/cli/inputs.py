@@ -23,7 +23,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
     Raises:
         click.Abort: the answer is no.
-        click.UsageError: nobody is there to answer, as in a script.
+        click.UsageError: there is no terminal, as in a script.
     """
     if yes:
         return

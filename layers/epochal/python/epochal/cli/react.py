@@ -73,7 +73,7 @@ def parked() -> None:
 def list_(store: Store, *, group: str, as_json: bool) -> None:
     """List the streams that GROUP has parked.
 
-    With each stands the first event that is not handled, and why.
+    Each comes with its first event that is not handled, and the cause.
     """
     _check_there(store, group)
     output.stream(_parked(store, group), parked_view, _line, as_json=as_json)
@@ -171,7 +171,7 @@ def _never(_: Delivery) -> None:
 
 
 def _check_there(store: Store, group: str) -> None:
-    """Of a name that is mistyped nothing is parked, which is no comfort."""
+    """Refuse a mistyped name: a group of that name would have nothing parked."""
     driver, table = store.feed.driver, store.feed.table
     for each in store.feed.partitions():
         if driver.run(load(table, group_stream(each.partition, group))).state is not None:

@@ -170,8 +170,8 @@ def _outputs(choice: Choice) -> Settings:
 
 
 def _is_named(each: Setting, choice: Choice) -> bool:
-    """Whether the user has named a place, which then wins over the stack's. What the keys of its tables are made with,
-    the stack knows better than whoever names it.
+    """Whether the user has named a place, which then wins over the stack's. The stack's own settings of its keys win
+    over the user's.
     """
     return isinstance(each.kind, Text) and choice.settings.value(each.name) != each.default
 

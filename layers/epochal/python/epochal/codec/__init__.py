@@ -1,1 +1,1 @@
-"""Bodies as they are stored: compressed, claimed, or as they stand; and JSON that loses nothing."""
+"""Bodies as they are stored: compressed, claimed, or as they are; and JSON that loses nothing."""

@@ -7,7 +7,7 @@ but one write them by default. This outlives the code: FORMATS §2.
     php            the type in the member `typeName`; stored as text
     plain          no type is named: .NET's, and others'
 
-The payload is the data, to the byte: who appends it names the type in it, as the other library expects. A snapshot
+The payload is the data, to the byte: its writer names the type in it, as the other library expects. A snapshot
 names no type. What looks wrapped is refused: it is another library's.
 """
 
@@ -84,4 +84,4 @@ SERIALIZERS: Final[Mapping[str, Serializer]] = MappingProxyType(
         )
     }
 )
-"""By the library that writes so."""
+"""Forms by library."""

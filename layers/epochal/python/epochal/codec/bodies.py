@@ -41,7 +41,7 @@ MAX_DECODED: Final = 256 * 1024 * 1024
 """A stored body that inflates past this is taken for an attack or corruption, not for data."""
 
 MAX_KEY_BYTES: Final = 1024
-"""Of an object's key, in S3."""
+"""Bytes of an object's key, in S3."""
 
 
 class Encoded(NamedTuple):
@@ -94,7 +94,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
 
 
 def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
-    """`decode` for what never lies in the bucket: there a claim check is corruption too."""
+    """`decode` for bodies that are never in the bucket: a claim check is corruption there."""
     decoded = decode(encoded, limit)
     if isinstance(decoded, Claim):
         raise CorruptData("a claim check where the body itself must be")

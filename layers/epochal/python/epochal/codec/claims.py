@@ -14,10 +14,10 @@ from epochal.codec.bodies import Encoded
 from epochal.model.events import Claim
 
 PREFIX: Final = "bodies/"
-"""Where bodies lie: what is here an event may name, for ever."""
+"""Where bodies are: an event may name what is here, for ever."""
 
 UPLOADS: Final = "uploads/"
-"""Where callers upload to. What is here expires; what an event names is copied to `PREFIX` first."""
+"""Where callers upload to. What is here expires; a body that an event names is copied to `PREFIX` first."""
 
 CLAIM_BYTES: Final = 240
 """At most what a claim check of ours takes inside an item."""

@@ -18,11 +18,11 @@ MARK: Final = b"\xef\xbb\xbf"
 
 
 class TooDeep(ValueError):
-    """Lists and objects lie so deep within each other that Python's stack ends before they do."""
+    """Lists and objects are nested deeper than Python's stack."""
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of these members; raises `ValueError` where a name stands twice."""
+    """An object of these members; raises `ValueError` where a name appears twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
         raise ValueError("a name stands twice in one object")

@@ -1,4 +1,4 @@
-"""How values stand in JSON: a shape has a function to write them and one to read them back.
+"""Shapes of values in JSON: each has a function to write them and one to read them back.
 
 Both hold a value to its rule and raise `Mismatch`, so that what could not be read back is never written. Shapes of
 types are put together from these in `codec.hints`.
@@ -36,7 +36,7 @@ class Mismatch(ValueError):
 
 
 class Shape(NamedTuple):
-    """How values of one type stand in JSON. Both functions raise `Mismatch`."""
+    """The shape of values of one type. Both functions raise `Mismatch`."""
 
     write: Convert
     read: Convert

@@ -16,7 +16,7 @@ from epochal.codec.json import MARK
 from epochal.errors import CorruptData, InvalidInput
 
 MAX_DEPTH: Final = 500
-"""Of lists and objects within each other: half of what Python's stack allows who does nothing else."""
+"""Levels of lists and objects: half of what Python's stack allows."""
 
 _PLAIN: Final = b',"data":'
 _MARKED: Final = _PLAIN + MARK
@@ -59,7 +59,7 @@ def unwrap(payload: bytes) -> tuple[str, bytes]:
 
 
 def _depth(value: Any) -> int:
-    """How deep lists and objects lie within each other, without a stack of calls."""
+    """How deep lists and objects are nested, without a stack of calls."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, list | dict)]:
         depth += 1

@@ -1,6 +1,6 @@
 """What is wrong with the caller's own AWS configuration, said with what to do about it.
 
-Whoever needs it imports it then: a function that works never does.
+It is imported where it is needed: a function that works never does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bodies in S3, under their content's hash: written before the append that claims them, never overwritten.
 
 A body written for an append that then failed does no harm: nothing claims it. An upload is copied to where bodies lie
-before the append is sent, so no event ever lacks its body, whenever uploads expire and whoever dies on the way. A copy
+before the append is sent, so no event ever lacks its body, whenever uploads expire or processes die. A copy
 takes nothing of an upload but its content: no header that its author chose reaches who reads it.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 CONTENT_TYPE: Final = "application/octet-stream"
-"""Of every body: what it is its readers know, and no browser should guess."""
+"""Of every body: its readers know what it is, and no browser should guess."""
 
 
 class S3Bodies:

@@ -1,7 +1,7 @@
 """Signed URLs: bodies that no request of ours can carry go between a caller and the bucket directly.
 
 An upload is signed for one object, one length, one SHA-256 and one type, so that S3 itself refuses any other content:
-what lies under a hash is what was hashed. It is written once, to where uploads expire; a claim copies it from there
+what is under a hash is what was hashed. It is written once, to where uploads expire; a claim copies it from there
 (`bodies`). A download comes as plain bytes to be saved, whatever headers the object may have. A URL works for as long
 as it says, and never longer than the credentials that signed it.
 """

@@ -33,7 +33,7 @@ class History(Protocol):
         """Reads events; without `fetch`, bodies in the bucket stay claims."""
 
     def end_of(self, stream: str, since: int) -> int:
-        """The index after the last event that a stream has by now; whoever asks knows of those below `since`."""
+        """The index after the last event that a stream has by now; the caller knows of those below `since`."""
 
 
 def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[History, ...]:
@@ -51,5 +51,5 @@ def history_of(store: object) -> History:
 
 
 def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
-    """Events of a stream of which none can be read."""
+    """Events of a stream, none of which can be read."""
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))

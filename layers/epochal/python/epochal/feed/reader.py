@@ -133,7 +133,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """`page` that ends earlier where `room` does; bodies that lie in the bucket stay claims."""
+        """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
         hydrate = self._hydrate(partition, fetch=False) if data else None
         entries = self._span_reader(partition, start).entries(
             limit=limit, wanted=wanted(partition, categories, None, self.types), seconds=seconds, wait=wait

@@ -24,7 +24,7 @@ ALIVE_SECONDS: Final = 35.0
 """A sign is valid so long: three may be lost. Then the others take over."""
 
 FORGOTTEN_SECONDS: Final = 3_600.0
-"""After so long nobody wonders any more what a process died of."""
+"""Seconds after which the sign of a process that died is taken away."""
 
 TURN_SECONDS: Final = 5.0
 """At most so long at one partition before the others, and a sign, get their turn."""
@@ -103,7 +103,7 @@ class Runner:
         owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
         mine = share(self.owner, owners, self._partitions())
         if any(sign.until <= now * 1000 for sign in signs):
-            # Somebody went without leaving: what he died of may be waiting in what is new here.
+            # A process went without leaving: it may have died of something in the new partitions.
             self._careful |= set(mine).difference(self._mine)
         self._mine, self._signed = mine, now
         for sign in signs:

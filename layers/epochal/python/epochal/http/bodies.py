@@ -2,7 +2,7 @@
 
 "data": …          the body is JSON: shown as it is stored, to the byte
 "data64": "…"      it is not: base64
-"dataUrl": {…}     it lies in the bucket: where to fetch it, for how long, and what it must hash to
+"dataUrl": {…}     it is in the bucket: where to fetch it, for how long, and what it must hash to
                    none of these: it is empty
 """
 
@@ -54,7 +54,7 @@ def json_text(body: bytes) -> str | None:
     """The body as JSON text, if that is what it is, and every reader can be expected to read it.
 
     What a request could not have brought as JSON either is left to those who ask for bytes: a byte order mark, names
-    that stand twice, halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer holds the
+    that appear twice, halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer holds the
     bodies of many authors, and a strict reader could read none of it if one of them were malformed.
     """
     try:

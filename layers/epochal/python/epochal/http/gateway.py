@@ -2,7 +2,7 @@
 
 Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
 under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
-may identify people; and of errors they have no words but our own (`dynamo.loggable`).
+may identify people; and they have only our own words of errors (`dynamo.loggable`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Gateway:
         return answer
 
     def _unmatched(self, _: Exception) -> Answer[str]:
-        """Names that the resolver's patterns have no room for still deserve to hear which rule they break."""
+        """A path that the resolver's patterns do not match: the operation says which rule its names break."""
         event = self._app.current_event
         for operation in self._operations:
             path = operation.parameters(event.path)

@@ -29,7 +29,7 @@ class Operation:
         function: the Lambda function that serves it.
         scope: what a caller must be allowed to do. With IAM it is a set of routes in a policy; with JWT a token must
             carry one of the scopes that the deployment maps it to.
-        requests_per_second: its own limit, where one request can cost much more than it costs who sends it.
+        requests_per_second: its own limit, where one request can cost the store much more than its sender.
         rare: its module is imported at its first request, not at a cold start: most deployments never need it.
     """
 
@@ -74,7 +74,7 @@ class Request:
 
     Attributes:
         path: values of the path's parameters, percent-decoded once.
-        query: names and values in the order sent; a name may stand more than once.
+        query: names and values in the order sent; a name may come more than once.
         headers: by lower-case name.
         body: as sent, any base64 of the transport undone.
         seconds: how long the answer may take.

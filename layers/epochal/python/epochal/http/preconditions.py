@@ -44,7 +44,7 @@ def etag(token: Token) -> str:
 def precondition(
     request: Request, in_body: Node | None, parse: Callable[[str, str], Named | AtVersion]
 ) -> Precondition[Named]:
-    """The writer's expectation, wherever it stands; `ANY` where it stands nowhere.
+    """The writer's expectation, wherever it is given; `ANY` where it is not.
 
     Args:
         parse: reads an ETag; raises `InvalidInput` naming the header, which is its second argument.
@@ -60,7 +60,7 @@ def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
     """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
 
     Raises:
-        InvalidInput: the expectation stands in more than one place, or is malformed.
+        InvalidInput: the expectation is in more than one place, or is malformed.
     """
     if_match, if_none_match = request.header("If-Match"), request.header("If-None-Match")
     given = [

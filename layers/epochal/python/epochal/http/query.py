@@ -37,7 +37,7 @@ class Query:
         return None if values is None else values[0]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """All values of a parameter that may stand more than once."""
+        """All values of a parameter that may be given more than once."""
         return tuple(self._values.get(name, ()))
 
     def whole(self, name: str, least: int, most: int) -> int | None:

@@ -27,7 +27,7 @@ _CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
 def is_request(event: Any) -> bool:
-    """Whether an event is a request, as API Gateway sends it: whoever may invoke a function may send anything."""
+    """Whether an event is a request, as API Gateway sends it: an invoker may send anything."""
     match event:
         case {
             "rawPath": str(),

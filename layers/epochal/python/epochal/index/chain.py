@@ -1,4 +1,4 @@
-"""A partition's chain of epochs, as all see it who read it: the feed, the indexer, and who checks the index.
+"""A partition's chain of epochs, as its three readers see it: the feed, the indexer, and care.
 
     reader      module              begins at        stops
     feed        `feed_walk`         a checkpoint     at the tail, and where something cannot be read

@@ -1,6 +1,6 @@
-"""Walking a partition's whole chain of epochs, however broken: what cannot be read is told, and the walk goes on.
+"""Walks a partition's whole chain of epochs, however broken: it reports what cannot be read, and goes on.
 
-A reader of the feed stops where something is wrong (`index.feed_walk`); whoever judges an index must see what comes
+A reader of the feed stops where something is wrong (`index.feed_walk`); a check of the index must see what comes
 behind that. Epochs are the truth; the series only tells which of them there should be.
 
     no Tip              the end of the chain; lost, where the series or the next epoch tells that there was more

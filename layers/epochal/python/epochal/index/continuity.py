@@ -1,4 +1,4 @@
-"""Following streams through a chain, in bounded memory: how far each gets, and where it first goes wrong.
+"""Follows streams through a chain, in bounded memory: how far each gets, and where it first goes wrong.
 
 As many streams as fit are followed at once. When there are more, half of them are let go, by a hash of their names, and
 are left for another pass over the chain: so no count is needed beforehand, and what fits is walked once.

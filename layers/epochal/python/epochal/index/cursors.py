@@ -50,7 +50,7 @@ def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
 
 
 def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
-    """Keep where the auditor of a source stands; of two auditors the last to write is believed."""
+    """Keep where the auditor of a source stands; the last write wins between two auditors."""
     item = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
     for name, value in (("t", cursor.began), ("x", cursor.ended)):
         if value:

@@ -37,8 +37,8 @@ def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
 
 
 def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
-    """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin as
-    who holds nothing does: what is held is then the one thing that says it was ever there.
+    """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin
+    from nothing: only what is held says that it was ever there.
 
     Args:
         tip: the active epoch's, where a refused write has brought it.

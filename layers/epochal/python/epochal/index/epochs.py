@@ -2,8 +2,8 @@
 
     next of a stream = in the active epoch, else in its predecessor, else its mark, else 0
 
-What lies below `next` is already indexed and dropped; what lies above it leaves a gap, which is healed from the store
-before the span is written. Nothing is ever assumed about a stream that is not known (DESIGN §5.9, §5.10).
+What is below `next` is already indexed and dropped; what is above it leaves a gap, which is healed from the store
+before the span is written. An unknown stream is never assumed to be new (DESIGN §5.9, §5.10).
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | No
 
 
 def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
-    """What of a batch is new, in order, with the gaps before it. Pure, so that it may be decided again.
+    """What is new in a batch, in order, with the gaps before it. Pure, so that it may be decided again.
 
-    All that there is of a stream includes what later records of the batch tell: they were appended before.
+    Healing a stream to its end brings what later records of the batch tell: they were appended before.
     """
     reached: dict[str, int] = {}
     asked: set[str] = set()

@@ -1,8 +1,8 @@
-"""Walking a chain of epochs from a checkpoint on, one request at a time.
+"""Walks a chain of epochs from a checkpoint on, one request at a time.
 
 A checkpoint from outside may be of an index that has been rebuilt since: a walk from there would wait for ever, or skip
-what comes. What gives it away is refused: an offset beyond its epoch's entries, and an epoch that has not begun.
-Whether an epoch without entries has begun, its predecessor tells.
+what comes. Two signs of it are refused: an offset beyond its epoch's entries, and an epoch that has not begun.
+The predecessor tells whether an epoch without entries has begun.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
-is written only after processes have died, to find out over what. What is unmet is there to tell of names that are
-misspelt.
+is written only after processes have died, to find out over what. `unmet` serves to report misspelt names.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ MAX_AHEAD: Final = 2_000
 
 MAX_NAMES: Final = 150 * 1024
 """Bytes of the names of those that are parked, and of those that are ahead: an item has room for both, even where
-nothing of them repeats. By names of up to 76 bytes the other limits are reached first."""
+none of them repeats. With names of up to 76 bytes the other limits are reached first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateConflict:
-    """Not written: another process of the group was here. `held` is what it left."""
+    """Not written: another process of the group has written. `held` is what it left."""
 
     held: Held
 
@@ -134,7 +133,7 @@ def _written(state: GroupState) -> bytes:
 
 
 def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
-    """Those that there is room for."""
+    """As many of them as there is room for."""
     newest = list(ahead.items())[-MAX_AHEAD:]
     room = MAX_NAMES - sum(len(stream.encode()) for stream, _ in newest)
     first = 0

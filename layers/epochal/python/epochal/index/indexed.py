@@ -1,7 +1,7 @@
 """How far the index has each of some streams, by the indexer's own rule: active, else previous, else mark, else 0.
 
-It takes the memory of two epochs, however many streams there are and however old the index is. It believes the marks:
-whether they are right, only the whole chain tells (`index.chain_check`).
+It takes the memory of two epochs, however many streams there are and however old the index is. It trusts the marks:
+only the whole chain tells whether they are right (`index.chain_check`).
 """
 
 from __future__ import annotations

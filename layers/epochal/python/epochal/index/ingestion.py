@@ -3,7 +3,7 @@
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
     write         one append to the active epoch, on its etag
-    refused       another invocation was here: take in what it wrote, decide again
+    refused       another invocation has written: take in what it wrote, decide again
     unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
     large gaps    are healed and written piece by piece, each decided upon what the one before it left
     marks         before each entry, for as large a part of what will be forgotten as the epoch is full; the entry
@@ -90,7 +90,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """What a batch came to.
+    """The result of a batch.
 
     Attributes:
         events: indexed by this call.
@@ -107,7 +107,7 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _New:
-    """What of a batch the index lacks.
+    """The part of a batch that the index lacks.
 
     Attributes:
         whole: it is all that the batch tells, not only as much as may be healed at once.

@@ -1,6 +1,6 @@
 """Why streams were parked: an item for each, beside the group's state and never part of it.
 
-That a stream is parked, and from which index on, stands in the state alone. This is for people: it is written before
+Only the state says that a stream is parked, and from which index on. This is for people: it is written before
 the stream is parked, and may be missing or left over.
 """
 

@@ -3,7 +3,7 @@
     Started        {"partition","epoch"}                                      one for each epoch begun
     Snapshotted    unfold {"active":{"<partition>":epoch},"partitions":{"<source>":P}}
 
-`active` may lag behind the truth, which is the epochs themselves: whoever reads it walks on past closed ones.
+`active` may lag behind the truth, which is the epochs themselves: its readers walk on past closed ones.
 """
 
 from __future__ import annotations

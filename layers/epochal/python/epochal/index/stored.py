@@ -1,4 +1,4 @@
-"""The index is an ordinary store of tips (DESIGN §5.7): all that it, and whoever looks after it, takes from there.
+"""The index is an ordinary store of tips (DESIGN §5.7): all that it, and its care, take from there.
 
 A name is resolved when it is first asked for, so a function that only looks at an item loads nothing that writes one.
 """

@@ -1,4 +1,4 @@
-"""Writing what streams have gained to the index, whoever tells it: stream records, or heads that were read."""
+"""Writes new events of streams to the index, whether stream records or heads tell of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IndexWriter:
         return self.on_partition(partition, indexing.ingest, changes)
 
     def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
-        """Run steps on what is held of a partition. After an error it is read anew, since some may be missing."""
+        """Run steps on what is held of a partition. After an error that is read anew, since it may be incomplete."""
         held = self._held.pop(number, None) or Partition(number=number)
         outcome = self.driver.run(steps(held, given))
         self._held[number] = held

@@ -31,7 +31,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a batch came to.
+    """The result of a batch.
 
     Attributes:
         by_partition: what was indexed, of partitions that could be.

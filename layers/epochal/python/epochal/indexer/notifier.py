@@ -1,6 +1,6 @@
 """Notices: which partitions of the index have moved, and how far, from changes of the index table (FORMATS §5).
 
-A notice is a wake-up, not data: one for each partition of a batch, with the highest position. Whoever gets it reads
+A notice is a wake-up, not data: one for each partition of a batch, with the highest position. Its receiver reads
 the index.
 """
 

@@ -52,7 +52,7 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
 
 
 def _body(poison: UnreadableRecord) -> Encoded:
-    """The image, or of one that an entry has no room for its keys: evidence must not become poison itself."""
+    """The image, or its keys alone where an entry has no room for it: evidence must not become poison itself."""
     cause, image = poison.cause, poison.image
     fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}
     body = _encoded(fields)

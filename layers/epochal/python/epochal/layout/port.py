@@ -5,7 +5,7 @@ A layout has one item for each of its streams, the head, which every append chan
     An image of a head says where its stream ends, and what the latest write appended, or at least that it appended.
     Events of a stream have the indices 0, 1, 2 and so on; what was pruned is below all that is there.
     Whatever no image told can be read from the store: healing finds each event of a gap that was not pruned.
-    What lies in the same table and is no head tells nothing; what looks like a head and is malformed raises.
+    What is in the same table and is no head tells nothing; what looks like a head and is malformed raises.
 
 Names that begin with `$` are the system's, and are no part of the feed.
 """
@@ -201,7 +201,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A layout, as the rest of the house sees it.
+    """A layout, as the rest of the library sees it.
 
     Attributes:
         tables: those that it is stored in.

@@ -25,7 +25,7 @@ class LocalError(EpochalError):
 
 
 class NotACheckout(LocalError, FileNotFoundError):
-    """Neither `directory` nor the library itself lies in a checkout: there are no stacks to deploy."""
+    """Neither `directory` nor the library itself is in a checkout: there are no stacks to deploy."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(f"{directory} is not in a checkout of Epochal: clone it, and run this inside")

@@ -59,7 +59,7 @@ class Kept:
 
 
 def environment(places: Places) -> dict[str, str]:
-    """What tells it to save, and where: also bodies, which lie in files as long as it runs."""
+    """What tells it to save, and where: also bodies, which are in files as long as it runs."""
     directory = _directory(places)
     return {
         "PERSIST_STATE": "1",

@@ -80,8 +80,8 @@ class AggregateTypes:
         return aggregate_id(kind, value)
 
     def read(self, aid: str) -> AggregateId | None:
-        """The one aggregate that an id stands for: of the declared type that begins it, else of what precedes its first
-        `-`; None where that leaves nothing.
+        """The one aggregate that an id names: its type is the declared one that begins the id, else what precedes the
+        first `-`; None where that leaves nothing.
         """
         kind = next((each for each in self._types if aid.startswith(f"{each}-")), category_of(aid))
         value = aid[len(kind) + 1 :]
@@ -120,7 +120,7 @@ class AggregateEvent:
     occurred_at: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is of another kind, above all bodies that nobody has encoded yet."""
+        """Refuse values of another kind, above all bodies that are not encoded yet."""
         must_be(str, self.type, "type", "text")
         must_be(bytes, self.data, "data", "bytes")
         must_be((str, type(None)), self.occurred_at, "occurred_at", "ISO 8601 text")

@@ -24,7 +24,7 @@ MAX_TAG_BYTES: Final = 512
 MAX_TYPE_BYTES: Final = 512
 
 MAX_ASKED_BYTES: Final = 2_000
-"""Of a tag or a type that a query names, whoever wrote it: with `SERVICE#` and `TAG#` a key holds no more."""
+"""Bytes of a tag or a type that a query names: with `SERVICE#` and `TAG#` a key holds no more."""
 RANDOM_DIGITS: Final = 11
 _SORTABLE: Final = re.compile(r"\d{30}", re.ASCII)
 
@@ -138,7 +138,7 @@ class TaggedEvent:
     expires: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is of another kind: one tag by itself would be a tag for each of its letters."""
+        """Refuse values of another kind: one tag by itself would be a tag for each of its letters."""
         must_be(str, self.type, "type", "text")
         must_be((str, bytes), self.data, "data", "JSON text or bytes")
         must_be((str, bytes), self.meta, "meta", "JSON text or bytes")
@@ -233,7 +233,7 @@ class Reached:
 class Position:
     """What a read has seen, tag by tag. Opaque to callers; `model.positions` gives it its text form.
 
-    Comparable where both are of the same tags: a read that came later is nowhere behind.
+    Comparable where both have the same tags: a later read is behind in none of them.
 
     Attributes:
         seen: how far the events of each fencing tag have been read.
@@ -256,7 +256,7 @@ class Trail:
     """Which entries of its fencing tags a read has passed: it tells where the read stood at each of its events.
 
     Attributes:
-        base: where the read of each tag began, and of this what is not known better.
+        base: where the read of each tag began, which counts where `passed` tells no more.
         passed: keys of entries with their indices in the tag, in order.
         end: the position of the whole read.
     """
@@ -267,7 +267,7 @@ class Trail:
 
     @staticmethod
     def of(position: Position) -> Trail:
-        """Of an event with which a read had seen all that it looked at."""
+        """The trail of an event with which a read had seen all that it looked at."""
         return Trail(base=position.seen, passed={}, end=position)
 
     def at(self, key: str) -> Position:

@@ -1,7 +1,7 @@
 """Events and unfolds as users hand them in and get them back.
 
 Bodies are bytes, usually UTF-8 JSON; what they mean is the user's codec's business. A body that is already in
-the bucket stands as a `Claim`.
+the bucket is a `Claim`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from epochal.model.kinds import must_be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A body that lies in the bucket, not in the item.
+    """A body that is in the bucket, not in the item.
 
     Attributes:
         key: object key.
@@ -60,7 +60,7 @@ class Event:
     causation_id: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is of another kind, above all bodies that nobody has encoded yet."""
+        """Refuse values of another kind, above all bodies that are not encoded yet."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
@@ -75,7 +75,7 @@ class Event:
 class Recorded:
     """An event as the store holds it: event `index` of `stream`, counted from 0.
 
-    `append_id` stands on the first event of each append (16 bytes), and is None elsewhere and on events that
+    `append_id` is on the first event of each append (16 bytes), and is None elsewhere and on events that
     other libraries wrote.
     """
 

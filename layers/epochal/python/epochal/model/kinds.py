@@ -1,8 +1,8 @@
-"""Whether what a caller hands in is of the kind that it has to be.
+"""Checks of what a caller hands in.
 
-Type checkers say so before a program runs; whoever has none, or sits at a prompt, gets the field and the rule here,
-and not an `AttributeError` from the depths or, worse, an answer: a text is a sequence of letters, and an unknown
-expectation is equal to no stream. So values check themselves when they are made, and stores what they are called with.
+Type checkers find a wrong kind before a program runs. Without one, or at a prompt, the caller gets the field and the
+rule, not an `AttributeError` from the depths or, worse, an answer: a text is a sequence of letters, and an unknown
+expectation is equal to no stream. So values check themselves when they are made, and stores check their arguments.
 """
 
 from __future__ import annotations

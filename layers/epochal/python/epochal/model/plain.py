@@ -1,7 +1,7 @@
 """Functions that callers hand in must be plain ones: their work is done when they return.
 
-Calling an `async def`, or a function that yields, runs none of it. Nobody here awaits or iterates what comes back, so
-what such a function was to do would be left out in silence: an event would count as handled that nobody has looked at.
+Calling an `async def`, or a function that yields, runs none of it. The library does not await or iterate the result, so
+its work would be left out in silence: an event would count as handled that was never looked at.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
 
 
 def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
-    """What a function has returned; raises `InvalidInput` where that is work still to be done, which is dropped."""
+    """What a function has returned; raises `InvalidInput` for a coroutine or a generator, which is dropped."""
     kind = type(result)
     # Asked of each event that is folded: `inspect` takes ten times as long.
     if not hasattr(kind, "__await__") and kind is not GeneratorType and kind is not AsyncGeneratorType:
@@ -42,7 +42,7 @@ def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
     if may_yield and kind is GeneratorType:
         return result
     if isinstance(result, CoroutineType | GeneratorType):
-        # One that has not begun would warn that it was never awaited; whoever reads this knows.
+        # One that has not begun would warn that it was never awaited, which the error says already.
         result.close()
     raise InvalidInput(
         field, f"must be a plain function: it returned a {type(result).__name__}, which nothing runs"

@@ -1,4 +1,4 @@
-"""What a feed is made of: spans of events, by stream, index and type, without their bodies."""
+"""Spans: consecutive events of a stream, by index and type, without their bodies. The feed is made of them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Takes = Callable[[RecordedTaggedEvent], bool]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedAppended:
     """Committed. `position` is the condition's, moved past this append; where an earlier call had made it (`replayed`),
-    it may still lie before it.
+    it may still be before it.
     """
 
     events: tuple[RecordedTaggedEvent, ...]
@@ -73,7 +73,7 @@ class BackwardPage:
 class Rest:
     """Where the next part goes on: how far the tags have been read, and the position of the read.
 
-    Of the text form nothing is trusted: what does not fit what is stored is refused as input.
+    The text form is not trusted: a place that does not fit what is stored is refused as input.
     """
 
     at: Reach
@@ -92,7 +92,7 @@ class Down:
     position: Position
 
     def text(self) -> str:
-        """An opaque text, safe in URLs. Nothing that matters is believed of it: what it shows, the query asks for."""
+        """An opaque text, safe in URLs. It need not be trusted: it can show only what the query asks for."""
         return f"{write_position(self.position)}.{self.upto.replace('#', '.')}"
 
 

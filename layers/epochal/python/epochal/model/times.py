@@ -50,7 +50,7 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     """Read any ISO 8601 date and time; without an offset it is UTC. Digits below 100 ns are cut.
 
     Raises:
-        InvalidInput: `field` is not an ISO 8601 date and time, or lies outside the years 1 to 9999.
+        InvalidInput: `field` is not an ISO 8601 date and time, or is outside the years 1 to 9999.
     """
     must_be(str, text, field, "ISO 8601 text")
     match = _ISO.fullmatch(text)

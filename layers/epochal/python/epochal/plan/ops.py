@@ -1,7 +1,7 @@
 """Operations on tables and the replies to them: all that a layout can ask for, and all it can learn.
 
-A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Whoever drives it
-decides how requests are made, retried, delayed or lost; the layout cannot tell, except by `Refusal.ambiguous`.
+A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Its driver
+makes, retries and delays requests, or loses them; the layout cannot tell, except by `Refusal.ambiguous`.
 Operations that do not depend on each other may be yielded together (`Several`).
 
 Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2).
@@ -49,7 +49,7 @@ class Query:
         index: a secondary index, which must be read without consistency.
         limit: items at most.
         after: the last key of the page before.
-        only_count: how many items there are is wanted, and none of them; it costs as much as reading them.
+        only_count: return the number of items alone; it costs as much as reading them.
     """
 
     table: str

@@ -1,10 +1,10 @@
-"""Which of the categories and types that a reaction names have come: one that is misspelt handles nothing, for ever,
-and nothing fails of it.
+"""Which of the categories and types that a reaction names have come: a reaction to a misspelt one handles nothing,
+and nothing fails.
 
-A group begins with all that it asks for as `unmet`, in each partition; whoever moves its checkpoint takes out what he
-has passed: a category with any stream of it, a type with any event of it in the categories that are asked for. Once the
-group has come to the end everywhere, what is left in every partition is not in the feed. A group that began before this
-was kept, or was asked for more since, is not told of: nothing is wrong that is known.
+A group begins with all that it asks for as `unmet`, in each partition. A run that moves the checkpoint takes out what
+it has passed: a category with any stream of it, a type with any event of it in the categories asked for. Once the group
+has come to the end everywhere, a name left in every partition is not in the feed. A group that began before this was
+kept, or asks for more since, is not reported: it is not known to be wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epochal.model.spans import Span
 from epochal.reactions.group_member import Member
 
 MOST: Final = 100
-"""Categories, and types, that are looked out for, and that are remembered to be offered instead."""
+"""Categories and types to look out for at most, and to remember as suggestions."""
 
 Name = tuple[Literal["category", "type"], str]
 """A name that a reaction asks for, or that came, and what it is of."""
@@ -55,7 +55,7 @@ class Meeting:
     seen: set[Name] = field(default_factory=set)
 
     def watched(self, wanted: Predicate) -> Predicate:
-        """The same predicate, and what it is asked about is taken note of for as long as anything is unmet."""
+        """The same predicate, which also notes what it is asked about while anything is unmet."""
         if not (self.unmet or self.unmet_types):
             return wanted
 

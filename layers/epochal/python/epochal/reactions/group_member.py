@@ -30,7 +30,7 @@ class Member:
     """One of the processes that run a reaction.
 
     Attributes:
-        reader: of the feed; the group's state lies in the same table.
+        reader: of the feed; the group's state is in the same table.
         now: nanoseconds since 1970.
         fresh: random bytes.
     """
@@ -41,7 +41,7 @@ class Member:
     fresh: Callable[[int], bytes] = os.urandom
 
     def __post_init__(self) -> None:
-        """Refuse a function that nobody has made a reaction."""
+        """Refuse a function that is no reaction."""
         must_be(Reaction, self.reaction, "reaction", "a function that @reaction(name=…) is written above")
 
     @property

@@ -1,7 +1,7 @@
 """Handling one stream's events: as many at once as asked for, one by one after a failure, and no more when it is no
 use.
 
-A failure is the handler's own exception. It is tried again with growing pauses; then the stream is given up, and
+A failure is the handler's own exception. The call is repeated with growing pauses; then the stream is given up, and
 what that means is not decided here.
 """
 
@@ -19,7 +19,7 @@ from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import Patience
 
 PAUSES: Final = Patience(first=0.2, longest=5.0)
-"""Before a failed call is repeated: a hiccup is waited out, an outage is not."""
+"""Pauses before repeated calls: enough for a hiccup, not for an outage."""
 
 STREAK: Final = 3
 """Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
@@ -53,7 +53,7 @@ class Streak:
 
     @property
     def over(self) -> bool:
-        """Whether it is no use to go on."""
+        """Whether going on is useless."""
         return self._length >= STREAK
 
     def note(self, *, failed: bool) -> None:
@@ -102,7 +102,7 @@ class Work:
         return event.fault is None or not self.reaction.wants_event(event)
 
     def _unreadable(self, event: FeedEvent) -> Progress:
-        """An event that cannot be read is as bad as one that cannot be handled; trying again is no use."""
+        """An event that cannot be read fails like one that cannot be handled; a retry would not help."""
         assert event.fault is not None  # noqa: S101  # it could not pass
         return Progress(next=event.index, failure=_failure(event.stream, event.index, event.fault, 1))
 
@@ -153,7 +153,7 @@ def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failur
 
 
 def _words(cause: Exception) -> str:
-    """What a handler raised, as text that can be stored: a stream has to be parked whatever its events say."""
+    """A handler's exception as text that can be stored, whatever the events hold: the stream must be parked."""
     try:
         said = str(cause)
     except Exception:  # noqa: BLE001  # a user's exception, and its own idea of a text

@@ -1,8 +1,8 @@
 """Parked streams: list them, replay them, or give up what they wait for.
 
 Replay loads the group's state, then reads the stream from the store to its end, handles, and unparks on the state
-that was loaded. Whatever the feed passed meanwhile, as parked, has changed that state: then the stream is read on
-from where it was got to, until nobody was faster (DESIGN §5.11).
+that was loaded. If the feed has passed more events of the stream meanwhile, that state has changed: then replay reads
+on from where it stopped, until no other writer is faster (DESIGN §5.11).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ParkedStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay came to.
+    """The result of a replay.
 
     Attributes:
         next: first index that is not handled.

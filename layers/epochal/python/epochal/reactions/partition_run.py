@@ -3,7 +3,7 @@
     read       a page of the feed from the group's checkpoint on, without bodies
     handle     its streams side by side, each in order, their events read as they are wanted
     settle     the checkpoint moves past the page; or what is done of it is remembered (`reactions.progress`)
-    save       on the state that was read: where another process was here, its state counts, and ours is dropped
+    save       on the state that was read: where another process has changed it, that one counts, and ours is dropped
     careful    after processes have died: one stream after the other, each announced before it is handled, so that
                the one they die of is known, and given up like one that fails
 
@@ -34,13 +34,13 @@ PAGE_EVENTS: Final = 1_000
 """Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
 
 PAGE_SECONDS: Final = 10.0
-"""Where next to nothing is wanted, a page ends after so long, so that the checkpoint moves."""
+"""Seconds after which a page ends that brings hardly anything wanted, so that the checkpoint moves."""
 
 SAVE_SECONDS: Final = 5.0
-"""A page that takes longer is saved in parts, so that a process that dies repeats no more than this."""
+"""Seconds after which a long page is saved in part, which bounds what is repeated after a crash."""
 
 CONFLICT_SECONDS: Final = 1.0
-"""At most so long before going on from another's state, at random: two in step would do everything twice."""
+"""The longest pause before going on from another's state, at random: two in step would do everything twice."""
 
 DIED: Final = "the process died, or ran out of time, while the event was being handled"
 
@@ -93,7 +93,7 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether there is no time left, or no way on."""
+        """Whether time is over, or the partition is blocked."""
         return self.blocked is not None or self.member.driver.clock() >= self.ends
 
     def begin(self) -> None:
@@ -170,7 +170,7 @@ class Run:
                 # In the order of tasks, not of a set: the same run leaves the same bytes.
                 yield [(task, each.result()) for each, task in futures.items() if each in finished]
         finally:
-            # Whoever stops asking has been overtaken, or failed: what has not begun never will.
+            # A caller stops asking when it was overtaken or has failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
 
     def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
@@ -187,7 +187,7 @@ class Run:
                     break
 
     def _announced(self, work: Work, task: Task) -> Progress | None:
-        """Say which stream comes next, then handle it. None: another process was here."""
+        """Record which stream comes next, then handle it. None: another process has changed the state."""
         tried = self.state.trying.get(task.stream, 0)
         if tried >= self.member.reaction.attempts:
             failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
@@ -207,7 +207,7 @@ class Run:
         return parks
 
     def _save(self, state: GroupState) -> bool:
-        """Save a state. False: another process of the group was here, and its state is held now."""
+        """Save a state. False: another process of the group has saved one, which is held now."""
         match self.member.save(self._held, state):
             case Held() as held:
                 self._held = held

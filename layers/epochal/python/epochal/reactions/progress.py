@@ -5,7 +5,7 @@
     all done          the checkpoint moves past the page
     only some done    the checkpoint stays, and `ahead` remembers what was done
 
-Whatever happens, nothing is passed that is neither handled nor parked (GUARANTEES G9).
+The checkpoint never passes an event that is neither handled nor parked (GUARANTEES G9).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from epochal.reactions.partition_run import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         checkpoint: the group's, afterwards.

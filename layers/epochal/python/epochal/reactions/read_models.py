@@ -7,7 +7,7 @@ written in one transaction.
     def update(delivery: Delivery) -> None:
         delays.apply(delivery, fold)
 
-So an event that is delivered twice is folded once, and `wait_for` can tell a caller when what he has appended is in
+So an event that is delivered twice is folded once, and `wait_for` tells a caller when the events it appended are in
 the documents. A model is rebuilt as its next generation, by a reaction of another name that begins at the beginning,
 beside the one that is live; `swap` makes it the live one. The items are described in FORMATS §6.
 """
@@ -34,10 +34,10 @@ from epochal.store.driver import Driver
 MAX_NAME_BYTES: Final = 512
 
 MAX_KEY_BYTES: Final = 2_048
-"""Of a document's key with the model's name and generation before it: DynamoDB's limit."""
+"""Bytes of a document's key with the model's name and generation before it: DynamoDB's limit."""
 
 ATTEMPTS: Final = 20
-"""Commits of one delivery that others may be faster than."""
+"""Attempts to commit one delivery while other writers are faster."""
 
 POLL_SECONDS: Final = 0.05
 """Between looks while waiting: half a read unit each."""
@@ -161,7 +161,7 @@ class ReadModel:
         return _Loaded(read_number(found, "v") or 0, json.loads(found["d"]["S"]))
 
     def _commit(self, stream: str, place: int | None, following: int, documents: Documents) -> bool:
-        """Write the documents, and the place that they bring the stream to, if nobody was faster."""
+        """Write the documents, and how far they bring the stream, if no other writer was faster."""
         moved = Put(
             table=self.table,
             item={**self._key(stream, "place"), "n": number(following)},

@@ -209,7 +209,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return self._folded(base.state, found, before=base)
 
     def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
-        """A state with more events; what lies behind the snapshot is counted no more."""
+        """A state with more events; those that the snapshot holds no longer count."""
         snapshot = found.snapshot
         later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
         kept = before if before and len(later) == len(found.events) else None

@@ -45,7 +45,7 @@ MAX_PAYLOAD_BYTES: Final = 390_000
 MAX_TYPE_BYTES: Final = 512
 
 MAX_KEY_BYTES: Final = 4_096
-"""Of an idempotency key. Only its hash is stored."""
+"""Bytes of an idempotency key. Only its hash is stored."""
 
 _NUMBER_NAMES: Final = (
     "seq_nr",
@@ -62,7 +62,7 @@ _NUMBER_NAMES: Final = (
 class AggregateAppended:
     """Committed, once: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it.
 
-    `retention_error` tells that retiring old snapshots failed afterwards; the events are safe all the same,
+    `retention_error` says that retiring old snapshots failed afterwards; the events are safe all the same,
     and the next append or `retire` takes it up.
     """
 
@@ -167,7 +167,7 @@ class AggregateStore:
             snapshot: UTF-8 JSON; an aggregate's first append needs it.
             expected: a `Lock`, which makes this one request, a lock's version, or any, no or some aggregate.
             idempotency_key: one append to its aggregate: for 24 hours, repeats of the call with the same key, events
-                and snapshot are answered like the first, whatever they expect and whoever makes them.
+                and snapshot are answered like the first, whatever they expect and from wherever they come.
 
         Raises:
             InvalidInput: no events, a first append without snapshot, a lock whose number does not join, a key used

@@ -21,7 +21,7 @@ FETCHES = 8
 
 
 class Bodies(Protocol):
-    """Where bodies too large for an item lie: S3, or memory in tests."""
+    """Where bodies are that an item has no room for: S3, or memory in tests."""
 
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""

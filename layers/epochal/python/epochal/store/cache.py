@@ -1,8 +1,8 @@
 """A bounded cache of states, in this process.
 
-Entries are states with the token of the Tip they were made from. The cache decides nothing: the store confirms each
-entry that is used, by a read of the Tip or by a write on the entry's etag. So an old entry costs a request and is never
-wrong, and any number of processes may each have a cache. What is used least recently goes first.
+Entries are states with the token of the head they were made from. The cache decides nothing: the store confirms each
+entry that is used, by a read of the head or by a write on the entry's etag. So an old entry costs a request and is
+never wrong, and any number of processes may each have a cache. The least recently used entry goes first.
 """
 
 from __future__ import annotations

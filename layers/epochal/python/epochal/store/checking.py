@@ -1,4 +1,4 @@
-"""That tables are of the kind that a store takes them for, looked at once, before a store's first request to each.
+"""Checks once, before a store's first request to each table, that the table is of the right kind.
 
     index       the stream that every index begins with is there              one read by key
     others      the first item that tells its kind, if there is any, is of the kind

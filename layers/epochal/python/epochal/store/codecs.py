@@ -1,9 +1,9 @@
 """Codecs between a domain's events and stored ones.
 
-A codec is two functions. `encode` makes an `Event` of a domain event; `decode` makes a domain event of what is stored,
-or None where the type is not one of its own. Unfolds pass through the same codec, since a snapshot is an event to
-`evolve` like any other. `json_codec` makes one for dataclasses, from a register of their names: what is stored is named
-by the register alone, so that moving or renaming a class renames nothing stored.
+A codec is two functions. `encode` turns a domain event into an `Event`; `decode` turns what is stored into a domain
+event, or None where the type is not one of its own. Unfolds pass through the same codec, since a snapshot is an event
+to `evolve` like any other. `json_codec` makes one for dataclasses, from a register of their names. The register alone
+names what is stored, so that moving or renaming a class renames nothing stored.
 """
 
 from __future__ import annotations

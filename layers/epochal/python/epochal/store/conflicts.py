@@ -1,7 +1,7 @@
 """Conflicts as errors: what the calls of a store raise where their twins, `try_…`, answer.
 
-An answer that nobody looks at is a lost write, so a call that could not write says so the loud way. Functions look at
-outcomes, and never need this.
+An unread answer is a lost write, so a call that could not write raises. Functions look at outcomes, and never need
+this.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ SIDE_BY_SIDE: Final = 16
 """Requests under way at once, for programs that write many small items: half of a client's connections."""
 
 DEFAULT: Final = Patience()
-"""As long as an HTTP request may take."""
+"""Seconds that an HTTP request may take."""
 
 UNREACHED: Final = 6
 """Tries at an address that has never answered: a second and a half at most, for a port that is just opening. A wrong
@@ -178,13 +178,13 @@ class Driver:
 
         if self.at_once == 1 or len(ops) == 1:
             return list(map(answer, ops))
-        # Whoever has one request at a time under way does not pay for loading it.
+        # A driver with one request at a time under way does not pay for loading it.
         from epochal.store.parallel import ahead  # noqa: PLC0415
 
         return list(ahead(answer, ops, self.at_once))
 
     def _check_deadline(self, *, doubtful: bool) -> None:
-        """Steps that never fail may still never end: an append that others are always faster than."""
+        """Steps that never fail may still never end: an append may lose every race."""
         if self.deadline is not None and self.clock() > self.deadline:
             raise Unavailable("the time allowed is over", maybe_applied=doubtful)
 

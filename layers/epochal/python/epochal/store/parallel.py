@@ -30,8 +30,8 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
 def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at_once: int) -> Iterator[A]:
     """What sources yield in pages, each of them in order, in one order.
 
-    Up to `at_once` pages are under way, each on a thread. Of each source there is one page at hand, and the next is
-    asked for when half of that is taken: so much is held, however long the sources are.
+    Up to `at_once` pages are under way, each on a thread. One page of each source is at hand, and the next is
+    asked for when half of that is taken, which bounds memory however long the sources are.
     """
     if at_once == 1 or len(sources) == 1:
         yield from merge(*map(chain.from_iterable, sources), key=key)

@@ -1,7 +1,7 @@
 """States of projections, so that a projector need not begin at the beginning: small ones in items, large in the bucket.
 
 An object is written before the item that names it, under the hash of its content, so a reader never finds a
-state half there. What a newer state replaces stays for those who are reading it: it is an orphan then, as is what a
+state half there. A replaced state stays for its current readers: it is an orphan then, as is what a
 crash leaves behind, and `remove_orphans` deletes what is older than a day.
 """
 
@@ -42,7 +42,7 @@ def states_of(settings: Settings, driver: Driver, objects: Objects) -> Projectio
 
 
 class Objects(Protocol):
-    """Where large states lie: S3, or memory in tests."""
+    """Where large states are: S3, or memory in tests."""
 
     def put(self, key: str, content: IO[bytes]) -> None:
         """Store a file's content under `key`."""
@@ -65,7 +65,7 @@ class NoObjects:
         raise TooLarge(f"state {key} (there is no bucket)", content.seek(0, SEEK_END), INLINE_BYTES)
 
     def get(self, key: str) -> Iterator[bytes]:
-        """Of a store that has a bucket; raises `MissingBody`."""
+        """Only a store with a bucket has objects; raises `MissingBody`."""
         raise MissingBody(key)
 
     def delete(self, key: str) -> None:
@@ -222,7 +222,7 @@ class ProjectionStates:
         folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):
-            # What lies deeper belongs to a tenant with the name of this projector.
+            # What is deeper belongs to a tenant with the name of this projector.
             if key not in named and "/" not in key.removeprefix(folder):
                 yield key
 

@@ -144,14 +144,14 @@ class Subjects:
         return Shredded(sealed.subject) if key is None else decrypt(key, sealed)
 
     def forget(self, subject: str) -> None:
-        """Destroy a subject's key, for ever. Again is no harm; a subject that never had a key gets none either.
+        """Destroy a subject's key, for ever. It may be called again; a subject that never had a key gets none either.
 
         Raises:
             InvalidInput: the subject is none that `seal` takes.
         """
         _check(subject)
         timestamp = self._timestamp()
-        # The log first: who dies in between has not answered, but what is in the log is forgotten already.
+        # The log first: after a crash in between no caller has an answer, but the subject is forgotten already.
         for table in filter(None, (self.log, self.table)):
             self.driver.run(destroy(table, subject, timestamp))
         self._held.drop(subject)
@@ -162,7 +162,7 @@ class Subjects:
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again whom the log has and the table of keys has not: what is to be done after a restore.
+        """Forget again the subjects that the log has and the table of keys lacks. Call it after a restore.
 
         The log is scanned. It may be interrupted and called again.
 
@@ -183,7 +183,7 @@ class Subjects:
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
         """A subject's key; None where it is forgotten, or has none and none is to be made."""
-        # Before the look-up: were it after, who is forgotten meanwhile would be read for longer than `keep`.
+        # Before the look-up: else a subject that is forgotten meanwhile would be read for longer than `keep`.
         since = _Moment(self.driver.clock(), self.now())
         held = self._held.get(subject, since, self.keep)
         if held is not None:
@@ -201,7 +201,7 @@ class Subjects:
         return key
 
     def _logged(self, subject: str) -> bool:
-        """Whether the log has it that a subject is forgotten."""
+        """Whether the log says that a subject is forgotten."""
         return bool(self.log) and self.driver.run(look_up(self.log, subject)) is not None
 
     def _timestamp(self) -> str:

@@ -49,10 +49,10 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 MAX_FIELD_BYTES: Final = 1024
-"""Of what says why and by whom an event came about."""
+"""Bytes of the ids and the name that say why and by whom an event came about."""
 
 NAMED: Final = 3
-"""Events in the way of an append that its error names; it carries all."""
+"""Events that the error of a refused append names; it carries all."""
 
 READS_AT_ONCE: Final = 4
 """Requests that a listing has under way: some 400 events by tag, of which each may have 400 KB."""
@@ -109,7 +109,7 @@ class TaggedEvents:
     def append(
         self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
     ) -> TaggedAppended:
-        """Append events, unless an event that matches `fail_if` lies beyond `after`.
+        """Append events, unless an event that matches `fail_if` is beyond `after`.
 
         Args:
             events: with their entries and heads at most 100 items and 4 MB.

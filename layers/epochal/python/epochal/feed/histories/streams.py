@@ -45,7 +45,7 @@ class StreamHistory:
                     yield _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
                     at = found.index + 1
             except CorruptData as fault:
-                # An item that cannot be read hides what lies behind it, but no other stream.
+                # An item that cannot be read hides what is behind it, but no other stream.
                 yield from faulty(stream, at, end, fault)
             else:
                 yield from _pruned(stream, at, end)

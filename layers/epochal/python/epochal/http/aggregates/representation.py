@@ -135,7 +135,7 @@ def _fitting(events: Iterable[RecordedAggregateEvent], answer: AnswerSize) -> It
 
 
 def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
-    """The path's aggregate; what its id is refused for is said of the path's parameter."""
+    """The path's aggregate; a refusal names the path's parameter."""
     try:
         return types.id(request.path["type"], request.path["id"])
     except InvalidInput as error:

@@ -38,7 +38,7 @@ ANSWER: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the operations run on: an index of these partitions; who waits, waits at most `longest` seconds."""
+    """What the operations run on: an index of these partitions; a reader waits at most `longest` seconds."""
 
     feed: FeedReader
     partitions: Sequence[int]
@@ -58,7 +58,7 @@ def opened(deployment: Deployment) -> Reading:
 
 
 def list_partitions(reading: Reading, request: Request) -> Response:
-    """Every partition and how far it has got; one that nothing was indexed in yet stands at the beginning."""
+    """Every partition and how far it has got; an empty one is at the beginning."""
     nothing(request)
     source, meter = _measured(reading.feed, request)
     found = _tails(source)

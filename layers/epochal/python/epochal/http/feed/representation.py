@@ -22,7 +22,7 @@ def partitions(tails: Iterable[tuple[int, Checkpoint]]) -> dict[str, Any]:
 
 
 def bare(item: FeedItem) -> dict[str, Any]:
-    """An item without an event, and why it has none where that is not what was asked for."""
+    """An item without an event, and why it has none if one was asked for."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}

@@ -79,7 +79,7 @@ def record(
 
 
 def only_one(*names: str) -> Schema:
-    """Of these fields no two may stand together."""
+    """At most one of these fields."""
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
     return {"not": {"anyOf": [{"required": list(pair)} for pair in pairs]}}
 

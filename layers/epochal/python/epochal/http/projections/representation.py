@@ -3,7 +3,7 @@
 "state": …          it is JSON: shown as it is stored, to the byte
 "state64": "…"      it is not: base64
 "stateGzip64": "…"  it is too large for an answer, its compressed form is not: gzip, in base64
-"stateUrl": {…}     it is too large for an answer and lies in the bucket: where to fetch it, for how long, and how large
+"stateUrl": {…}     it is too large for an answer and is in the bucket: where to fetch it, for how long, and how large
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]
 
 
 def _within(content: Iterator[bytes]) -> bytes | None:
-    """The whole state; None where it is larger than its item says, and than there is room for."""
+    """The whole state; None where there is no room for it, since it is larger than its item says."""
     read = bytearray()
     for chunk in content:
         read += chunk
@@ -119,7 +119,7 @@ def path_of(request: Request) -> tuple[str, str]:
 
 
 def check_path(name: str, version: str, version_field: str) -> None:
-    """The store's own rules, said of the path's parameters."""
+    """Refuse by the store's own rules, in the names of the path's parameters."""
     try:
         check_names(name, version)
     except InvalidInput as error:

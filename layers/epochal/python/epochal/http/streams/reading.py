@@ -21,7 +21,7 @@ from epochal.model.versions import MAX_VERSION
 from epochal.store.streams import Streams
 
 PROBE = "Health"
-"""A name to look for. Whether such a stream exists is of no matter; that the table answers is."""
+"""A name to look for. It does not matter whether such a stream exists, only that the table answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

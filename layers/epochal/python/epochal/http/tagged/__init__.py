@@ -4,7 +4,7 @@
     writing, reading    the operations: each parses its request, performs it and shows the outcome
     schemas, described  the same for the OpenAPI document
 
-They come with two dozen modules of their own, some 6 % of a cold start: who has no tagged events does not pay for them.
+They come with two dozen modules of their own, some 6 % of a cold start: a store without tagged events does not pay it.
 """
 
 from __future__ import annotations

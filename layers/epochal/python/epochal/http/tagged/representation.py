@@ -135,7 +135,7 @@ def appended(made: TaggedAppended, units: Units, *, conditional: bool) -> dict[s
 
 
 def page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
-    """A page of a read; the position to append after stands on its last page only, or on each that is read backward."""
+    """A page of a read; only the last page, or each that is read backward, has the position to append after."""
     return {
         "events": listed.views,
         "position": None if found.position is None else write_position(found.position),

@@ -53,7 +53,7 @@ def append_tagged(store: TaggedEvents, request: Request) -> Response:
 
 
 def _refused(rejected: TaggedConflict, listed: representation.Listed, units: Units) -> Problem:
-    """What stood in the way, which a writer decides on anew without reading it again."""
+    """The events in the way, with which a writer decides anew without another read."""
     return Problem(
         problems.CONDITION_FAILED,
         "events that match failIf have been appended: decide again with them, and append after this position",

@@ -191,8 +191,8 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEven
 
 
 def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
-    """Wait until the append that stored these events is over: its heads may show last, and without them nobody who is
-    told of it now would find them.
+    """Wait until the append that stored these events is over: its heads may show last, and without them the caller
+    would not find the events.
     """
     keys: dict[str, tuple[str, Key]] = {}
     for event, found in zip(batch.events, stored, strict=bool(stored)):

@@ -1,6 +1,6 @@
 """What a query matches, newest first, a bounded part at a time.
 
-As in `paging` every part is of one read, whose heads were read once. A part reads some entries of each fencing tag,
+As in `paging` all parts belong to one read, whose heads were read once. A part reads some entries of each fencing tag,
 from where the read stands downward. The highest of the keys at which these end is as far down as tags can be put in
 order. Above it every tag has an entry at or below each event, or has none left: so an event can tell its position.
 """

@@ -1,9 +1,9 @@
 """What a tag's head tells the feed: the events that its latest append added.
 
-A stream of the feed is a tag, named by what follows `TAG#`; an event of several tags stands in the stream of each.
+A stream of the feed is a tag, named by what follows `TAG#`; an event of several tags is in the stream of each.
 
     tags of users, and the reserved tag of events without any      fed: every event is in at least one of them
-    heads by type and of everything                                not fed: each of their events would stand twice
+    heads by type and of everything                                not fed: each of their events would appear twice
     heads of another tenant                                        not fed: its tags may have the same names
 
 Entries share the table with the heads; the original library's tables hold nothing else, and feed nothing.

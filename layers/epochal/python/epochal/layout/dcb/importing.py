@@ -33,7 +33,7 @@ class Dated:
 
 
 def cut(site: TagSite, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
-    """Parts of a history, each an append within the limits, if its first event is. An id stands once in a part."""
+    """Parts of a history, each an append within the limits, if its first event is. An id appears once in a part."""
     taken: list[Dated] = []
     ids: set[str | None] = set()
     tags: set[str] = set()

@@ -1,6 +1,6 @@
 """What a query matches, a bounded part at a time.
 
-Every part is of one read: the heads were read once, and each part goes from where the last one ended towards them.
+All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
 All parts together are that read, in its order, and the position to append after is that of its heads.
 
 A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
@@ -191,7 +191,7 @@ def take(
 
 
 def _look(site: TagSite, tag: str, at: Reached, until: Reached) -> Steps[Slice | None]:
-    """A tag's next entries, all of those that lie between; None where one is missing."""
+    """A tag's next entries, all of those that are between; None where one is missing."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:

@@ -1,4 +1,4 @@
-"""Tags, as the feed sees them: an event stands in the stream of each of its tags."""
+"""Tags, as the feed sees them: an event is in the stream of each of its tags."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def matches(
     *,
     end: Position | None = None,
 ) -> Steps[tuple[RecordedTaggedEvent, ...]]:
-    """Matching events that lie beyond `before`, and up to `until` through any item that they match.
+    """Matching events that are beyond `before`, and up to `until` through any item that they match.
 
     Args:
         ids: if there may be any match, also return the events of these ids, whatever they match.
@@ -119,7 +119,7 @@ def at_the_end(
 
 
 def is_new(event: RecordedTaggedEvent, fenced: Fence, before: Reach, until: Reach) -> bool:
-    """Whether an event matches, and lies beyond `before` through every item that it matches, but not beyond `until`.
+    """Whether an event matches, and is beyond `before` through every item that it matches, but not beyond `until`.
 
     Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
     at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.

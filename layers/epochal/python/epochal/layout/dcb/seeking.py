@@ -1,6 +1,6 @@
 """A tag's entries by their index in the tag, where keys know only the sortable id.
 
-Both grow together, so an index is found as one finds a page in a book: guess from what lies at both ends, look, guess
+Both grow together, so an index is found as one finds a page in a book: guess from what is at both ends, look, guess
 again; every other guess halves what is left, so that no distribution takes long. A reader that goes on from an entry it
 knows seeks nothing.
 """

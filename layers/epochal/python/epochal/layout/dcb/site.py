@@ -30,7 +30,7 @@ class TagSite:
         after: Key | None = None,
         consistent: bool = True,
     ) -> Query:
-        """A page of a tag's entries between two sort keys. They begin with 30 digits; a head's `#` lies below them."""
+        """A page of a tag's entries between two sort keys. They begin with 30 digits; a head's `#` is below them."""
         return Query(
             table=self.tags,
             partition=("pk", text(self.keys.tag(tag))),

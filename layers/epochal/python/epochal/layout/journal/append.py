@@ -10,7 +10,7 @@
       ├ the expected version, but not ours  another library wrote last: the last number is looked up, then again
       └ the very head that was built on     its next event is there already: the tables contradict each other
 
-An append id stands on the head and on the first event of each append, so that a lost response can be resolved. What is
+An append id is on the head and on the first event of each append, so that a lost response can be resolved. What is
 asked after a refusal is read together, or as a transaction: a plain read may find half of another's append.
 """
 
@@ -57,7 +57,7 @@ def append(
         InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the
             events there are, or the key was used for other contents.
         TooLarge: the head has no room for the events' types beside its snapshot.
-        CorruptData: an event stands where the head says that the next one is to be; or the snapshot is of another
+        CorruptData: an event is where the head says that the next one is to be; or the snapshot is of another
             library's form than events would be appended in.
     """
     base = yield from _start(site, batch, expected)
@@ -68,7 +68,7 @@ def append(
         if isinstance(reply, Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
-            # Once the head shows it too: whoever is answered finds the append.
+            # Answered only once the head shows it too, so that the caller finds the append.
             yield TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
             return _earlier(batch, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
@@ -164,7 +164,7 @@ def _earlier(batch: AggregateBatch, key: Key, record: Item) -> AggregateWritten:
 def _in_the_way(
     site: JournalSite, batch: AggregateBatch, base: Base, reply: Refusal
 ) -> Steps[tuple[AggregateHead | None, int | None]]:
-    """The head as it is now: the one that came back; or, where only an event stood in the way, read in one moment with
+    """The head as it is now: the one that came back; or, where only an event was in the way, read in one moment with
     that event, whose number comes too if it is there.
     """
     if reply.failed[0]:

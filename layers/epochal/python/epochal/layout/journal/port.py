@@ -66,7 +66,7 @@ def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
         found.add(Span(gap.stream, index, tuple(kinds)))
         index += len(kinds)
         if index < ends:
-            # The first must be there: whoever wrote a head wrote an event.
+            # The first event must be there: it is written with the head.
             if gap.end is not None or index == 0:
                 raise CorruptData(f"{gap.stream}: event {index + 1} is missing from the journal")
             return found

@@ -19,7 +19,7 @@ SORTED_AT_MOST: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Sort keys from one text up to another, both behind the aggregate's id; `most` of its events lie there."""
+    """Sort keys from one text up to another, both behind the aggregate's id; `most` of its events are there."""
 
     low: str
     high: str
@@ -73,11 +73,11 @@ def _alike(first: int, last: int, total: int) -> KeyRange:
 
 
 def _lying(length: int, first: int, last: int, total: int) -> int:
-    """How many numbers of this length, up to `total`, lie in the range."""
+    """How many numbers of this length, up to `total`, are in the range."""
     digits = len(str(first))
     scale: int = 10 ** abs(length - digits)
     if length > digits:
-        # A text lies before all those that it begins: those of `first` are in the range, those of `last` are not.
+        # A text is before all those that it begins: those of `first` are in the range, those of `last` are not.
         lowest, highest = first * scale, last * scale - 1
     else:
         lowest, highest = first // scale + (length < digits), last // scale

@@ -2,7 +2,7 @@
 
     by key       up to 100 events a request, in order, strongly consistent; a read unit an event, or more
     by range     a range of the journal, strongly consistent; small events share a read unit. Numbers are unpadded, so
-                 others lie among those wanted: it is read where these are fewer (`ranges`)
+                 others are among those wanted: it is read where these are fewer (`ranges`)
     by index     `journal-aid-index`, in order, half the units again; it may lag
 
 What a range or the index does not bring is read by key: the index lags, and in a range other aggregates' items may lie,
@@ -48,7 +48,7 @@ class EventRange:
         return max(0, self.last - self.first + 1)
 
     def holds(self, item: Item) -> bool:
-        """Whether a journal item is one of these events: sort keys of other aggregates may lie between."""
+        """Whether a journal item is one of these events: sort keys of other aggregates may be between."""
         return item["aid"]["S"] == str(self.aggregate) and self.first <= int(item["seq_nr"]["N"]) <= self.last
 
 
