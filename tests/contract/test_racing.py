@@ -8,25 +8,37 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from epochal.layout.streams import Layout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
-from epochal.plan.ops import Execute, Get, Op, Reply
+from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place
+from tests.support.stream_layouts import LAYOUTS
 
 pytestmark = pytest.mark.ddbl
 
-TWO_STEP = Fixed(max_events=2, mode="two-step")
-AT_ONCE = Fixed(max_events=2, mode="transactional")
+TWO_STEP = Tips(calving=Fixed(max_events=2, mode="two-step"))
+AT_ONCE = Tips(calving=Fixed(max_events=2, mode="transactional"))
+
+KINDS: dict[str, tuple[Layout, int]] = {
+    **{f"{name}, no stream": (layout, 0) for name, layout in LAYOUTS.items()},
+    **{f"{name}, token": (layout, 1) for name, layout in LAYOUTS.items()},
+    "tips, token, calving": (TWO_STEP, 2),
+    "tips, token, calving at once": (AT_ONCE, 2),
+}
+"""How the stream is stored, and how many events it has when the race begins."""
+
+in_every_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
-def store(place: Place, calving: Fixed, execute: Execute | None = None) -> Streams:
+def store(place: Place, layout: Layout, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or place.execute, meter=Meter(), patience=PATIENT)
-    return Streams(driver=driver, table=place.table, layout=Tips(calving=calving))
+    return Streams(driver=driver, table=place.table, layout=layout)
 
 
 def race(racers: int, run: Callable[[int], Outcome]) -> list[Outcome]:
@@ -46,16 +58,14 @@ def event(number: int) -> Event:
 
 
 @pytest.mark.parametrize("racers", [2, 8, 64])
-@pytest.mark.parametrize("kind", ["no stream", "token", "token, calving", "token, calving at once"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_of_many_writers_with_one_expectation_exactly_one_wins(
     on_ddbl: Place, kind: str, racers: int
 ) -> None:
-    calving = AT_ONCE if kind.endswith("at once") else TWO_STEP
-    streams, name = store(on_ddbl, calving), on_ddbl.partition
+    layout, before = KINDS[kind]
+    streams, name = store(on_ddbl, layout), on_ddbl.partition
     expected: ExpectedVersion = NO_STREAM
-    before = 0
-    if kind != "no stream":
-        before = 2 if "calving" in kind else 1
+    if before:
         outcome = streams.try_append(name, [Event(type="Before")] * before)
         assert isinstance(outcome, Appended)
         expected = outcome.token
@@ -70,35 +80,39 @@ def test_of_many_writers_with_one_expectation_exactly_one_wins(
     assert [found.data for found in streams.read(name, start=before)] == [b"%d" % winners[0]]
 
 
+@in_every_layout
 @pytest.mark.parametrize("racers", [2, 16])
 def test_writers_that_have_all_read_before_any_of_them_writes_do_not_lose_updates(
-    on_ddbl: Place, racers: int
+    on_ddbl: Place, layout: Layout, racers: int
 ) -> None:
     """The barrier stands between read and write, where two copies of one truth are most likely to meet."""
     name = on_ddbl.partition
-    store(on_ddbl, TWO_STEP).append(name, [Event(type="Before")] * 3)
-    barrier = threading.Barrier(racers)
+    store(on_ddbl, layout).append(name, [Event(type="Before")] * 3)
+    barrier, met = threading.Barrier(racers), set[int]()
 
     def meet_after_reading(op: Op) -> Reply:
         reply = on_ddbl.execute(op)
-        if isinstance(op, Get):
+        if isinstance(op, Get | Query) and threading.get_ident() not in met:
+            met.add(threading.get_ident())
             barrier.wait()
         return reply
 
-    streams = store(on_ddbl, TWO_STEP, meet_after_reading)
+    streams = store(on_ddbl, layout, meet_after_reading)
     outcomes = race(
         racers, lambda number: streams.try_append(name, [event(number)], expected=AtVersion(version=3))
     )
 
     assert sum(isinstance(outcome, Appended) for outcome in outcomes) == 1
-    assert len(list(store(on_ddbl, TWO_STEP).read(name))) == 4
+    assert len(list(store(on_ddbl, layout).read(name))) == 4
 
 
-@pytest.mark.parametrize("calving", [TWO_STEP, AT_ONCE], ids=["two-step", "at once"])
+@pytest.mark.parametrize(
+    "layout", [*LAYOUTS.values(), TWO_STEP, AT_ONCE], ids=[*LAYOUTS, "two-step", "at once"]
+)
 def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_own(
-    on_ddbl: Place, calving: Fixed
+    on_ddbl: Place, layout: Layout
 ) -> None:
-    streams, name = store(on_ddbl, calving), on_ddbl.partition
+    streams, name = store(on_ddbl, layout), on_ddbl.partition
 
     outcomes = race(12, lambda number: streams.try_append(name, [event(number)], expected=ANY))
 
@@ -109,8 +123,9 @@ def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_o
     assert {found.index: int(found.data) for found in streams.read(name)} == firsts
 
 
-def test_racers_with_one_key_append_once(on_ddbl: Place) -> None:
-    streams, name = store(on_ddbl, TWO_STEP), on_ddbl.partition
+@in_every_layout
+def test_racers_with_one_key_append_once(on_ddbl: Place, layout: Layout) -> None:
+    streams, name = store(on_ddbl, layout), on_ddbl.partition
 
     outcomes = race(16, lambda _: streams.try_append(name, [event(0)], idempotency_key="one"))
 

@@ -1,15 +1,13 @@
-"""Streams on each store: the whole life of one, and what each call costs in requests."""
+"""Streams in each layout on each store: the whole life of one, and what each call costs in requests."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.streams import Tips
+from epochal.layout.streams import Layout
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
@@ -17,6 +15,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.results import Pruned
 from epochal.store.streams import Streams
 from tests.contract.places import Place
+from tests.support.stream_layouts import LAYOUTS, WAYS
 
 
 @pytest.fixture
@@ -24,14 +23,14 @@ def name(place: Place) -> str:
     return place.partition
 
 
-@pytest.fixture
-def streams(place: Place) -> Streams:
-    return over(place)
+@pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS)
+def streams(place: Place, request: pytest.FixtureRequest) -> Streams:
+    return over(place, request.param)
 
 
-def over(place: Place, calving: Calving | None = None) -> Streams:
+def over(place: Place, layout: Layout) -> Streams:
     driver = Driver(execute=place.execute, meter=Meter())
-    return Streams(driver=driver, table=place.table, layout=Tips(calving=calving or ByCost()))
+    return Streams(driver=driver, table=place.table, layout=layout)
 
 
 def numbered(first: int, count: int = 1, size: int = 20) -> list[Event]:
@@ -44,17 +43,12 @@ def appended(outcome: object) -> Appended:
     return outcome
 
 
-CALVINGS = {
-    "by cost": ByCost(),
-    "by cost, at once": ByCost(mode="transactional"),
-    "every event": Fixed(max_events=1, mode="two-step"),
-    "four events, at once": Fixed(max_events=4, mode="transactional"),
-}
+in_every_way = pytest.mark.parametrize("layout", WAYS.values(), ids=WAYS)
 
 
-@pytest.mark.parametrize("calving", CALVINGS.values(), ids=CALVINGS)
-def test_a_stream_replays_completely_both_ways_from_every_index(place: Place, calving: Calving) -> None:
-    store, name, expected = over(place, calving), place.partition, NO_STREAM
+@in_every_way
+def test_a_stream_replays_completely_both_ways_from_every_index(place: Place, layout: Layout) -> None:
+    store, name, expected = over(place, layout), place.partition, NO_STREAM
     written: list[Event] = []
     for batch in (1, 3, 2, 1, 1, 4, 1):
         events = numbered(len(written), batch, size=300)
@@ -193,8 +187,9 @@ def test_a_written_unfold_makes_an_older_token_a_conflict_but_not_an_older_versi
     assert isinstance(streams.try_append(name, numbered(1), expected=AtVersion(version=1)), Appended)
 
 
-def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place) -> None:
-    store, name = over(place, Fixed(max_events=2, mode="two-step")), place.partition
+@in_every_way
+def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place, layout: Layout) -> None:
+    store, name = over(place, layout), place.partition
     for index in range(7):
         store.append(name, numbered(index))
     stored = list(store.read(name))
@@ -226,7 +221,9 @@ def test_the_token_of_a_tombstone_appends_nothing(streams: Streams, name: str) -
 def test_a_deleted_stream_keeps_its_tombstone(streams: Streams, name: str) -> None:
     streams.append(name, numbered(0, 3))
 
-    assert streams.try_delete(name) == Pruned(low_water=3, deleted=0, done=True)
+    gone = streams.try_delete(name)
+    assert isinstance(gone, Pruned)
+    assert (gone.low_water, gone.done) == (3, True)
 
     refused = streams.try_append(name, numbered(3))
     assert isinstance(refused, Conflict)
@@ -285,46 +282,21 @@ def test_unfolds_alone_under_a_key_are_written_once(streams: Streams, name: str)
     assert [unfold.data for unfold in left.unfolds] == [b"2"]
 
 
-def test_an_item_at_its_limit_is_calved_and_the_append_goes_on(place: Place) -> None:
-    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
+def test_events_that_hardly_fit_an_item_follow_each_other(streams: Streams, name: str) -> None:
     token: Token | None = None
     for index in range(5):
-        outcome = appended(store.append(name, numbered(index, size=150_000), expected=token or NO_STREAM))
+        outcome = appended(streams.append(name, numbered(index, size=150_000), expected=token or NO_STREAM))
         token = outcome.token
 
-    assert [len(event.data) for event in store.read(name)] == [150_000] * 5
-
-
-def test_a_token_that_understates_the_tip_still_appends_because_an_overflow_calves(place: Place) -> None:
-    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
-    token = appended(store.append(name, numbered(0, size=390_000))).token
-    forged = Token(version=1, etag=token.etag, size=100, carried=50, events=1, appends=1)
-
-    outcome = appended(store.append(name, numbered(1, size=100_000), expected=forged))
-
-    assert (outcome.first, outcome.version) == (1, 2)
-    assert [len(event.data) for event in store.read(name)] == [390_000, 100_000]
-
-
-def test_unfolds_that_overflow_the_tip_calve_its_events(place: Place) -> None:
-    store, name = over(place, Fixed(max_bytes=10**6)), place.partition
-    store.append(name, numbered(0, size=200_000))
-    store.append(name, numbered(1, size=170_000))
-    unfold = Unfold(type="Large", data=random.Random(2).randbytes(130_000))
-
-    outcome = appended(store.append(name, [], unfolds=[unfold]))
-
-    state = store.load(name)
-    assert state is not None
-    assert (state.version, state.events) == (2, ())
-    assert state.unfolds[0].data == unfold.data
-    assert replace(state.token, size=outcome.token.size) == outcome.token
-    assert [event.index for event in store.read(name)] == [0, 1]
+    assert [len(event.data) for event in streams.read(name)] == [150_000] * 5
 
 
 @pytest.mark.ddbl
-def test_ten_thousand_events_and_megabytes_of_items_replay_completely_both_ways(on_ddbl: Place) -> None:
-    store, name = over(on_ddbl), on_ddbl.partition
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_ten_thousand_events_and_megabytes_of_items_replay_completely_both_ways(
+    on_ddbl: Place, layout: Layout
+) -> None:
+    store, name = over(on_ddbl, layout), on_ddbl.partition
     for first in range(0, 10_500, 500):
         store.append(name, numbered(first, 500, size=200))
 
