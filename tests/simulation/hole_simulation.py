@@ -12,8 +12,9 @@ from itertools import pairwise
 import pytest
 
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.layout.tips.calving import Calving, Fixed
+from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key, is_tip, read_span, read_tip, tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Recorded
 from epochal.plan.conditions import equals
@@ -23,11 +24,11 @@ from epochal.store.results import Direction
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import played
-from tests.simulation.stream_simulation import CALVINGS, OneStream
+from tests.simulation.stream_simulation import OneStream
 
 ARCHIVE = "archive"
 
-TRANSACTIONAL: tuple[Calving, ...] = tuple(Fixed(max_events=most, mode="transactional") for most in (1, 2, 3))
+TRANSACTIONAL = tuple(Tips(calving=Fixed(max_events=most, mode="transactional")) for most in (1, 2, 3))
 """Where Equinox prunes, calves are put as Equinox puts them: a calf that lags behind its Tip would come back."""
 
 
@@ -75,9 +76,9 @@ class Holed(OneStream):
         return self.seed % 4 == 1
 
     def store(self, luck: random.Random, name: str, execute: Execute) -> Streams:
-        calving = luck.choice(TRANSACTIONAL if self.shared else CALVINGS)
+        layout = luck.choice(TRANSACTIONAL if self.shared else self.kind.layouts)
         paged = _paged(awaiting(execute, self.tables), luck.choice((1, 1, 2, None)))
-        store = self.world.store(name, paged, calving=calving)
+        store = self.world.store(name, paged, layout=layout)
         archived = self.careful or luck.random() < 0.5
         return (
             replace(store, archive=replace(store, table=ARCHIVE, fresh=_other(store.fresh)))

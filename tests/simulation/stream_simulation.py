@@ -11,35 +11,24 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.calving import ByCost, Fixed
-from epochal.layout.tips.items import append_id, is_tip, tip_key
-from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
-from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
-from epochal.plan.values import AttributeValue
+from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.streams import Streams
 from tests.simulation.expectations import check_appended, check_conflict
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played
 from tests.simulation.keys import check_key
+from tests.simulation.stream_items import TIP_ITEMS, StreamItems
 from tests.simulation.world import EQUAL, NOON, STREAM, World
-
-CALVINGS = (
-    Fixed(max_events=1, mode="two-step"),
-    Fixed(max_events=2, mode="two-step"),
-    Fixed(max_events=3, mode="transactional"),
-    ByCost(),
-)
-
 
 NEIGHBOUR = "Flight-2"
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One call of append: the ids and etags it sent, and its outcome; None while under way, or where its process died.
+    """One call of append: the ids and marks it sent, and its outcome; None while under way, or where its process died.
 
     Attributes:
         made: the same had been written under its key when it began.
@@ -51,42 +40,17 @@ class Attempt:
     key: str | None = None
     made: bool = False
     ids: set[bytes] = field(default_factory=set)
-    etags: set[str] = field(default_factory=set)
+    marks: set[str] = field(default_factory=set)
     outcome: Outcome | InvalidInput | None = None
 
-    def listen(self, execute: Execute) -> Execute:
+    def listen(self, kind: StreamItems, execute: Execute) -> Execute:
         def perform(op: Op) -> Reply:
-            self.ids.update(filter(None, map(append_id, sent(op, self.stream))))
-            self.etags.update(sent_etags(op, self.stream))
+            sent = kind.sent(op, self.stream)
+            self.ids |= sent.ids
+            self.marks |= sent.marks
             return execute(op)
 
         return perform
-
-
-def sent(op: Op, stream: str) -> list[AttributeValue]:
-    """The events that an operation would add to the Tip."""
-    match op:
-        case Put(item=item) if item["i"] == tip_key(stream)["i"]:
-            return list(item.get("e", {"L": []})["L"])
-        case Update(sets=sets):
-            return [event for change in sets if change.name == "e" for event in change.value["L"]]
-        case Transact(writes=writes):
-            return [event for write in writes for event in sent(write, stream)]
-        case _:
-            return []
-
-
-def sent_etags(op: Op, stream: str) -> list[str]:
-    """The etags that an operation would give the Tip."""
-    match op:
-        case Put(item=item) if item["i"] == tip_key(stream)["i"]:
-            return [item["etag"]["S"]]
-        case Update(sets=sets):
-            return [change.value["S"] for change in sets if change.name == "etag"]
-        case Transact(writes=writes):
-            return [etag for write in writes for etag in sent_etags(write, stream)]
-        case _:
-            return []
 
 
 @dataclass(slots=True)
@@ -94,12 +58,14 @@ class OneStream(Simulation):
     """Processes at work on one stream.
 
     Attributes:
+        kind: what the items of its layout say.
         event: what an append's next event is; under an idempotency key it is the same each time.
         neighbour: another stream, which keys are reused for.
     """
 
-    tables: Gradual = field(default_factory=lambda: Gradual({TIPS.kind: TIPS}))
+    tables: Gradual = field(default_factory=lambda: tables_of(TIP_ITEMS))
     stream: str = STREAM
+    kind: StreamItems = TIP_ITEMS
     world: World = field(init=False)
     event: Callable[[random.Random, str | None], Event] = lambda _luck, _key: EQUAL
     neighbour: str | None = None
@@ -107,7 +73,7 @@ class OneStream(Simulation):
     reads: list[tuple[int, list[Recorded]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.world = World(self.tables, self.stream)
+        self.world = World(self.tables, self.stream, kind=self.kind)
         if self.seed % 3 == 1:
             self.tables.gradually(random.Random(self.seed))
 
@@ -117,11 +83,11 @@ class OneStream(Simulation):
 
     def check(self) -> None:
         self.world.audit()
-        tips = list(filter(is_tip, self.world.images()))
+        heads = self.world.heads()
         for attempt in self.attempts:
             match attempt.outcome:
                 case Appended() as appended if attempt.key is None:
-                    check_appended(attempt.expected, appended, tips)
+                    check_appended(attempt.expected, appended, heads)
                 case Conflict() as conflict:
                     check_conflict(attempt.expected, conflict)
                     assert not attempt.made, "a repeated key is in conflict"
@@ -143,7 +109,7 @@ class OneStream(Simulation):
         return self.world.store(
             name,
             awaiting(execute, self.tables),
-            calving=luck.choice(CALVINGS),
+            layout=luck.choice(self.kind.layouts),
             now=lambda: NOON + hours * 3600 * 10**9,
         )
 
@@ -197,7 +163,8 @@ class OneStream(Simulation):
         attempt = Attempt(stream=self.world.stream, events=events, expected=expected, key=key)
         attempt.made = key is not None and self._is_made(key, events)
         self.attempts.append(attempt)
-        listening = replace(store, driver=replace(store.driver, execute=attempt.listen(store.driver.execute)))
+        listener = attempt.listen(self.kind, store.driver.execute)
+        listening = replace(store, driver=replace(store.driver, execute=listener))
         try:
             attempt.outcome = listening.try_append(
                 attempt.stream, events, unfolds=unfolds, expected=expected, idempotency_key=key
@@ -247,8 +214,7 @@ class OneStream(Simulation):
             self.world.judge(outcome, identity, len(attempt.events))
 
     def _check_read(self, acknowledged: int, events: list[Recorded]) -> None:
-        history, tip = self.world.history(), self.world.tip()
-        low = int(tip["l"]["N"]) if tip is not None and "l" in tip else 0
+        history, low = self.world.history(), self.kind.low(self.world.items())
         indices = [event.index for event in events]
         assert all(abs(one - other) == 1 for one, other in pairwise(indices)), f"untold: {indices}"
         assert indices in (sorted(indices), sorted(indices, reverse=True))
@@ -260,6 +226,11 @@ class OneStream(Simulation):
             assert certain[-1] + 1 >= acknowledged
 
 
-def replay(seed: int) -> OneStream:
+def tables_of(kind: StreamItems) -> Gradual:
+    """An empty table of a layout."""
+    return Gradual({kind.spec.kind: kind.spec})
+
+
+def replay(seed: int, kind: StreamItems = TIP_ITEMS) -> OneStream:
     """Play a seed and check what came of it; a failure names it."""
-    return played(OneStream(seed, neighbour=NEIGHBOUR))
+    return played(OneStream(seed, tables_of(kind), kind=kind, neighbour=NEIGHBOUR))

@@ -56,7 +56,7 @@ class Append:
 
     def prepare(self) -> World:
         world = World()
-        store = world.store("before", calving=Fixed(max_events=2, mode="two-step"))
+        store = world.store("before", layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
         for _ in range(self.before):
             store.append(STREAM, [EQUAL])
         return world
@@ -106,7 +106,7 @@ UNFOLDS_ONLY = {
 def others(world: World) -> dict[str, Callable[[], object]]:
     """What others may do to the stream in between."""
     theirs = world.store("theirs")
-    calving = world.store("calving", calving=EVERY_TIME)
+    calving = world.store("calving", layout=Tips(calving=EVERY_TIME))
     pruner = world.store("pruner")
 
     def append_and_calve() -> None:
@@ -379,7 +379,7 @@ def test_a_key_first_used_with_a_token_ahead_of_the_stream_is_appended_once_by_t
 
     def meanwhile() -> None:
         others.append(world.store("two").append(STREAM, [EQUAL], idempotency_key="k"))
-        world.store("rival", calving=EVERY_TIME).append(STREAM, [EQUAL])
+        world.store("rival", layout=Tips(calving=EVERY_TIME)).append(STREAM, [EQUAL])
 
     one = world.store("one", interrupted(world.tables.execute, {at: meanwhile}))
     outcome = one.try_append(STREAM, [EQUAL], expected=expected, idempotency_key="k")
@@ -403,7 +403,7 @@ def test_a_repeated_key_is_answered_like_the_first_time(append: Append) -> None:
         again = append.perform(world.store("second"), case.expected)
         assert isinstance(again, Appended)
         assert (again.first, again.version, again.replayed) == (first.first, first.version, True)
-        world.store("theirs", calving=EVERY_TIME).append(STREAM, [EQUAL])
+        world.store("theirs", layout=Tips(calving=EVERY_TIME)).append(STREAM, [EQUAL])
 
 
 @pytest.mark.parametrize("append", KEYED.values(), ids=KEYED)

@@ -13,6 +13,7 @@ import pytest
 
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.items import tip_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Recorded
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
@@ -33,7 +34,7 @@ Choose = Callable[[list[str]], str]
 
 def started(events: int, calving: Calving = TWO_STEP) -> World:
     world = World()
-    store = world.store("before", calving=calving)
+    store = world.store("before", layout=Tips(calving=calving))
     for _ in range(events):
         store.append(STREAM, [EQUAL])
     return world
@@ -66,7 +67,7 @@ class Run:
         dies_after: int | None = None,
     ) -> Body:
         def body(execute: Execute) -> None:
-            store = self.world.store(name, mortal(execute, dies_after), calving=calving)
+            store = self.world.store(name, mortal(execute, dies_after), layout=Tips(calving=calving))
             self.outcomes[name] = store.try_append(
                 STREAM, [EQUAL] * events, expected=expected, idempotency_key=key
             )
@@ -78,7 +79,7 @@ class Run:
 
         def body(execute: Execute) -> None:
             execute(Get(table="tips", key=tip_key(STREAM)))
-            store = self.world.store("rival", calving=Fixed(max_events=1, mode="two-step"))
+            store = self.world.store("rival", layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
             self.outcomes["rival"] = store.try_append(STREAM, [EQUAL])
 
         return body
@@ -287,7 +288,7 @@ def test_a_reader_is_right_where_a_pruner_and_a_calving_writer_die_beside_it(
             reader=done.reader(direction),
         )
         done.check_reads(pruned=3)
-        done.world.store("after", calving=TWO_STEP).append(STREAM, [EQUAL])
+        done.world.store("after", layout=Tips(calving=TWO_STEP)).append(STREAM, [EQUAL])
         assert done.world.store("after").prune(STREAM, 4) is not None
 
     assert explore(started(5), 5, scene) > 10

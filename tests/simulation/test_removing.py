@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
@@ -32,7 +33,7 @@ PRUNES: dict[str, int] = {
 def five_events() -> World:
     """Two calves of two events, and a Tip with the rest and an unfold."""
     world = World()
-    store = world.store("before", calving=Fixed(max_events=2, mode="two-step"))
+    store = world.store("before", layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     for number in range(6):
         store.append(STREAM, [EQUAL], unfolds=[Unfold(type="State", data=b"%d" % number)])
     return world
@@ -192,7 +193,7 @@ def test_deleting_what_does_not_exist_is_a_conflict_and_creates_nothing() -> Non
 
 def test_a_stream_with_more_calves_than_one_call_deletes_says_so_and_is_finished_by_further_calls() -> None:
     world = World()
-    store = world.store("ours", calving=Fixed(max_events=1, mode="two-step"))
+    store = world.store("ours", layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
     for _ in range(1_103):
         store.append(STREAM, [EQUAL])
 
@@ -209,7 +210,7 @@ def test_a_late_calf_below_the_mark_is_never_read_and_goes_with_the_next_prune()
     for _ in range(2):
         before.append(STREAM, [EQUAL])
     faults = Faults(world.tables.execute, {1: Late(99)})
-    slow = world.store("slow", faults.execute, calving=Fixed(max_events=2, mode="two-step"))
+    slow = world.store("slow", faults.execute, layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     slow.append(STREAM, [EQUAL])
     world.store("pruner").prune(STREAM, 2)
 

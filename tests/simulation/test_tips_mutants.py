@@ -210,7 +210,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
     patch.setattr(unfolding, "unfold_once", again)
 
 
-@mutant("is not of the Tip", dear=True)
+@mutant("is not of the head", dear=True)
 def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> None:
     already = append._already
 

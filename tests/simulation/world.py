@@ -10,11 +10,9 @@ import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 
-from epochal.layout.tips.calving import ByCost, Calving
-from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip
-from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.items import is_tip, read_span
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import Token
@@ -24,6 +22,7 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
+from tests.simulation.stream_items import TIP_ITEMS, EventSeen, HeadSeen, StreamItems
 
 STREAM = "Flight-1"
 EQUAL = Event(type="Departed", data=b'{"from":"JFK"}', timestamp="2026-01-01T00:00:00Z")
@@ -73,52 +72,49 @@ class World:
 
     Attributes:
         shared: another library may prune the stream, and leave no mark.
+        kind: what the items of its layout say.
     """
 
     tables: MemoryTables = field(default_factory=memory_tables)
     stream: str = STREAM
     shared: bool = False
+    kind: StreamItems = TIP_ITEMS
 
     def copy(self) -> World:
         return World(self.tables.copy(), self.stream)
 
-    def store(
-        self,
-        writer: str,
-        execute: Execute | None = None,
-        *,
-        calving: Calving | None = None,
-        **options: object,
-    ) -> Streams:
+    def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
         """A store whose random bytes are the writer's own, and the same in every run."""
         return Streams(
             driver=driver_on(execute or self.tables.execute),
-            table="tips",
-            layout=Tips(calving=calving or ByCost()),
-            **{"now": lambda: NOON, "fresh": bytes_of(writer), **options},
+            table=self.kind.spec.kind,
+            **{
+                "layout": self.kind.layouts[-1],
+                "now": lambda: NOON,
+                "fresh": bytes_of(writer),
+                **options,
+            },
         )
 
     def images(self) -> list[Item]:
-        """Every image of the stream's Tip and calves, in the order of writing."""
-        return [item for item in self.tables.changes("tips") if item["p"]["S"] == self.stream]
+        """Every image of the stream's items, in the order of writing."""
+        return [item for item in self.tables.changes(self.kind.spec.kind) if item["p"]["S"] == self.stream]
 
     def tip(self) -> Item | None:
-        return next(
-            (item for item in self.tables.items("tips") if item["p"]["S"] == self.stream and is_tip(item)),
-            None,
-        )
+        return next(filter(is_tip, self.items()), None)
 
     def items(self) -> list[Item]:
-        """The stream's Tip and calves."""
-        return [item for item in self.tables.items("tips") if item["p"]["S"] == self.stream]
+        """The stream's items, as they are now."""
+        return [item for item in self.tables.items(self.kind.spec.kind) if item["p"]["S"] == self.stream]
+
+    def heads(self) -> list[HeadSeen]:
+        """Every state of the stream's head, in order."""
+        return list(self.kind.heads(self.images()))
 
     def low(self) -> int:
         """Every event below this is gone."""
-        tip = self.tip()
+        tip, mark = self.tip() if self.shared else None, self.kind.low(self.items())
         if tip is None:
-            return 0
-        mark = int(tip.get("l", {"N": "0"})["N"])
-        if not self.shared:
             return mark
         spans = [read_span(item).since(mark) for item in self.items()]
         return min((span.base for span in spans if span.events), default=int(tip["n"]["N"]))
@@ -129,26 +125,25 @@ class World:
 
     def history(self) -> dict[int, bytes | None]:
         """For every index ever written, the append id there; fails where an index ever held two events."""
-        found: dict[int, tuple[str, object]] = {}
-        for item in self.images():
-            span = read_span(item)
-            for offset, pair in enumerate(span.pairs):
-                before = found.setdefault(span.base + offset, pair)
-                assert before == pair, f"index {span.base + offset} held two different events"
-        return {index: append_id(event) for index, (_, event) in sorted(found.items())}
+        found: dict[int, EventSeen] = {}
+        for event in chain.from_iterable(map(self.kind.events, self.images())):
+            before = found.setdefault(event.index, event)
+            assert before == event, f"index {event.index} held two different events"
+        return {index: event.append_id for index, event in sorted(found.items())}
 
-    def etags(self) -> list[str]:
-        """The etag of every write of the Tip, in order."""
-        return [item["etag"]["S"] for item in self.images() if is_tip(item)]
+    def etags(self) -> list[str | None]:
+        """The etag of every write of the head, in order."""
+        return [head.etag for head in self.heads()]
 
     def audit(self) -> None:
         """The stream as it is now reads alike both ways, without gap, and is what was written; no etag came twice."""
-        tip, store = self.tip(), self.store("auditor")
-        assert len(set(self.etags())) == len(self.etags()), "two writes left the same etag"
-        if tip is None:
+        heads, store = self.heads(), self.store("auditor")
+        etags = {head.etag for head in heads}
+        assert len(etags) == len(heads), "two writes left the same etag"
+        if not heads:
             assert not self.history()
             return
-        low, version = self.low(), int(tip["n"]["N"])
+        low, version = self.low(), heads[-1].version
         history = self.history()
         forward = list(store.read(self.stream))
         assert [event.index for event in forward] == list(range(low, version))
@@ -166,22 +161,22 @@ class World:
             case Appended(first=first, version=version):
                 assert places == {first}
                 assert version == first + events
-                assert self.describes(outcome), f"{outcome.token} is not of the Tip that the append left"
+                assert self.describes(outcome), f"{outcome.token} is not of the head that the append left"
             case Conflict():
                 assert not places, "reported as a conflict, yet appended"
             case Undetermined(first=first):
                 assert self.low() > first, "undetermined, yet the evidence is there"
 
     def describes(self, outcome: Appended) -> bool:
-        """Whether the token is of the Tip that the append left, and of no other, which its holder would not have seen.
+        """Whether the token is of the head that the append left, and of no other, which its holder would not have seen.
 
-        Where that Tip is still there, what calving goes by, estimates left aside, is exact.
+        Where that head is still there, what the layout goes by, estimates left aside, is exact.
         """
-        tips = [read_tip(item) for item in self.images() if is_tip(item)]
-        left = next(tip for tip in tips if tip.version == outcome.version)
+        heads = self.heads()
+        left = next(head for head in heads if head.version == outcome.version)
         if outcome.token == Token(version=left.version, etag=left.etag):
-            return tips[-1].etag != left.etag
-        true = left.token()
+            return heads[-1].etag != left.etag
+        true = left.token
         exact = replace(outcome.token, size=true.size, appends=true.appends) == true
         return exact and abs(outcome.token.size - true.size) <= 16
 
