@@ -153,13 +153,13 @@ def _undominated(states: Sequence[tuple[float, int]]) -> list[tuple[float, int]]
     return kept
 
 
-def by_rule(stream: Stream, full: Callable[[Token], bool] = is_full) -> Cost:
+def by_rule(stream: Stream, full: Callable[[Token, Token | None], bool] = is_full) -> Cost:
     """The cost of the course that the rule takes."""
     units = others = 0.0
     carried = appends = before = 0
-    open_page = False
-    for grown, after, replaces in stream.appends():
-        if not (open_page and fits(_token(carried, before, appends), grown + after - before)):
+    open_page, known = False, None
+    for position, (grown, after, replaces) in enumerate(stream.appends()):
+        if not (open_page and known and fits(known, grown + after - before)):
             others += left_behind(carried, before, kept=not replaces) if appends else 0
             units += write_units(BARE + carried + before) if open_page else 0
             units += write_units(BARE + grown + after)
@@ -167,15 +167,14 @@ def by_rule(stream: Stream, full: Callable[[Token], bool] = is_full) -> Cost:
         else:
             units += extended(carried, grown, before, after)
             carried, appends = carried + grown, appends + 1
-        open_page = not full(_token(carried, after, appends))
-        before = after
+        left = _token(position, carried, after, appends)
+        open_page, known, before = not full(left, known), left, after
     return Cost(units=units, all=units + others)
 
 
-def _token(carried: int, unfolds: int, appends: int) -> Token:
-    return Token(
-        version=500, size=BARE + carried + unfolds, carried=carried, unfolds=unfolds, appends=appends
-    )
+def _token(position: int, carried: int, unfolds: int, appends: int) -> Token:
+    size = BARE + carried + unfolds
+    return Token(version=500 + position, size=size, carried=carried, unfolds=unfolds, appends=appends)
 
 
 def excess(stream: Stream) -> float:

@@ -64,7 +64,7 @@ def test_appends_that_are_alike_cost_no_write_unit_more_than_on_pages_of_their_o
 
 def test_a_rule_that_never_leaves_a_page_or_always_does_costs_several_times_as_much():
     small = Stream(size=300, shape="alike", unfold=20_000, unfolding="first")
-    never, always = by_rule(small, lambda _: False), by_rule(small, lambda _: True)
+    never, always = by_rule(small, lambda *_: False), by_rule(small, lambda *_: True)
 
     assert never.all > 1.5 * by_rule(small).all
     assert always.all > 1.5 * by_rule(small).all

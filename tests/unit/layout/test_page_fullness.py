@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,22 @@ def test_a_page_is_full_where_one_more_append_takes_another_unit(appends: int, f
 @pytest.mark.parametrize("each", [900, 1010, 1100, 5000])
 def test_a_page_whose_first_append_leaves_no_room_for_another_is_full(each: int) -> None:
     assert is_full(holding(1, each))
+
+
+def test_where_sizes_stray_room_is_left_for_a_larger_append() -> None:
+    before = holding(1, 300)
+    left = replace(holding(2, 320), carried=640)
+
+    assert not is_full(left, before)
+    assert is_full(left, replace(before, carried=160))
+
+
+def test_on_a_new_page_sizes_stray_from_those_of_the_page_before() -> None:
+    left = replace(holding(1, 480), version=9)
+
+    assert not is_full(left, holding(8, 480))
+    assert not is_full(left, replace(left, carried=900))  # unfolds alone: nothing was appended
+    assert is_full(left, holding(8, 600))
 
 
 def test_unfolds_that_are_dear_to_leave_behind_let_a_page_grow() -> None:

@@ -36,24 +36,41 @@ _ITEM: Final = 100
 
 _MARK: Final = attribute_size("x", number(1))
 
+_CAUTION: Final = 0.5
+"""How much of the difference between appends the next one is taken to be larger by. Where sizes stray the rule is
+careful, because one more unit costs more than one more page; more care than this costs more than it saves."""
+
 _LEAST: Final = 20
 """No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
 
 
-def is_full(left: Token) -> bool:
-    """Whether a page, as a write leaves it, is to be left by the next."""
+def is_full(left: Token, before: Token | None = None) -> bool:
+    """Whether a page, as a write leaves it, is to be left by the next.
+
+    Args:
+        before: of the page that the write found last, this one or the one before it.
+    """
     if left.size >= ITEM_BYTES - ROOM:
         return True
     usual = max(_LEAST, left.carried / max(1, left.appends))
-    further = write_units(int(left.size + usual))
     # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
     mark = write_units(left.size + _MARK) - write_units(left.size)
+    further = write_units(int(left.size + usual + _CAUTION * _spread(left, before)) + _MARK)
     return further - _rate(left, usual) > mark
 
 
 def fits(page: Token, growth: int) -> bool:
     """Whether a page takes so many bytes more. Where it does, closing it first would be no cheaper."""
     return page.size + growth <= ITEM_BYTES - ROOM
+
+
+def _spread(left: Token, before: Token | None) -> float:
+    """By how much the latest append differs in size from those before it."""
+    if before is None or not before.appends or left.version == before.version:
+        return 0
+    extended = left.appends > before.appends
+    latest = left.carried - before.carried if extended else left.carried
+    return abs(latest - before.carried / before.appends)
 
 
 def _rate(left: Token, usual: float) -> float:
