@@ -14,6 +14,7 @@ from typing import Any, Final
 from epochal.errors import CorruptData
 from epochal.layout.pages.etags import PageState
 from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, time_of
+from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
@@ -69,6 +70,11 @@ class Page:
     def base(self) -> int:
         """Index of the first event that it holds; its version, where it holds none."""
         return self.version - self.count
+
+    @property
+    def span(self) -> PageSpan:
+        """Those of them that are not pruned."""
+        return PageSpan(self, min(max(self.base, self.low_water), self.version), self.version)
 
     @property
     def emptied(self) -> bool:

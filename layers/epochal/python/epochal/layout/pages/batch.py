@@ -1,0 +1,80 @@
+"""A batch, packed once for all its tries: neither its content nor who it is depends on where it will be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from epochal.codec.bodies import EMPTY, Encoded
+from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
+from epochal.layout.streams import Batch
+from epochal.model.times import Ticks
+
+WHOSE: Final = 5
+"""Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
+
+
+MARK_BYTES: Final = 8
+"""Bytes of an etag that tell writes without events apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """One append: all or nothing.
+
+    Attributes:
+        count: how many events.
+        content: theirs.
+        unfolds: how many there are to replace those stored, and their content; None keeps those.
+        rest: what follows the time in the append's stamp,
+        mark: and in the stamp of a write without events.
+        keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
+    """
+
+    stream: str
+    count: int
+    content: Encoded
+    unfolds: tuple[int, Encoded] | None
+    now: Ticks
+    rest: bytes
+    mark: bytes
+    keyed: bool
+
+    def stamp(self, last: Ticks | None) -> bytes:
+        """The stamp of this append, above the last one of the stream whatever the clock says."""
+        return stamp_of(_after(self.now, last), self.rest if self.count else self.mark)
+
+    def mark_after(self, last: Ticks) -> bytes:
+        """Likewise, of a write that this append needs besides."""
+        return stamp_of(_after(self.now, last), self.mark)
+
+    def frames(self, stamp: bytes) -> tuple[Frame, ...]:
+        """The events as a frame, if there are any."""
+        return (Frame(stamp=stamp, count=self.count, content=self.content),) if self.count else ()
+
+    def unfolds_at(self, version: int) -> bytes:
+        """The unfolds, made from `version`; empty where there are none."""
+        if self.unfolds is None or not self.unfolds[0]:
+            return b""
+        count, content = self.unfolds
+        return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
+
+
+def packed(batch: Batch) -> Packed:
+    """A batch, packed. Raises `TooLarge` where it has more events than one append may have."""
+    unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, batch.now))
+    identity = batch.append_id
+    return Packed(
+        stream=batch.stream,
+        count=len(batch.events),
+        content=pack_events(batch.events, batch.now) if batch.events else EMPTY,
+        unfolds=unfolds,
+        now=batch.now,
+        rest=identity[:WHOSE] + identity[8 : 16 - WHOSE],
+        mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
+        keyed=batch.keyed,
+    )
+
+
+def _after(now: Ticks, last: Ticks | None) -> Ticks:
+    return now if last is None else Ticks(max(now, last + 1))

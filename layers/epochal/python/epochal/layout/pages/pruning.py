@@ -1,0 +1,188 @@
+"""Pruning and deleting: pages are emptied, oldest first, and never removed.
+
+A writer that still holds a token of a full page begins the next one where nothing is: were that page removed, it would
+be begun again, and the stream forked for good. An emptied page is some sixty bytes.
+
+    wholly below the mark     its frames go, and its unfolds
+    partly below              frames wholly below go, and the mark says what is gone of the next
+    the last page             likewise, if it is as it was read; its unfolds stay
+
+Whatever ends a stream, or changes it, takes the place of the next append: on a full page a tombstone would be overtaken
+by an append that knows the page as it was, so it is a page of its own.
+
+The first page says where the first event is, so that nobody has to walk through pages that are empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.layout.pages.append import accepts, head_from
+from epochal.layout.pages.items import Page, page_key, read_page, write_page
+from epochal.layout.pages.reading import load_head, load_page, query
+from epochal.layout.pages.writes import as_read, marking
+from epochal.layout.streams import PruneProgress, Rejected
+from epochal.model.versions import ExpectedVersion
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
+from epochal.plan.ops import Done, Put, Set, Steps, Update
+from epochal.plan.values import number
+
+PIECE: Final = 99
+"""Pages after which a call reads further ones."""
+
+WRITES: Final = 500
+"""Pages emptied by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
+
+
+def prune(
+    table: str, stream: str, before: int, etag: str, *, writes: int = WRITES
+) -> Steps[PruneProgress | None]:
+    """Make the events below `before` gone. None: there is no such stream.
+
+    Args:
+        before: beyond the stream's version it means all that there is.
+        etag: fresh; what pages are marked with derives from it.
+    """
+    head = yield from load_head(table, stream)
+    if head is None:
+        return None
+    return (yield from _empty(table, head, min(before, head.version), etag, writes))
+
+
+def delete(
+    table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
+) -> Steps[PruneProgress | Rejected[Page]]:
+    """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
+
+    Deleting a deleted stream goes on with the pages that are left. `Rejected` where the stream does not exist or is not
+    what was `expected`.
+    """
+    head = yield from load_head(table, stream)
+    while head is not None and not _ended(head, leave_open=leave_open):
+        if not accepts(expected, head):
+            return Rejected(head=head)
+        wanted = _end_of(head, etag, leave_open=leave_open)
+        reply = yield _ending(table, head, wanted)
+        if isinstance(reply, Done):
+            head = wanted
+            break
+        found = None if reply.item is None else read_page(reply.item, table)
+        head = yield from head_from(table, stream, found)
+        if head is not None and found is not None and reply.ambiguous and _follows(found, wanted):
+            return (yield from _empty(table, head, wanted.version, etag, writes))
+    if head is None:
+        return Rejected(head=None)
+    return (yield from _empty(table, head, head.version, etag, writes))
+
+
+def _ended(head: Page, *, leave_open: bool) -> bool:
+    return head.deleted or (leave_open and head.low_water == head.version and not head.unfolds)
+
+
+def _end_of(head: Page, etag: str, *, leave_open: bool) -> Page:
+    """The last page that a stream ends with."""
+    return Page(
+        table=head.table,
+        stream=head.stream,
+        index=head.version if head.full else head.index,
+        version=head.version,
+        full=not leave_open,
+        deleted=not leave_open,
+        low_water=head.version,
+        stamp=marking(etag, head),
+    )
+
+
+def _ending(table: str, head: Page, wanted: Page) -> Put | Update:
+    if head.full:
+        return Put(table=table, item=write_page(wanted), condition=Absent("i"))
+    return _update(table, head, wanted)
+
+
+def _follows(found: Page, wanted: Page) -> bool:
+    """Whether a page that others have written since lacks at least what the wanted one lacks."""
+    return found.low_water >= wanted.low_water and found.deleted >= wanted.deleted and not found.unfolds
+
+
+def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
+    """Empty up to `writes` pages of what they hold below the mark, oldest first."""
+    first = head if head.index == 0 else (yield from load_page(table, head.stream, 0))
+    if first is None:
+        raise CorruptData(f"{head.stream}: it has no first page")
+    at = low = first.low_water if first.low_water >= first.version else 0
+    written = 0
+    while low < mark:
+        for page in (yield from _pages_from(table, head, at, writes - written)):
+            wanted = _pruned(page, mark, etag, last=page.index == head.index)
+            if wanted is not None:
+                if written == writes:
+                    break
+                if not isinstance((yield _update(table, page, wanted)), Done):
+                    head = yield from _again(table, head)
+                    break
+                written += 1
+            low = min(page.version, mark)
+            at = page.version if page.version <= mark else at
+        if written == writes:
+            break
+    yield from _tell_first(table, first, at)
+    return PruneProgress(low_water=low, deleted=written, done=low == mark)
+
+
+def _pages_from(table: str, head: Page, at: int, writes: int) -> Steps[tuple[Page, ...]]:
+    """Some pages from the one that begins at `at`, each where the one before ends."""
+    if at == head.index:
+        return (head,)
+    reply = yield query(table, head.stream, at, head.index - 1, limit=min(writes, PIECE) + 1)
+    pages = tuple(read_page(item, table) for item in reply.items)
+    ends = (at, *(page.version for page in pages))
+    if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
+        raise CorruptData(f"{head.stream}: pages from event {at} on do not follow each other")
+    return pages
+
+
+def _again(table: str, head: Page) -> Steps[Page]:
+    fresh = yield from load_head(table, head.stream)
+    if fresh is None:
+        raise CorruptData(f"{head.stream}: its pages have been removed")
+    return fresh
+
+
+def _pruned(page: Page, mark: int, etag: str, *, last: bool) -> Page | None:
+    """What is left of a page; None where nothing is to be taken from it."""
+    at, kept = page.base, list(page.frames)
+    while kept and at + kept[0].count <= mark:
+        at += kept.pop(0).count
+    unfolds = page.unfolds if last else b""
+    low_water = max(page.low_water, min(mark, page.version)) if last or kept else page.low_water
+    wanted = replace(page, frames=tuple(kept), unfolds=unfolds, low_water=low_water)
+    if wanted == page:
+        return None
+    return replace(wanted, stamp=marking(etag, page))
+
+
+def _tell_first(table: str, first: Page, at: int) -> Steps[None]:
+    """The first page says that all before the page that begins at `at` is gone."""
+    if at > max(first.low_water, first.version):
+        below = AnyOf((Absent("l"), Compare("l", "<", number(at))))
+        yield Update(
+            table=table,
+            key=page_key(first.stream, 0),
+            sets=(Set("l", number(at)),),
+            condition=All((Present("r"), below)),
+        )
+
+
+def _update(table: str, page: Page, wanted: Page) -> Update:
+    """Write a page over the one that it was made from, if that is as it was."""
+    item = write_page(wanted)
+    changed = ("r", "f", "u", "x", "z", "l", "w")
+    return Update(
+        table=table,
+        key=page_key(page.stream, page.index),
+        sets=tuple(Set(name, item[name]) for name in changed if name in item),
+        removes=tuple(name for name in ("f", "u") if name not in item),
+        condition=as_read(page),
+    )

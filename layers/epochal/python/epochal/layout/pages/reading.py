@@ -1,0 +1,205 @@
+"""Reading a stream, forward or backward, some pages at a time, complete or saying where it stopped.
+
+The last page says what the read is of: its version is the end, and its own events need no further request. Every page
+before it is full, and no longer changes except that it is pruned; so each index below is in exactly one page, which
+begins at or before it and ends where the next begins.
+
+    a page lacks events at its beginning          they were pruned: the read goes on above them
+    a page ends before the next one begins        it has grown since it was read: it is read again
+    no page holds the event                       corruption
+
+Pages are pruned oldest first, so everything below an event that was pruned is gone, too. What a read passes over it
+shows: its cursor moves on without spans, and the low-water mark of its head with it.
+
+A read is a value: cursors can be kept and resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.layout.pages.items import Page, page_key, read_page
+from epochal.layout.pages.spans import PageSpan
+from epochal.layout.streams import ReadPart
+from epochal.model.versions import MAX_VERSION
+from epochal.plan.ops import Get, Query, Steps
+from epochal.plan.values import Item, number
+
+SHORT: Final = 16
+"""Pages that a read from the beginning asks for at once: of most streams that is all there is, in one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where a read of the stream whose last page is `head` has got to.
+
+    Attributes:
+        at: forward, the next index wanted; backward, the index after the next one wanted.
+        located: forward, a page begins at `at`; otherwise the one that holds it must be found first.
+        ahead: forward, pages that have been read already.
+    """
+
+    head: Page
+    at: int
+    forward: bool
+    located: bool = False
+    ahead: tuple[Page, ...] = ()
+
+    @property
+    def at_end(self) -> bool:
+        """Nothing is left to read."""
+        return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
+
+
+Part = ReadPart[PageSpan, Cursor]
+
+
+def load_head(table: str, stream: str) -> Steps[Page | None]:
+    """The last page, strongly consistent; None where the stream does not exist."""
+    reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1)
+    return read_page(reply.items[0], table) if reply.items else None
+
+
+def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
+    """The page that begins at `index`."""
+    reply = yield Get(table=table, key=page_key(stream, index))
+    return None if reply.item is None else read_page(reply.item, table)
+
+
+def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
+    """Read the last page and stand before event `start`, or before all of them. None: there is no such stream."""
+    if forward and not start:
+        return (yield from _begin_at_first(table, stream))
+    head = yield from load_head(table, stream)
+    return None if head is None else stand(head, start, forward=forward)
+
+
+def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
+    """Stand before event `start` of a stream whose last page is in hand."""
+    if forward:
+        at = max(start or 0, head.low_water)
+        return Cursor(head=head, at=at, forward=True, located=at == 0)
+    return Cursor(
+        head=head, at=head.version if start is None else min(start + 1, head.version), forward=False
+    )
+
+
+def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]:
+    """One part more: one request, or none, and another only to read again what has grown.
+
+    Args:
+        limit: events wanted; more may come, since pages are read whole.
+
+    Raises:
+        CorruptData: an event is in no page, and was not pruned.
+    """
+    if cursor.at_end:
+        return ReadPart(spans=(), cursor=cursor)
+    part = yield from (_forward if cursor.forward else _backward)(table, cursor, limit)
+    if part is None:
+        wanted = cursor.at if cursor.forward else cursor.at - 1
+        raise CorruptData(f"{cursor.head.stream}: event {wanted} is in no page, and was not pruned")
+    return part
+
+
+def query(
+    table: str, stream: str, lowest: int, highest: int, *, forward: bool = True, limit: int | None = None
+) -> Query:
+    """Pages that begin at these indices."""
+    return Query(
+        table=table,
+        partition=("p", page_key(stream, 0)["p"]),
+        sort=("i", number(lowest), number(highest)),
+        forward=forward,
+        limit=limit,
+    )
+
+
+def _begin_at_first(table: str, stream: str) -> Steps[Cursor | None]:
+    reply = yield query(table, stream, 0, MAX_VERSION, limit=SHORT)
+    if not reply.items:
+        return None
+    head: Page | None = read_page(reply.items[-1], table)
+    if reply.last is not None:
+        head = yield from load_head(table, stream)
+    if head is None:
+        return None
+    pages = tuple(_sound(table, reply.items))
+    mark = max(head.low_water, pages[0].low_water)
+    head = replace(head, low_water=mark)
+    return Cursor(head=head, at=mark, forward=True, located=mark == 0, ahead=() if mark else pages)
+
+
+def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+    stream, end = cursor.head.stream, cursor.head.index
+    held = cursor.ahead or ((cursor.head,) if cursor.at >= end else ())
+    part = _onward(replace(cursor, ahead=()), held)
+    if part is None and cursor.located:
+        # A page has an event at least, so no more pages than events are needed.
+        reply = yield query(table, stream, cursor.at, end - 1, limit=limit)
+        part = _onward(cursor, _sound(table, reply.items))
+    if part is None:
+        reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1)
+        part = _onward(cursor, _sound(table, reply.items))
+    return part
+
+
+def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
+    """What pages hold from the cursor on, up to the first that does not go on where the last one ended."""
+    at, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
+    spans: list[PageSpan] = []
+    for page in pages:
+        if not page.index <= at < page.version:
+            break
+        span = page.span.since(at).before(version)
+        if span.base > at:
+            mark = min(span.base, version)
+        if span.types:
+            spans.append(span)
+        at = page.version
+    if at == cursor.at:
+        return None
+    onward = replace(cursor, head=replace(cursor.head, low_water=mark), at=min(at, version), located=True)
+    return ReadPart(spans=tuple(spans), cursor=onward)
+
+
+def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+    if cursor.at > cursor.head.index:
+        return _downward(cursor, (cursor.head,))
+    reply = yield query(table, cursor.head.stream, 0, cursor.at - 1, forward=False, limit=limit)
+    return _downward(cursor, _sound(table, reply.items))
+
+
+def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
+    """Likewise, below the cursor; where events of a page are gone, everything below is."""
+    at, mark = cursor.at, cursor.head.low_water
+    spans: list[PageSpan] = []
+    for page in pages:
+        if not page.index < at <= page.version or mark >= at:
+            break
+        span = page.span.since(mark).before(at)
+        if span.types:
+            spans.append(span)
+        gone = page.span.base
+        if gone > page.index:
+            mark = max(mark, min(gone, at))
+        at = max(page.index, mark)
+    if at == cursor.at and mark == cursor.head.low_water:
+        return None
+    head = replace(cursor.head, low_water=mark)
+    return ReadPart(spans=tuple(spans), cursor=replace(cursor, head=head, at=at))
+
+
+def _sound(table: str, items: Iterable[Item]) -> Iterator[Page]:
+    """Pages up to one that cannot be read, which is an error once it comes first."""
+    for position, item in enumerate(items):
+        try:
+            page = read_page(item, table)
+        except CorruptData:
+            if position:
+                return
+            raise
+        yield page

@@ -1,0 +1,59 @@
+"""Named streams as chains of pages: what the store asks of the layout (see `epochal.layout.streams`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochal.layout.pages import append, reading
+from epochal.layout.pages.batch import packed
+from epochal.layout.pages.items import Page
+from epochal.layout.pages.reading import Cursor
+from epochal.layout.pages.spans import PageSpan
+from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result
+from epochal.model.versions import ExpectedVersion
+from epochal.plan.ops import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Streams as chains of pages."""
+
+    name = "pages"
+
+    def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[Page]]:
+        """See `append.append`."""
+        return append.append(table, packed(batch), expected)
+
+    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
+        """See `append.append_on`."""
+        return append.append_on(table, packed(batch), known)
+
+    def load(self, table: str, stream: str) -> Steps[Page | None]:
+        """The last page."""
+        return reading.load_head(table, stream)
+
+    def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
+        """See `reading.begin`."""
+        return reading.begin(table, stream, start, forward=forward)
+
+    def stand(self, head: Page, start: int | None, *, forward: bool) -> Cursor:
+        """See `reading.stand`."""
+        return reading.stand(head, start, forward=forward)
+
+    def advance(self, table: str, cursor: Cursor, limit: int | None) -> Steps[ReadPart[PageSpan, Cursor]]:
+        """See `reading.advance`."""
+        return reading.advance(table, cursor, limit)
+
+    def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
+        """See `pruning`."""
+        from epochal.layout.pages import pruning  # noqa: PLC0415  a function starts without it
+
+        return pruning.prune(table, stream, before, etag)
+
+    def delete(
+        self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
+    ) -> Steps[PruneProgress | Rejected[Page]]:
+        """See `pruning`."""
+        from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
+
+        return pruning.delete(table, stream, expected, etag, leave_open=leave_open)

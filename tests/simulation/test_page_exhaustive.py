@@ -1,0 +1,378 @@
+"""G2, G3 and G4 for streams of pages on small worlds, without luck: all that can happen to them, state by state."""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.errors import CorruptData
+from epochal.layout.pages import append, batch, pruning, reading, writes
+from epochal.layout.pages.batch import Packed
+from epochal.layout.pages.find import Earlier, Found
+from epochal.layout.pages.items import Page
+from epochal.layout.pages.reading import Cursor, Part
+from epochal.layout.pages.writes import Planned
+from epochal.model.versions import Token
+from epochal.plan.conditions import All, Present
+from epochal.plan.ops import Delete as Removal
+from epochal.plan.ops import Steps, Update
+from tests.simulation.exploring import each_of
+from tests.simulation.mutants import Mutant, Patch
+from tests.simulation.page_actors import Actor, Call, Delete, Prune, Read, Rule
+from tests.simulation.page_explorer import Budget, Explorer
+
+NEVER = Rule()
+ALWAYS = Rule(full=frozenset(range(20)))
+ODD = Rule(full=frozenset(range(1, 20, 2)))
+EVEN = Rule(full=frozenset(range(0, 20, 2)))
+TIGHT = Rule(tight=frozenset(range(20)))
+
+
+def writes_of(name: str, *expects: Any, rule: Rule = NEVER, **fields: Any) -> Actor:
+    """A process that appends an event for each expectation."""
+    return Actor(
+        does=tuple(Call(name=f"{name}{k}", expects=each, **fields) for k, each in enumerate(expects)),
+        rule=rule,
+    )
+
+
+def two_writers_of_different_opinions() -> Explorer:
+    """Each leaves a page when it likes, and appends on what it was told."""
+    return Explorer(
+        actors=(writes_of("a", "any", "known", rule=EVEN), writes_of("b", "any", "known", rule=ALWAYS)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def three_writers_and_a_pruner() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", "any", rule=ALWAYS),),
+        actors=(
+            writes_of("a", "any", rule=ALWAYS),
+            writes_of("b", "any", clock=1),
+            Actor(does=(Prune(before=3),)),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def an_old_token_and_a_prune() -> Explorer:
+    """What is told of a page is used when the page has been emptied."""
+    return Explorer(
+        actors=(
+            writes_of("a", "any", "known", rule=ALWAYS),
+            writes_of("b", "any", "any", rule=ALWAYS),
+            Actor(does=(Prune(before=2), Prune(before=3))),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
+def a_batch_that_no_page_takes() -> Explorer:
+    """Pages are closed, by writers that do not agree when."""
+    return Explorer(
+        before=(writes_of("s", "any"),),
+        actors=(writes_of("a", "any", "known", rule=TIGHT), writes_of("b", "any", "any", clock=1)),
+        budget=Budget(unheard=2, late=1),
+    )
+
+
+def unfolds_that_move() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", unfolds="s", rule=ODD),),
+        actors=(
+            writes_of("a", "any", "known", rule=ALWAYS),
+            writes_of("u", "any", "known", rule=ALWAYS, events=0, unfolds="u"),
+            Actor(does=(Prune(before=1),)),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def a_stream_that_ends() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", rule=ALWAYS),),
+        actors=(
+            writes_of("a", "any", "known", rule=ALWAYS),
+            writes_of("b", "any", rule=NEVER),
+            Actor(does=(Delete(),)),
+        ),
+        budget=Budget(unheard=1, late=1, crashes=1),
+    )
+
+
+def a_stream_that_begins_anew() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", unfolds="s", rule=ALWAYS),),
+        actors=(
+            writes_of("a", "any", "known", rule=ODD),
+            writes_of("u", "any", events=0, unfolds="u"),
+            Actor(does=(Delete(leave_open=True),)),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def tokens_from_outside() -> Explorer:
+    return Explorer(
+        actors=(
+            writes_of("a", "any", "outside", "version", rule=ODD),
+            writes_of("b", "any", "forged", clock=1),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
+def a_reader_of_what_grows_and_is_pruned() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", rule=NEVER),),
+        actors=(
+            writes_of("a", "any", "any", rule=EVEN),
+            Actor(does=(Prune(before=2),)),
+            Actor(does=(Read(), Read(start=1))),
+        ),
+    )
+
+
+def a_reader_downward() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", "any", rule=ALWAYS),),
+        actors=(
+            writes_of("a", "any", rule=EVEN),
+            Actor(does=(Prune(before=3),)),
+            Actor(does=(Read(forward=False), Read(start=1))),
+        ),
+    )
+
+
+WORLDS = (
+    two_writers_of_different_opinions,
+    three_writers_and_a_pruner,
+    an_old_token_and_a_prune,
+    a_batch_that_no_page_takes,
+    unfolds_that_move,
+    a_stream_that_ends,
+    a_stream_that_begins_anew,
+    tokens_from_outside,
+    a_reader_of_what_grows_and_is_pruned,
+    a_reader_downward,
+)
+
+
+DEAR = (
+    three_writers_and_a_pruner,
+    an_old_token_and_a_prune,
+    a_batch_that_no_page_takes,
+    unfolds_that_move,
+    a_stream_that_ends,
+    a_stream_that_begins_anew,
+)
+
+
+@each_of(WORLDS, dear=DEAR)
+def test_nothing_that_can_happen_loses_an_event_or_gives_an_index_twice(
+    world: Callable[[], Explorer],
+) -> None:
+    explorer = world()
+
+    assert explorer.explore() > 500, "a world in which hardly anything happens proves nothing"
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+
+
+def pruned_pages_are_removed(patch: Patch) -> None:
+    sound = pruning._update
+
+    def removed(table: str, page: Page, wanted: Page) -> Any:
+        planned = sound(table, page, wanted)
+        gone = not wanted.frames and wanted.low_water == page.low_water
+        return Removal(table=table, key=planned.key, condition=planned.condition) if gone else planned
+
+    patch.setattr(pruning, "_update", removed)
+
+
+def a_tombstone_is_written_on_a_full_page(patch: Patch) -> None:
+    sound = pruning._end_of
+
+    def in_place(head: Page, etag: str, *, leave_open: bool) -> Page:
+        return replace(sound(head, etag, leave_open=leave_open), index=head.index)
+
+    def ending(table: str, head: Page, wanted: Page) -> Update:
+        return pruning._update(table, head, wanted)
+
+    patch.setattr(pruning, "_end_of", in_place)
+    patch.setattr(pruning, "_ending", ending)
+
+
+def reckons_full(token: Token) -> bool:
+    """What the rule of whoever acts says."""
+    return bool(vars(writes)["is_full"](token))
+
+
+def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
+    sound = append._closed
+
+    def by_own_rule(table: str, batch: Packed, known: Page | Token) -> Steps[Any]:
+        if reckons_full(writes.token_of(known)):
+            return known
+        return (yield from sound(table, batch, known))
+
+    extend = writes.extend
+    patch.setattr(append, "_closed", by_own_rule)
+    patch.setattr(
+        append,
+        "extend",
+        lambda table, batch, known: (
+            None
+            if reckons_full(writes.token_of(known)) and writes.can_be_left(known)
+            else extend(table, batch, known)
+        ),
+    )
+
+
+def any_append_at_our_index_is_ours(patch: Patch) -> None:
+    def whoever(page: Page, batch: Packed) -> Found | None:
+        stamp = page.frames[-1].stamp if page.frames else None
+        return None if stamp is None else Found(first=page.version - batch.count, stamp=stamp, page=page)
+
+    patch.setattr(append, "in_page", whoever)
+
+
+def a_full_page_is_extended(patch: Patch) -> None:
+    sound = writes.unchanged
+
+    def full_or_not(*given: Any) -> Any:
+        return All(sound(*given).conditions[:2])
+
+    patch.setattr(writes, "unchanged", full_or_not)
+
+
+def a_page_is_extended_whatever_was_written_since(patch: Patch) -> None:
+    patch.setattr(writes, "unchanged", lambda *_: Present("n"))
+
+
+def only_the_version_guards_a_page(patch: Patch) -> None:
+    sound = writes.unchanged
+    patch.setattr(writes, "unchanged", lambda *given: All(sound(*given).conditions[1:]))
+
+
+def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
+    patch.setattr(append, "is_own", lambda *_: True)
+
+
+def stamps_are_what_the_clock_says(patch: Patch) -> None:
+    patch.setattr(batch, "_after", lambda now, _last: now)
+
+
+def a_page_is_left_without_being_closed(patch: Patch) -> None:
+    def as_it_is(_table: str, _batch: Packed, known: Page | Token) -> Steps[Page | Token]:
+        yield from ()
+        return known
+
+    patch.setattr(append, "_closed", as_it_is)
+
+
+def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
+    sound = writes.close
+
+    def anyhow(*given: Any) -> Planned:
+        planned = sound(*given)
+        return replace(planned, write=replace(planned.write, condition=Present("n")))
+
+    patch.setattr(append, "close", anyhow)
+
+
+def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
+    sound = writes.begin
+    patch.setattr(append, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
+
+
+def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
+    sound = writes.place_of
+
+    def open_for_unfolds(table: str, batch: Packed, known: Page | Token) -> Planned | None:
+        state = sound(known)
+        if batch.count or state is None or not state.full:
+            return extend(table, batch, known)
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(writes, "place_of", lambda _: replace(state, full=False))
+            planned = extend(table, batch, known)
+        if planned is None:
+            return None
+        condition = All(writes.unchanged(state, known.version).conditions[:2])
+        return replace(planned, write=replace(planned.write, condition=condition))
+
+    extend = writes.extend
+    patch.setattr(append, "extend", open_for_unfolds)
+
+
+def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:
+    sound = pruning._pruned
+    patch.setattr(pruning, "_pruned", lambda *given, **_: sound(*given, last=False))
+
+
+def a_refused_append_is_not_looked_for(patch: Patch) -> None:
+    def unasked(*_: Any, **__: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(append, "_settle", unasked)
+
+
+def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
+    patch.setattr(append, "absent_from", lambda *_: Earlier.ABSENT)
+
+
+def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
+    sound = reading._onward
+
+    def gapless(cursor: Cursor, pages: Any) -> Part | None:
+        listed = tuple(pages)
+        part = sound(cursor, listed)
+        after = [page for page in listed if part is not None and page.index > part.cursor.at]
+        if part is None or not after:
+            return part
+        rest = sound(replace(part.cursor, at=after[0].index), after)
+        return part if rest is None else replace(rest, spans=(*part.spans, *rest.spans))
+
+    patch.setattr(reading, "_onward", gapless)
+
+
+def a_page_without_events_is_left(patch: Patch) -> None:
+    patch.setattr(writes, "_is_full", lambda _index, token: reckons_full(token))
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (pruned_pages_are_removed, an_old_token_and_a_prune, "a fork"),
+        (a_tombstone_is_written_on_a_full_page, a_stream_that_ends, "after"),
+        (each_writer_reckons_whether_a_page_is_full, two_writers_of_different_opinions, "a fork"),
+        (any_append_at_our_index_is_ours, two_writers_of_different_opinions, "and it is at"),
+        (a_full_page_is_extended, a_stream_that_ends, "after a tombstone"),
+        (a_page_is_extended_whatever_was_written_since, two_writers_of_different_opinions, None),
+        (only_the_version_guards_a_page, a_stream_that_begins_anew, "another state"),
+        (a_token_from_anywhere_says_where_a_page_begins, tokens_from_outside, "a fork|another state"),
+        (stamps_are_what_the_clock_says, three_writers_and_a_pruner, "go back|do not increase"),
+        (a_page_is_left_without_being_closed, a_batch_that_no_page_takes, "a fork"),
+        (a_page_is_closed_whatever_was_written_since, a_batch_that_no_page_takes, None),
+        (unfolds_stay_on_the_page_that_is_left, unfolds_that_move, "unfolds were lost"),
+        (unfolds_alone_are_written_to_a_full_page, unfolds_that_move, None),
+        (what_a_prune_leaves_of_the_last_page_has_no_unfolds, unfolds_that_move, "unfolds were lost"),
+        (a_refused_append_is_not_looked_for, two_writers_of_different_opinions, "and it is at"),
+        (an_index_that_was_pruned_counts_as_never_written, an_old_token_and_a_prune, "and it is at|twice"),
+        (a_read_trusts_a_page_that_has_grown, a_reader_of_what_grows_and_is_pruned, "read past"),
+        (a_page_without_events_is_left, unfolds_that_move, None),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_left_out_is_found_out(
+    mutant: Mutant, world: Callable[[], Explorer], found: str | None, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, CorruptData), match=found):
+        world().explore()
