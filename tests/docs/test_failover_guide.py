@@ -21,20 +21,19 @@ from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, 
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import Store
+from epochal.deployment import Deployment
 from epochal.errors import CorruptData
-from epochal.indexer.sources import sources_of
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction
-from epochal.store.projections import states_of
+from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
+from epochal.testing.stores import memory_settings
 from stacks.fields import RULES
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
-from tests.support.terminal import SETTINGS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "failover.md"
 TEXT = GUIDE.read_text()
@@ -75,16 +74,7 @@ def told_to(told: list[str]) -> Reaction:
 def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
     """What a command prints on these tables, and how it ends."""
     driver = feed.streams.driver
-    states = states_of(SETTINGS, driver, MemoryObjects())
-    store = Store(
-        streams=feed.streams,
-        aggregates=feed.aggregates,
-        tagged=feed.tagged,
-        states=states,
-        feed=feed.reader,
-        sources=sources_of(SETTINGS),
-        sizes=list,
-    )
+    store = Store.of(Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list)
     monkeypatch.setattr(command_line, "open_store", lambda _: store)
     shown = io.StringIO()
     try:

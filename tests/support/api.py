@@ -17,10 +17,7 @@ from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
 from epochal.indexer.indexer import Record
-from epochal.layout.dcb.tables import TAGS
-from epochal.layout.journal.tables import SNAPSHOT
 from epochal.layout.tables import store_tables
-from epochal.layout.tips.tables import TIPS
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
@@ -159,14 +156,14 @@ class Api:
         """Let the indexer see what has been written since it last did."""
         indexer = replace(self.deployment, driver=replace(self.driver, execute=self.tables.execute)).indexer
         indexer.register()
-        for spec in (TIPS, SNAPSHOT, TAGS):
-            changes, before = self.tables.changes(spec.kind), self.indexed.get(spec.kind, 0)
+        for table in (source.table for source in indexer.sources):
+            changes, before = self.tables.changes(table), self.indexed.get(table, 0)
             report = indexer.index(
-                Record(table=spec.kind, sequence_number=str(number), image=image)
+                Record(table=table, sequence_number=str(number), image=image)
                 for number, image in enumerate(changes[before:], before)
             )
             assert not report.failed
-            self.indexed[spec.kind] = len(changes)
+            self.indexed[table] = len(changes)
 
     def append(self, stream: str, *types: str, **body: Any) -> Answer:
         """Append events of these types, whose data is their position in the call."""

@@ -98,9 +98,7 @@ def rebuild(
 
 def _holding(store: Store) -> set[str]:
     """Tables with data of users', some of which have the keys of an index and would take one."""
-    aggregates, tagged = store.aggregates.site, store.tagged.site
-    named = {store.streams.table, aggregates.journal, aggregates.snapshot, tagged.events, tagged.tags}
-    return named | {store.states.table}
+    return {table for table, kind in store.kinds.items() if kind != DECLARED["index_table"].table}
 
 
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:

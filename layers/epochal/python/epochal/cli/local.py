@@ -11,7 +11,8 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
-from epochal.cli.target import Choice, open_store
+from epochal.cli.target import NEEDED, Choice, open_store
+from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, REGION, SECRET
@@ -98,13 +99,16 @@ def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json
     if deployment is not None:
         view |= {
             "api": deployment.api_url,
-            "tipsTable": deployment.settings.table("tips"),
-            "indexTable": deployment.settings.index_table,
+            **{_key(declared()[name].output): deployment.settings.value(name) for name in NEEDED},
             "bucket": deployment.settings.bucket,
         }
     output.document(
         view, output.table([(name, _word(value)) for name, value in view.items()]), as_json=as_json
     )
+
+
+def _key(output: str) -> str:
+    return output[:1].lower() + output[1:]
 
 
 def _word(value: object) -> str:

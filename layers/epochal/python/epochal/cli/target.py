@@ -16,6 +16,7 @@ import click
 
 from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
+from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
 from epochal.dynamo.deployed import deployed
@@ -70,6 +71,7 @@ class Store:
 
     Attributes:
         sources: of the feed, with as many partitions as is told without asking the index.
+        kinds: of its tables, by their names.
     """
 
     streams: Streams
@@ -78,7 +80,22 @@ class Store:
     states: ProjectionStates
     feed: FeedReader
     sources: tuple[Source, ...]
+    kinds: Mapping[str, str]
     sizes: Callable[[], list[TableSize]]
+
+    @classmethod
+    def of(cls, found: Deployment, sizes: Callable[[], list[TableSize]]) -> Store:
+        """The store of a deployment."""
+        return cls(
+            streams=found.streams,
+            aggregates=found.aggregates,
+            tagged=found.tagged,
+            states=found.states,
+            feed=found.feed,
+            sources=found.sources,
+            kinds=found.settings.kinds,
+            sizes=sizes,
+        )
 
 
 def pass_store(command: Callable[..., None]) -> Callable[..., None]:
@@ -127,15 +144,7 @@ def _local() -> Store:
 def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
     found = deployed(settings, dynamodb=dynamodb, s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
-    return Store(
-        streams=found.streams,
-        aggregates=found.aggregates,
-        tagged=found.tagged,
-        states=found.states,
-        feed=found.feed,
-        sources=found.sources,
-        sizes=lambda: [_size(dynamodb, name) for name in map(settings.value, NEEDED)],
-    )
+    return Store.of(found, lambda: [_size(dynamodb, name) for name in map(settings.value, NEEDED)])
 
 
 def _size(dynamodb: Any, name: str) -> TableSize:
