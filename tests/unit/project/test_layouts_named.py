@@ -1,0 +1,118 @@
+"""Nothing names a layout but its own room, the registry, and those who are its face: a fourth one is one line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from epochal.layout.registry import layouts
+
+ROOT = Path(__file__).parents[3]
+LIBRARY = ROOT / "layers" / "epochal" / "python"
+LAYOUT = LIBRARY / "epochal" / "layout"
+
+ROOMS = sorted(each.parent.name for each in LAYOUT.glob("*/__init__.py"))
+"""Layouts, as the folders are called."""
+
+MODULE = re.compile(rf"epochal\.(?:layout|feed\.histories)\.({'|'.join(ROOMS)})(?:\.|$)")
+TABLES = {spec.kind for each in layouts() for spec in each.port.tables}
+SETTINGS = {f"{kind}_table" for kind in TABLES} | {each.partitions for each in layouts()} - {"partitions"}
+"""The first layout's partitions are called what all are called."""
+
+STORE = "a store is its layout's face: users ask it in the layout's own terms"
+ALLOWED = {
+    "epochal/layout/registry.py": "the registry",
+    "epochal/index/stored.py": "the index is stored as tips are, and this is where it says so",
+    "epochal/store/streams.py": STORE,
+    "epochal/store/aggregates.py": STORE,
+    "epochal/store/aggregate_pages.py": STORE,
+    "epochal/store/tagged.py": STORE,
+    "epochal/store/tag_listings.py": STORE,
+    "epochal/store/tag_scans.py": STORE,
+    "epochal/store/importing.py": STORE,
+    "epochal/store/projections.py": "states are keyed as the tagged events that they are folded from",
+    "epochal/dynamo/stores.py": "users open a store by naming its tables",
+    "epochal/cli/aggregates.py": "says which option names the tables of aggregates",
+    "epochal/cli/tagged.py": "says which option names the tables of tagged events",
+}
+
+
+def files() -> Iterator[Path]:
+    """All that is deployed, and what tests of every layout share."""
+    yield from sorted(LIBRARY.glob("epochal/**/*.py"))
+    for folder in ("lambdas", "stacks", "tests/support"):
+        yield from sorted((ROOT / folder).glob("**/*.py"))
+    yield ROOT / "app.py"
+
+
+def place_of(path: Path) -> str:
+    return str(path.relative_to(LIBRARY if path.is_relative_to(LIBRARY) else ROOT))
+
+
+def named(code: str) -> set[str]:
+    """Layouts, or their tables and settings, that a file names: what it imports, asks a deployment for, or spells."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Import(names=names):
+                modules = [each.name for each in names]
+            case ast.ImportFrom(module=str(module), names=names):
+                modules = [module, *(f"{module}.{each.name}" for each in names)]
+            case ast.Constant(value=str(text)):
+                modules = [text]
+                found |= {text} & SETTINGS
+            case ast.keyword(arg=str(name)):
+                modules = []
+                found |= {name} & SETTINGS
+            case ast.Call(func=ast.Attribute(attr="table"), args=[ast.Constant(value=kind)]):
+                modules = []
+                found |= {kind} & TABLES
+            case _:
+                continue
+        found |= {match[1] for module in modules if (match := MODULE.match(module))}
+    return found
+
+
+def is_own(path: Path, names: set[str]) -> bool:
+    """Whether a file is in the room of the one layout that it names, or reads its events for the feed."""
+    if path.is_relative_to(LAYOUT) and path.parent != LAYOUT:
+        return not (names & set(ROOMS)) - {path.relative_to(LAYOUT).parts[0]}
+    return path.parent == LIBRARY / "epochal" / "feed" / "histories"
+
+
+def test_no_file_names_a_layout_but_its_own_room_the_registry_and_its_face() -> None:
+    naming = {place_of(path): names for path in files() if (names := named(path.read_text()))}
+    own = {place_of(path) for path in files() if is_own(path, named(path.read_text()))}
+    assert {place: names for place, names in naming.items() if place not in own | ALLOWED.keys()} == {}
+
+
+@pytest.mark.parametrize("place", ALLOWED)
+def test_each_place_that_may_name_a_layout_does(place: str) -> None:
+    assert named((LIBRARY / place).read_text())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import epochal.layout.tips.items",
+        "from epochal.layout import journal",
+        "from epochal.layout.dcb.tables import TAGS",
+        "def f():\n    from epochal.feed.histories.tips import open_history",
+        "import_module('epochal.layout.tips.port')",
+        "settings.table('snapshot')",
+        "Settings.of(tips_table='t')",
+        "variable('dcb_partitions')",
+    ],
+)
+def test_a_file_that_names_one_is_found_out(code: str) -> None:
+    assert named(code)
+
+
+def test_what_all_layouts_have_in_common_names_none() -> None:
+    assert not named(
+        "from epochal.layout.port import Port\nfrom epochal.feed.histories.streams import StreamHistory"
+    )
