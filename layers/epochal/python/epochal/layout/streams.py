@@ -184,6 +184,10 @@ class StreamLayout(Protocol[H, C]):
     def name(self) -> str:
         """Of the layout, as registered."""
 
+    @property
+    def compress_from(self) -> int:
+        """Bytes from which on a body is compressed by itself; smaller ones it may compress together."""
+
     def room(self, unfolds: Sequence[StoredUnfold]) -> int:
         """Bytes that an append of events has beside these unfolds, all its fields counted."""
 

@@ -35,10 +35,15 @@ class Bodies(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyCodec:
-    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large."""
+    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large.
+
+    Attributes:
+        compress_from: bytes from which on a body is compressed.
+    """
 
     bodies: Bodies | None = None
     compress: bool = True
+    compress_from: int = 0
 
     def pack(self, bodies: Sequence[Body], budget: int, field: str) -> list[Encoded]:
         """Encode bodies, and move the largest to the bucket until the rest fits `budget` bytes.
@@ -66,7 +71,7 @@ class BodyCodec:
 
     def _encode(self, body: Body, field: str) -> Encoded:
         if isinstance(body, bytes):
-            return encode(body, compress=self.compress)
+            return encode(body, compress=self.compress and len(body) >= self.compress_from)
         try:
             check_claim(body)
         except CorruptData as error:

@@ -332,11 +332,12 @@ class Streams:
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)
-        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, self.codec)
+        codec = replace(self.codec, compress_from=self.layout.compress_from)
+        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, codec)
         room = self.layout.room(stored_unfolds or ())
         return Batch(
             stream=stream,
-            events=store_events(events, now, self.codec, room),
+            events=store_events(events, now, codec, room),
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),

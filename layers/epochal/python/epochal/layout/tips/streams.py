@@ -29,6 +29,7 @@ class Tips:
 
     calving: Calving = field(default_factory=ByCost)
     name = "tips"
+    compress_from = 0
 
     def room(self, unfolds: Sequence[StoredUnfold]) -> int:
         """Bytes that an append has beside these unfolds, in a Tip without other events."""
