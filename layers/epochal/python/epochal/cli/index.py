@@ -112,7 +112,7 @@ def repair(store: Store, *, as_json: bool, **care: Any) -> None:
         for each in repaired:
             mended += each.mended
             if not each.mended:
-                # What could not be repaired although it can be: its store must be looked at.
+                # A finding that repair mends and could not: its store must be looked at.
                 left[each.why if each.why in ("rebuild", "look") else "look"] += 1
             yield each
 

@@ -123,7 +123,7 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
 
 
 def _check_there(streams: Streams, stream: str) -> int:
-    """Nothing to print is no answer where there is nothing to read. The stream's version."""
+    """The stream's version; raises where there is no stream, since an empty print would be no answer."""
     head = streams.load(stream, fetch=False)
     if head is None:
         raise StreamMissing(stream)
@@ -141,7 +141,7 @@ def _told(
     limit: int | None,
     backward: bool,
 ) -> Iterator[Recorded]:
-    """The same events; where they come to the stream's beginning and it is gone, that is said."""
+    """The same events, with a warning where the stream's beginning is gone."""
     count, lowest = 0, version
     for each in events:
         count, lowest = count + 1, min(lowest, each.index)

@@ -214,7 +214,7 @@ def _text_of(source: str, name: str) -> str:
 def _made(
     store: TaggedEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
 ) -> TaggedAppended:
-    """The append that was made, or, raised, what kept it from being made."""
+    """The append; raises what kept it from being made."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
         case TaggedAppended() as made:
             return made

@@ -1,5 +1,5 @@
 """How payloads of the `journal` layout hold a type and its data: as one of event-store-adapter's libraries writes them.
-The JavaScript library's form is here, the others' in `bare`, which only those load who name one.
+The JavaScript library's form is here, the others' are in `bare`, which is loaded where one is named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sealed bodies: encrypted under a key of their subject's own, so that to destroy the key is to forget the subject.
+"""Sealed bodies: each is encrypted under its subject's own key, so that destroying the key forgets the subject.
 
     {"$sealed":1,"subject":"…","nonce":"…","body":"…"}      nonce and body in base64
 

@@ -22,7 +22,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What packing a state came to: bytes before and after, and the SHA-256 of what came out, in hex."""
+    """A packed state: bytes before and after, and the SHA-256 of the result, in hex."""
 
     original: int
     compressed: int

@@ -3,8 +3,8 @@
 That is the default of event-store-adapter's JSON serializers. This outlives the code: FORMATS §2.
 
 An event is written once and read for ever. So what a reader could not read back is refused: JSON nested so deeply that
-it depends on the reader's stack, and half of a surrogate pair, which UTF-8 cannot hold. Others have no such scruples:
-the latter is read all the same, and stays escaped.
+it depends on the reader's stack, and half of a surrogate pair, which UTF-8 cannot hold. Other libraries write both:
+half a pair is read all the same, and stays escaped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def wrap(kind: str, data: bytes) -> bytes:
 
 
 def checked(data: bytes) -> Any:
-    """What data that is to be stored says; raises `InvalidInput` where a reader could not read it back."""
+    """Parse data that is to be stored; raises `InvalidInput` where a reader could not read it back."""
     if data.startswith(MARK):
         raise InvalidInput("data", "must be JSON without a byte order mark before it")
     try:

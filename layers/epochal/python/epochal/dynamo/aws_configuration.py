@@ -59,7 +59,7 @@ _UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenI
 
 
 def meaning_of(error: BotoCoreError) -> EpochalError:
-    """The error of ours that one of boto's, raised before any request was sent, stands for."""
+    """Our error for one that boto raised before any request was sent."""
     for kind, how in _HOW.items():
         if isinstance(error, kind):
             return Misconfigured(str(error).rstrip("."), how)

@@ -1,8 +1,8 @@
 """Bodies in S3, under their content's hash: written before the append that claims them, never overwritten.
 
-A body written for an append that then failed does no harm: nothing claims it. An upload is copied to where bodies lie
+A body written for an append that then failed does no harm: nothing claims it. An upload is copied to where bodies are
 before the append is sent, so no event ever lacks its body, whenever uploads expire or processes die. A copy
-takes nothing of an upload but its content: no header that its author chose reaches who reads it.
+takes only the content of an upload: no header that its author chose reaches its readers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class S3Bodies:
         Raises:
             MissingBody: there is no such object.
             CorruptData: the object is not what was claimed.
-            DeniedBody: it is not where bodies lie, and may not be read. Denied where they do, all are: `Refused`.
+            DeniedBody: it is not where bodies are, and may not be read. A denial there concerns all bodies: `Refused`.
         """
         with translated("GetObject", claim.key):
             try:

@@ -66,7 +66,7 @@ def deployed(
         dynamodb, s3: clients; those of the chain of credentials and region where none are given.
         patience: how long to try; that of functions, with the retries that the settings say, where none is given.
         at_once: requests that may be under way at the same time.
-        kinds: of tables that somebody named: they are looked at before they are used.
+        kinds: of tables that a caller named: they are checked before they are used.
     """
     execute = interpreter.interpreter(dynamodb or clients.dynamodb_client())
     if kinds:

@@ -72,7 +72,7 @@ _OTHER_KEYS: Final = (
 
 
 def reply_to(error: ClientError, op: Op) -> Reply:
-    """The reply that an error stands for, or the failure or error it means, raised."""
+    """The reply that an error means; a failure or an error of ours is raised."""
     code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code == "ConditionalCheckFailedException":
         blocking: Any = error.response.get("Item")
@@ -101,7 +101,7 @@ def reply_to(error: ClientError, op: Op) -> Reply:
 
 
 def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) -> RequestFailure:
-    """The failure that a broken connection means; what any other error of boto means is raised.
+    """The failure that a broken connection means; for any other error of boto ours is raised.
 
     Args:
         retries: the client retries by itself, so an earlier try may have gone further than the last.

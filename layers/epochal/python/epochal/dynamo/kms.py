@@ -1,4 +1,4 @@
-"""Data keys by KMS, each bound to its subject: what wraps one subject's key unwraps no other's.
+"""Data keys by KMS, each bound to its subject: another subject's key cannot be passed off as its own.
 
 no permission, no such key, a key that is disabled     Refused
 throttled, time-out, cut off, internal error           Unavailable
@@ -83,7 +83,7 @@ def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HER
     Needs the extra `subjects`, which is why it stands apart from what opens the other stores.
 
     Args:
-        log: a second table, of who was forgotten; what is in it stays forgotten, whatever is restored.
+        log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
     """
     client = kms_client(endpoint=place.endpoint, region=place.region)
     return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key), log=log)

@@ -1,7 +1,7 @@
-"""What may be logged of an error: what it is, where it was raised, and its words where they are ours.
+"""The parts of an error that may be logged: its kind, where it was raised, and its words where they are ours.
 
 The words of others may quote what they failed on: boto the parameters that it would not send, a parser the text, a
-dictionary the key. Ours name what is stored and breaks the format, never what it holds. Of AWS's own errors the
+dictionary the key. Our own name the item that breaks the format, never its contents. For AWS's own errors the
 operation and the code say enough.
 """
 
@@ -23,7 +23,7 @@ def told_of(error: BaseException) -> dict[str, str]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came from, each once: a chain may be bent into a ring."""
+    """An error and its causes, each once: a chain may be a ring."""
     met: set[int] = set()
     while error is not None and id(error) not in met:
         met.add(id(error))

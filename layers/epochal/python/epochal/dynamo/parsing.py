@@ -1,9 +1,8 @@
-"""Answers to reads, parsed four times as fast as botocore parses them.
+"""Parses answers to reads, four times as fast as botocore does.
 
-An answer comes over the wire in the very shape in which boto3 hands it on, save that bytes are base64. botocore asks
-each attribute value for each of the ten members that it might have, which is most of what reading costs. So an answer
-is taken whole at botocore's event `before-parse`, and it is left nothing to parse. Errors, and what is no JSON, stay
-its business.
+An answer has the same shape on the wire as in boto3, but for bytes, which are base64. botocore asks each attribute
+value for each of the ten members that it might have, which is most of what reading costs. So an answer is taken whole
+at botocore's event `before-parse`, which leaves botocore nothing to parse. It still parses errors, and what is no JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def parse_reads(client: Any) -> None:
 def _take_answer(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Called by botocore: what is in the second dictionary goes over what it parses out of the first."""
+    """Called by botocore: the second dictionary overrides what it parses out of the first."""
     if response_dict["status_code"] != HTTPStatus.OK:
         return
     try:

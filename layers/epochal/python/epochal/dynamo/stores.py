@@ -44,7 +44,7 @@ class Place:
         return self._deployed(settings)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
-        """The same, of tables that somebody named: each is looked at before it is used."""
+        """The same, of tables that a caller named: each is checked before it is used."""
         return self._deployed(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:

@@ -3,7 +3,7 @@
 Events, where they are asked for, are read in windows: few at first, then as many as would have room if each were as
 large as the largest so far. So little more is read than is shown, however large events are.
 
-A checkpoint stands between entries of the index, so a page ends before the entry that has no room, and the next page
+A checkpoint is between entries of the index, so a page ends before the entry that has no room, and the next page
 begins with it: part of an entry, and of a window, is read in vain. A page's first entry is taken even if it has no room
 for all of its events: the others come `omitted`, as an event does that no page has room for. An entry
 without its events always has room (`index.entries`).

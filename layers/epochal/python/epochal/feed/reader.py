@@ -1,6 +1,6 @@
 """Reading the feed: from any checkpoint, by page, to the tail, or on and on.
 
-A checkpoint stands between entries of the index, so a page ends with an entry: its limit says when to stop,
+A checkpoint is between entries of the index, so a page ends with an entry: its limit says when to stop,
 not where to cut. Whatever a filter drops, the checkpoint moves past it. Partitions of all sources are read alike;
 their events come from their stores, in one shape.
 """
@@ -29,7 +29,7 @@ from epochal.store.driver import Driver
 
 
 class PageOptions(TypedDict, total=False):
-    """Which items pages have, and what of them.
+    """Which items pages have, and how much of each.
 
     Attributes:
         limit: a page ends with the entry that reaches so many; 1,000 unless told.

@@ -32,7 +32,7 @@ class FeedEvent:
         timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         tags: all tags of a tagged event, in their order.
         id: of a tagged event: the same in the streams of all its tags.
-        user: who executed what led to a tagged event.
+        user: who caused a tagged event.
         gone: why there is no event any more; its place in the feed stays.
         fault: why the event cannot be read; what is known of it is given.
     """

@@ -1,7 +1,7 @@
-"""What an operator may ask of a reaction: which streams are parked, and what is to become of them.
+"""What an operator may ask of a reaction: to list parked streams, to replay or to discard them.
 
-Requests and answers are plain JSON, because they travel as a function's payload. Every request ends in time; a replay
-that could not says so, and is asked for again.
+Requests and answers are plain JSON, because they are a function's payload. Every request ends in time; a replay
+that could not finish says so, and is asked for again.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class ReactionFunction:
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
     def _again(self, partition: int, position: Checkpoint, at: Checkpoint) -> None:
-        """A long catch-up goes on by a wake-up of its own: to fail the message would count towards its end."""
+        """A long catch-up sends itself a wake-up: a failed message would count towards its last delivery."""
         self.queue.send(
             [Call(partition=partition, position=position, occasion=f"at-{int(at)}-{self.now():.3f}")]
         )

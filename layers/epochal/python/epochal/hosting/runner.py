@@ -27,7 +27,7 @@ FORGOTTEN_SECONDS: Final = 3_600.0
 """Seconds after which the sign of a process that died is taken away."""
 
 TURN_SECONDS: Final = 5.0
-"""At most so long at one partition before the others, and a sign, get their turn."""
+"""The longest turn at one partition, so that the others and the sign get theirs."""
 
 IDLE_SECONDS: Final = 0.5
 """Between looks at partitions that have nothing new: two read requests each."""
@@ -36,7 +36,7 @@ BLOCKED_SECONDS: Final = 15.0
 """Before a partition that is blocked is tried again."""
 
 OnTurn = Callable[[int, Ran], None]
-"""Called with a partition and what a turn over it came to."""
+"""Called with a partition and the result of a turn over it."""
 
 
 @dataclass(slots=True, kw_only=True)

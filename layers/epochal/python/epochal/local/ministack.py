@@ -6,7 +6,7 @@ Either is empty when it starts, and keeps nothing when it stops, unless `down` i
 It enforces IAM unless told otherwise: each function may do what its role grants, and no more, so a missing grant shows
 here and not in AWS. Callers use the key `test`, which may do everything.
 
-What it does not do, so that nobody judges it here: throttling; partial batch responses, bisecting, retry limits and
+What it does not do, and tests here cannot show: throttling; partial batch responses, bisecting, retry limits and
 failure destinations of stream mappings; payload limits. Its functions see this interpreter's site-packages, so a
 dependency that a layer lacks goes unnoticed.
 """

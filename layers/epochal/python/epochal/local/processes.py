@@ -1,11 +1,11 @@
-"""Servers run beside a command or a test, and never left behind.
+"""Runs servers beside a command or a test, and never leaves one behind.
 
 Rules:
 - A server leads a process group of its own: a Ctrl-C at the terminal does not reach it, and stopping it takes the
   processes it started along.
 - It is known by process id and birth time together, so that a recycled id is never signalled.
 - Nothing but that is needed to stop it, so another command can: `Server` is plain data that fits into a state file.
-- It works in a directory of its own, which takes its log and all it leaves lying about, and goes when it is stopped.
+- It works in a directory of its own, which takes its log and its files, and goes when it is stopped.
 - It is either tied to this process by `stop_at_exit`, which also covers SIGINT and SIGTERM, or left to outlive it.
 
 Only a SIGKILL of this process leaves a tied server running. POSIX only.
@@ -34,7 +34,7 @@ from types import FrameType
 from epochal.local.errors import PortTaken, ServerFailed
 
 HOST = "127.0.0.1"
-"""Servers listen here only: what is deployed for a test is nobody else's to reach."""
+"""Servers listen here only, so that no other machine reaches what is deployed for a test."""
 
 POLL_SECONDS = 0.05
 LOG_END_BYTES = 4_000

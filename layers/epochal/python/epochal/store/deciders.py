@@ -54,7 +54,7 @@ class Decider(Generic[C, S, E]):
     decide: Callable[[C, S], Sequence[E]]
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await."""
+        """Refuse functions that nothing would await."""
         must_be_plain(self.initial, "initial")
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.decide, "decide", may_yield=True)

@@ -102,7 +102,7 @@ class Decisions:
         return Model(states=states, query=query, position=seen.position)
 
     def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
-        """Append what `decide` finds, if the model it was given is still the whole truth.
+        """Append what `decide` finds, if nothing has changed since its model was made.
 
         `decide` is called again whenever another was faster, so it must be free of side effects.
 

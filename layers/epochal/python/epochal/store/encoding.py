@@ -113,7 +113,7 @@ def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None) -
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
     if unfolds is not None:
-        digest.update(b"unfolds")  # to replace them by none is something else than to keep them
+        digest.update(b"unfolds")  # replacing them by none differs from keeping them
     for unfold in unfolds or ():
         _feed(digest, unfold.type, unfold.data, unfold.meta, unfold.timestamp)
     return digest.digest()[:8]

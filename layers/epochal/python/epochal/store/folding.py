@@ -38,7 +38,7 @@ class Loaded(Generic[S]):
         known: the head, its token, or None where the stream does not exist.
         low_water: what was pruned then.
         confirmed: the store has shown it during this call. Otherwise the state may be an old one.
-        begun: clock reading before the first of its events was read; of interest to who keeps it (`loading`).
+        begun: clock reading before the first of its events was read, for the cache (`loading`).
     """
 
     state: S

@@ -37,7 +37,7 @@ class CachedObjects:
         return self._bytes
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`. It is kept once it is read: who saves a state has it."""
+        """Store a file's content under `key`. It is kept in memory once it is read: its writer has the state."""
         self._objects.put(key, content)
 
     def get(self, key: str) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ class StreamState:
         version: next index.
         token: makes the next append one request.
         events: those still in the Tip, the last of the stream.
-        low_water: events below are pruned. Another library's pruning leaves no mark: what is gone by it a read tells.
+        low_water: events below are pruned. Another library's pruning leaves no mark: a read tells what it removed.
     """
 
     stream: str

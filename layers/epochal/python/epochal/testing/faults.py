@@ -1,4 +1,4 @@
-"""Making an interpreter misbehave on purpose, at chosen requests: what a network does, and a memory table does not.
+"""Makes an interpreter misbehave on purpose, at chosen requests, as a network does and a memory table does not.
 
 A schedule is a plain value, so a test enumerates schedules, or draws them, and a failing one prints and replays.
 
@@ -20,7 +20,7 @@ from epochal.plan.ops import Execute, Op, Reply
 
 
 class Fault(Enum):
-    """What befalls one request."""
+    """What happens to one request."""
 
     THROTTLED = "throttled"
     LOST = "lost"

@@ -195,13 +195,13 @@ class MemoryTables:
 
 
 def _reused(op: Transact) -> Refusal:
-    """A token stands for one transaction: of another, DynamoDB does not say what would become."""
+    """A token names one transaction. DynamoDB does not say what would become of another one."""
     count = len(op.writes)
     return Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
 
 
 def _refuse_empty_keys(spec: TableSpec, item: Item) -> None:
-    """DynamoDB takes an empty string nowhere as a key, in an index neither; it is a defect of a layout."""
+    """DynamoDB takes no empty string as a key, not even of an index; it is a defect of a layout."""
     names = {name for index in spec.indexes for name in index.key_names(spec)}.union(spec.keys)
     empty = sorted(name for name in names if item.get(name) in ({"S": ""}, {"B": b""}))
     if empty:

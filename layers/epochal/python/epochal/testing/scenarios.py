@@ -68,7 +68,7 @@ class Given(Generic[C, S, E]):
 
 @dataclass(frozen=True, kw_only=True)
 class When(Generic[C, S, E]):
-    """A command given in a state. It is decided on when something is claimed about it."""
+    """A command given in a state. It is decided on when a claim about it is checked."""
 
     given: Given[C, S, E]
     command: C

@@ -1,8 +1,8 @@
 """What functions do to the tables of tagged events: where tenants share them, to the tenant's items.
 
 Conditions on heads that an append does not move need `ConditionCheckItem`. Listing the tags of all groups scans them,
-since no index has a place where all of them are; a scan has no key to compare, and passes by other tenants' items. Who
-reads events needs `GetItem` for transactions that read those a plain read does not find.
+since no index has all of them; a scan has no key to compare, and passes by other tenants' items. A reader of
+events needs `GetItem` for transactions that read those a plain read does not find.
 """
 
 from __future__ import annotations

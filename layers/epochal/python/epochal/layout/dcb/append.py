@@ -102,7 +102,7 @@ def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | R
 
 
 def _beginning(condition: Condition | None) -> Position:
-    """Where the condition counts from, as its caller knows: nothing beyond may pass for seen."""
+    """Where the condition counts from, as its caller knows it: nothing beyond may count as seen."""
     if condition is None:
         return Position()
     marks = condition.fence.marks
@@ -110,7 +110,7 @@ def _beginning(condition: Condition | None) -> Position:
 
 
 def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | TaggedConflict]:
-    """Where the condition counts from; without a position, everything that matches is in its way."""
+    """Where the condition counts from; without a position, every match is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
         seen = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
@@ -161,7 +161,7 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
 
 
 def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) -> None:
-    """Refuse a head that was in the way of an append on itself: what it says of itself cannot be, for ever."""
+    """Refuse a head that was in the way of an append on itself: it contradicts itself, and no retry helps."""
     for tag, reached in moved.items():
         if reached == before[tag]:
             raise CorruptData(
@@ -172,7 +172,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
 def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """Our events as they are stored, if they are there already and equal; none of them, nothing.
 
-    Read, not taken from a refusal: of a transaction that met another one it tells only a part.
+    They are read, not taken from a refusal, which tells only a part where two transactions met.
     """
     ids = [event.id or "" for event in batch.events]
     found = yield from read_events(site, ids)

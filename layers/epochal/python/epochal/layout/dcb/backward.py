@@ -1,7 +1,7 @@
 """What a query matches, newest first, a bounded part at a time.
 
 As in `paging` all parts belong to one read, whose heads were read once. A part reads some entries of each fencing tag,
-from where the read stands downward. The highest of the keys at which these end is as far down as tags can be put in
+from its place downward. The highest of the keys at which these end is as far down as tags can be put in
 order. Above it every tag has an entry at or below each event, or has none left: so an event can tell its position.
 """
 
@@ -36,7 +36,7 @@ FIRST: Final = 20
 
 
 def last_events(site: TagSite, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
-    """The events that match a query, or of these those new since `after`, newest first; `limit` at most."""
+    """The events that match a query, or those that are new since `after`, newest first; `limit` at most."""
     found: list[RecordedTaggedEvent] = []
     places = None if limit is None else iter(range(limit))
     rest: Down | None = None

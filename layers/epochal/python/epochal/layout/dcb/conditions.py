@@ -58,7 +58,7 @@ def fence(query: Query, *, type_heads: bool) -> Fence:
 
 
 def fence_after(query: Query, position: Position, *, type_heads: bool, field: str = "after") -> Fence:
-    """The heads that fence a query for who holds a position, which may be of another, broader read.
+    """The heads that fence a query after a position, which may be of another, broader read.
 
     Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
     position has seen of these. Where that is more than one, the heads were not read at one moment, and what one of them
@@ -109,7 +109,7 @@ def _mark(item: QueryItem) -> str:
 
 
 def check_covered(position: Position, fenced: Fence, field: str = "after") -> None:
-    """Refuse a position of a read that did not look at what the condition fences."""
+    """Refuse a position of a read that has not seen the heads that fence the condition."""
     missing = [tag for tag in fenced.all_tags if tag not in position.seen]
     if missing:
         raise InvalidInput(field, f"is of a read that did not ask for {missing[0]!r}")

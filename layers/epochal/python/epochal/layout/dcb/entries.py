@@ -20,7 +20,7 @@ from epochal.plan.values import Item, Key, read_number
 T = TypeVar("T")
 
 LOOKS: Final = 10
-"""For entries that a head counts and that are not there. Milliseconds apart, as appends take to be carried out."""
+"""Looks for entries that a head counts and that are not there: milliseconds apart, as long as an append takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from epochal.plan.values import Item, read_list, read_number, text
 def where(keys: Keys) -> Condition:
     """What heads of the tenant's tags meet.
 
-    Heads by type do, too, where there are any: what begins alike cannot be told apart. No append moves them without a
+    Heads by type meet it, too, where there are any, since their keys begin alike. No append moves them without a
     tag's head.
     """
     return All((BeginsWith("pk", keys.tag("")), equals("sk", text(HEAD))))

@@ -1,4 +1,4 @@
-"""Cutting a long history into appends: each as large as a transaction allows, in the order of the history.
+"""Cuts a long history into appends: each as large as a transaction allows, in the order of the history.
 
 Sizes are reckoned upward, since what an append adds to a head is known only when the head is: an entry is larger than
 a head without its lists, and than what one event adds to these lists.
@@ -21,7 +21,7 @@ _PER_TAG: Final = 3
 """An entry, a head, and an event's part in the head's lists."""
 
 _LAST_INDEX: Final = 10**20
-"""No number is stored in more digits than a tag's index could ever have."""
+"""More digits than a tag's index will ever have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Que
 def tags_page(site: TagSite, after: Key | None = None) -> Scan:
     """A page of what tells which tags there are: heads, and the entries of the original library, which has none.
 
-    Heads say what a listing wants to know and are few beside the entries, yet only a scan finds them all: it reads
+    Heads have what a listing needs and are few beside the entries, yet only a scan finds them all: it reads
     the entries too, and leaves them out.
     """
     return Scan(table=site.tags, where=Absent("tagIndex"), consistent=False, after=after)

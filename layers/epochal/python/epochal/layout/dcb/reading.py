@@ -5,7 +5,7 @@ returns and the position it returns are of one moment, tag by tag (DESIGN §5.12
 
 An append that is being carried out may show in parts: a head or an entry is there, and what belongs to it is not yet.
 So an entry that a head counts is looked for again, and an event that an entry names is asked for in a transaction,
-which waits for the append: only what that does not find has expired.
+which waits for the append: an event that this does not find has expired.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Seen:
     """Events in order of their sortable ids, or newest first, and the position that a read of them has reached.
 
     Attributes:
-        more: there are others, for which no room was asked for. A read forward has then not seen these; one backward
+        more: there are others, beyond the limit. A read forward has then not seen these; one backward
             has: its position is that of the newest event.
     """
 
@@ -112,7 +112,7 @@ def matches(
 def at_the_end(
     events: tuple[RecordedTaggedEvent, ...], position: Position
 ) -> tuple[RecordedTaggedEvent, ...]:
-    """Events of which the last was the end of a read: with it all has been seen that the read has looked at."""
+    """The events of a read, the last of which tells the position of the whole read."""
     if not events:
         return events
     return (*events[:-1], replace(events[-1], trail=Trail.of(position)))

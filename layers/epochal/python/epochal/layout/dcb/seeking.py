@@ -39,7 +39,7 @@ class _Bound:
 def entries(
     site: TagSite, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
 ) -> Steps[list[TagEntry]]:
-    """Entries `index` to `end - 1`, of these at most `limit`, and at least one where there are any.
+    """Entries `index` to `end - 1`, at most `limit` of them, and at least one where there are any.
 
     Args:
         after: the sortable id of entry `index - 1`, where that is known.

@@ -1,6 +1,6 @@
 """Projection states as items: one for each version of each projector. FORMATS §3.
 
-A write that has processed fewer events than the stored state is refused: it comes from a projector that has
+A state with fewer processed events than the stored one is refused: it comes from a projector that has
 fallen behind, or started anew beside a newer one.
 """
 

@@ -16,7 +16,7 @@ from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, number, read_number
 
 WHERE: Condition = equals("seq_nr", number(HEAD))
-"""What only heads meet. Whichever library writes one writes events with it; kept copies have the number of an event."""
+"""The condition that only heads meet. Every library writes a head with events; kept copies have an event's number."""
 
 
 def appended(item: Item) -> Span | None:

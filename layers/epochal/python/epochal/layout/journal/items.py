@@ -97,7 +97,7 @@ def read_event(item: Item) -> JournalEvent:
 
 
 def read_head(item: Item, aggregate: AggregateId) -> AggregateHead:
-    """Decode a head; what was written before another library's last write is taken for unknown."""
+    """Decode a head; our own attributes count as unknown where another library wrote last."""
     version = read_number(item, "version")
     if version is None or "payload" not in item:
         raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")

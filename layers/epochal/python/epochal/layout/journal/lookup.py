@@ -2,7 +2,7 @@
 
 Events are numbered from 1 without holes, so existence is monotonic: a few batches of probes, each narrowing
 the bounds 26-fold, find the last among millions. Plain reads may not find an event whose append is being carried out,
-so one that waits for it has the last word.
+so the last read is one that waits for it.
 """
 
 from __future__ import annotations

@@ -109,8 +109,8 @@ def _appended(item: Item) -> Change | None:
 
 @dataclass(frozen=True, slots=True)
 class IdCategories:
-    """An aggregate's category is its type, which its id tells to those who know which types that hold `-` are declared.
-    To others, all ids that begin with a category and `-` are in it.
+    """An aggregate's category is its type. Its id tells the type where the declared types that hold `-` are known.
+    Where they are not, all ids that begin with a category and `-` are in it.
     """
 
     types: AggregateTypes | None

@@ -1,6 +1,6 @@
 """Ranges of a journal that hold event numbers: as unpadded text they come as 1, 10, 100, 101, 11, 2.
 
-Between the texts of two numbers of equal length lie the numbers between them, in order; and among those, shorter ones,
+Between the texts of two numbers of equal length are the numbers between them, in order; among these are shorter ones,
 one for ten of them, and longer ones, ten for each. How many is arithmetic, so what a range costs is known before it
 is read.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from epochal.plan.limits import BATCH_KEYS
 
 SORTED_AT_MOST: Final = 20_000
-"""Events of which all are held to be sorted."""
+"""Events that are held at once, to be sorted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
                  others are among those wanted: it is read where these are fewer (`ranges`)
     by index     `journal-aid-index`, in order, half the units again; it may lag
 
-What a range or the index does not bring is read by key: the index lags, and in a range other aggregates' items may lie,
+What a range or the index does not bring is read by key: the index lags, and a range may hold other aggregates' items,
 so that it is read only as far as it would be without them. What is not found by key either is asked for in a
 transaction: a plain read may find the head of an append that is being carried out, and not its events. An event that
 the head promises and no read finds is corruption.
@@ -86,7 +86,7 @@ def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
 
 
 def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
-    """What is asked for before what is missing then is asked for by key."""
+    """The query that comes first; what it lacks is read by key."""
     if wanted.count == 0:
         return []
     if via == "index":
@@ -107,7 +107,7 @@ def _by_key(
 def _settled(
     site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
 ) -> Steps[dict[int, JournalEvent]]:
-    """Events once no append of them is under way any more; up to the first that is missing for good."""
+    """Events, once no append of them is under way; up to the first that is missing for good."""
     found: dict[int, JournalEvent] = {}
     for read in settled((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in numbers):
         reply = yield read

@@ -1,4 +1,4 @@
-"""Keeping the newest copies of a snapshot and no more: the older ones are deleted, or given a time to live.
+"""Keeps the newest copies of a snapshot: the older ones are deleted, or given a time to live.
 
 A step of its own after the append has committed, so that its failure can never make the append look failed.
 It takes up a backlog a bounded part at a time. The newest copy always stays, and the head is no copy. What it reads
@@ -43,8 +43,8 @@ class Retention:
 def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
     """Retire the copies beyond those kept, newest first; how many were retired.
 
-    Either index may lag. What it does not show yet is newer than what it shows, and what it shows no longer truly had a
-    newer one beside it: so one of the newest copies is never taken for one beyond them.
+    Either index may lag. What it does not show yet is newer than what it shows, and what it still shows had a newer
+    one beside it: so it never takes one of the newest copies for one beyond them.
 
     Args:
         now: epoch seconds.

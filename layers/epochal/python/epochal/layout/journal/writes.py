@@ -106,7 +106,7 @@ class Base:
     Attributes:
         lock: None for an aggregate's first append.
         looked_up: another library wrote last, and the last number was looked up in the journal, so that only the
-            version can be a condition, and nobody knows what the payload has folded in.
+            version can be a condition, and it is unknown what the payload has folded in.
     """
 
     lock: Lock | None = None
