@@ -19,7 +19,8 @@ MAX_EXPIRES: Final = 10**11
 """Epoch seconds at which an item may expire: in the year 5138."""
 
 PER_SECOND: Final = 10_000_000
-_EPOCH: Final = datetime(1, 1, 1, tzinfo=UTC)
+_BEGIN: Final = datetime(1, 1, 1)  # noqa: DTZ001  naive, so that its text has no offset
+_EPOCH: Final = _BEGIN.replace(tzinfo=UTC)
 END: Final = 315_537_897_600 * PER_SECOND
 """Ticks of the year 10000: the first that is no time."""
 
@@ -42,8 +43,7 @@ def unix_seconds(ticks: Ticks) -> int:
 def format_ticks(ticks: Ticks) -> str:
     """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
     seconds, fraction = divmod(ticks, PER_SECOND)
-    moment = _EPOCH + timedelta(seconds=seconds)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{fraction:07d}+00:00"
+    return f"{(_BEGIN + timedelta(seconds=seconds)).isoformat()}.{fraction:07d}+00:00"
 
 
 def parse_time(text: str, field: str = "timestamp") -> Ticks:

@@ -15,9 +15,13 @@ _MORE: Final = 0x80
 _BITS: Final = 63
 """A number has at most, so that it takes at most nine bytes."""
 
+_CUT_OFF: Final = "it ends too early"
+
 
 class Writer:
     """Puts values together."""
+
+    __slots__ = ("_out",)
 
     def __init__(self) -> None:
         self._out = bytearray()
@@ -58,6 +62,8 @@ class Writer:
 class Reader:
     """Takes values apart. Every method raises `CorruptData` where there is no such value, in its one form."""
 
+    __slots__ = ("_at", "_data")
+
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self._at = at
@@ -69,19 +75,22 @@ class Reader:
 
     def byte(self) -> int:
         """A number below 256."""
-        return self.take(1)[0]
+        at = self._at
+        if at >= len(self._data):
+            raise CorruptData(_CUT_OFF)
+        self._at = at + 1
+        return self._data[at]
 
     def number(self) -> int:
         """A number of at least 0."""
-        value = shift = 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            if byte < _MORE:
-                break
+        byte = self.byte()
+        value, shift = byte & 0x7F, 0
+        while byte >= _MORE:
             shift += 7
             if shift >= _BITS:
                 raise CorruptData("a number is too long")
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
         if shift and not byte:
             raise CorruptData("a number is longer than it needs to be")
         return value
@@ -106,7 +115,7 @@ class Reader:
         """So many bytes."""
         end = self._at + length
         if end > len(self._data):
-            raise CorruptData("it ends too early")
+            raise CorruptData(_CUT_OFF)
         taken, self._at = self._data[self._at : end], end
         return taken
 
