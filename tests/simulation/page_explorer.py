@@ -335,7 +335,7 @@ class Explorer:
 def ruled_by(rule: Rule) -> Iterator[None]:
     """Meanwhile pages are full when an actor's rule says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writes, "is_full", lambda token: token.version in rule.full)
+        patch.setattr(writes, "is_full", lambda token, _before: token.version in rule.full)
         patch.setattr(writes, "fits", lambda before, _growth: before.version not in rule.tight)
         yield
 

@@ -211,7 +211,7 @@ def a_tombstone_is_written_on_a_full_page(patch: Patch) -> None:
 
 def reckons_full(token: Token) -> bool:
     """What the rule of whoever acts says."""
-    return bool(vars(writes)["is_full"](token))
+    return bool(vars(writes)["is_full"](token, None))
 
 
 def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
@@ -343,7 +343,7 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 
 
 def a_page_without_events_is_left(patch: Patch) -> None:
-    patch.setattr(writes, "_is_full", lambda _index, token: reckons_full(token))
+    patch.setattr(writes, "_is_full", lambda _index, token, _before: reckons_full(token))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
         stamp=None if batch.count else stamp,
     )
     page = _sized(page)
-    page = _sized(replace(page, full=_is_full(index, page.token())))
+    before = None if known is None else token_of(known)
+    page = _sized(replace(page, full=_is_full(index, page.token(), before)))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
     return Planned(write=put, stamp=stamp, token=page.token())
 
@@ -120,7 +121,7 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     token = _grown(before, frames, None if batch.unfolds is None else unfolds)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
-    left = replace(state, full=_is_full(state.index, token), time=time_of(stamp))
+    left = replace(state, full=_is_full(state.index, token, before), time=time_of(stamp))
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
         table=table,
@@ -169,9 +170,9 @@ def _sized(page: Page) -> Page:
     return replace(page, size=item_size(write_page(page)))
 
 
-def _is_full(index: int, token: Token) -> bool:
+def _is_full(index: int, token: Token, before: Token | None) -> bool:
     """A page without events never is: the next one would be begun at the same place."""
-    return index < token.version and is_full(token)
+    return index < token.version and is_full(token, before)
 
 
 def _grown(before: Token, frames: tuple[Frame, ...], unfolds: bytes | None) -> Token:
