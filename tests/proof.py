@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -50,6 +51,15 @@ class Results:
             self.failed.setdefault(_file(report), []).append(report.nodeid)
         elif report.passed and report.when == "call":
             self.passed.setdefault(_file(report), []).append(report.nodeid)
+
+
+COSTS: Final = Promise(
+    name="cost",
+    promise="**Nothing costs more units, requests or memory than we say**",
+    attempts="",
+    tests=tuple(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests" / "bench").glob("test_*.py"))),
+)
+"""No promise of the guarantees', but what `make test` leaves to `make proof` is not to be lost."""
 
 
 def promises(text: str) -> list[Promise]:
@@ -108,7 +118,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; 1 where a promise is broken, or was not tried."""
     asked = _parser().parse_args(arguments)
     wanted = [
-        each for each in promises(GUARANTEES.read_text()) if each.name in asked.promises or not asked.promises
+        each
+        for each in (*promises(GUARANTEES.read_text()), COSTS)
+        if each.name in asked.promises or not asked.promises
     ]
     paths = sorted({path for each in wanted for path in each.tests})
     status, results = attempt(paths, asked.without, processes=asked.processes)
@@ -136,7 +148,9 @@ def _file(report: pytest.TestReport) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description="Try to break every promise.")
-    parser.add_argument("promises", nargs="*", metavar="PROMISE", help="G1, G2, …; all if none is named")
+    parser.add_argument(
+        "promises", nargs="*", metavar="PROMISE", help="G1, G2, …, cost; all if none is named"
+    )
     parser.add_argument(
         "--without", action="append", default=[], metavar="MARK", help="leave out tests so marked"
     )

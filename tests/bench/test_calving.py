@@ -6,13 +6,15 @@ from epochal.layout.tips.calving import ByCost, Fixed
 
 
 @pytest.mark.parametrize("unfold", UNFOLDS, ids=["without unfold", "with a 1 KB unfold"])
-@pytest.mark.parametrize("size", SIZES[::6])  # all of them: `make bench`
+@pytest.mark.parametrize(
+    "size", [100, 700, pytest.param(4096, marks=pytest.mark.proof)]
+)  # all of them: `make bench`
 def test_a_thousand_appends_by_cost_stay_within_a_tenth_of_the_optimum(size, unfold):
     for workload in corpus([size], [unfold], lengths=[1000]):
         assert run(workload, ByCost()).write <= BOUND * best_course(workload).units
 
 
-@pytest.mark.parametrize("length", [20, 100])
+@pytest.mark.parametrize("length", [20, pytest.param(100, marks=pytest.mark.proof)])
 def test_short_streams_by_cost_stay_within_an_eighth_of_the_optimum_whoever_writes(length):
     results = [measure(workload) for workload in corpus(SIZES[::4], lengths=[length])]
 

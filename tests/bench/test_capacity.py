@@ -6,6 +6,8 @@ from bench.workloads import contend, in_batches, load_and_append
 from epochal.layout.tips.calving import ByCost
 
 
+# What `make test` has of these is in tests/contract/test_cost.py, with other events.
+@pytest.mark.proof
 @pytest.mark.parametrize(("workload", "bound"), BOUNDS.items(), ids=["stored direct", "with brotli"])
 def test_a_thousand_appends_of_300_bytes_take_no_more_units_than_promised(ddbl, workload, bound):
     spent = charged(ddbl, workload)
@@ -16,6 +18,7 @@ def test_a_thousand_appends_of_300_bytes_take_no_more_units_than_promised(ddbl, 
     assert spent == run(workload, ByCost()), "the memory interpreter charges what DynamoDB charges"
 
 
+@pytest.mark.proof
 def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip(ddbl):
     cost = load_and_append(ddbl, "json")
 

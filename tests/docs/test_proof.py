@@ -23,6 +23,20 @@ def test_every_promise_names_tests_that_exist() -> None:
     assert all(each.tests for each in found)
 
 
+def test_what_only_the_proof_runs_is_run_by_it() -> None:
+    """A test that is marked `proof`, in a file that no row of the table names, would be run by nobody."""
+    marked = {
+        str(path.relative_to(proof.ROOT))
+        for path in (proof.ROOT / "tests").rglob("test_*.py")
+        if path != Path(__file__)
+        and re.search(r"mark\.proof\b|^DEAR|dear=|@ranges", path.read_text(), re.MULTILINE)
+    }
+    rows = (*proof.promises(proof.GUARANTEES.read_text()), proof.COSTS)
+
+    assert len(marked) > 20
+    assert marked <= {path for each in rows for path in each.tests}
+
+
 def test_a_test_that_is_named_and_does_not_exist_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match="tests/unit/gone"):
         list(proof.files("`tests/simulation`, `tests/unit/gone` (nothing)"))

@@ -33,8 +33,12 @@ def group_of(path: Path) -> str:
     return inside
 
 
-def turn(path: Path) -> tuple[int, int]:
+FIRST: Final = TESTS / "deploy" / "test_demo.py"
+"""Looks at all of the feed, and can do so on the deployment that all share as long as nobody else has used it."""
+
+
+def turn(path: Path) -> tuple[int, bool, int]:
     """A file's place among all: the groups of folders, then the kinds in their order."""
     groups = [*dict.fromkeys(TOGETHER.values())]
     group = group_of(path)
-    return groups.index(group) if group in groups else len(groups), KINDS.index(kind_of(path))
+    return groups.index(group) if group in groups else len(groups), path != FIRST, KINDS.index(kind_of(path))

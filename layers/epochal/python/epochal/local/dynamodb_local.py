@@ -64,6 +64,7 @@ def start(places: Places, *, port: int | None = None, tell: Tell | None = None) 
     command = [
         java,
         "-XX:+UseSerialGC",  # two cores are shared with the tests: no collector threads beside them
+        "-XX:TieredStopAtLevel=1",  # in the minutes that it runs, the better compiler costs more than it brings
         f"-Djava.library.path={directory / 'DynamoDBLocal_lib'}",
         "-jar",
         str(directory / "DynamoDBLocal.jar"),
