@@ -46,7 +46,7 @@ def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEve
 
 @pytest.mark.parametrize(
     ("count", "largest", "most_tags"),
-    [(200, 400, 5), (40, 380_000, 4), (60, 100, 49)],
+    [(200, 400, 5), (40, 380_000, 4), pytest.param(60, 100, 49, marks=pytest.mark.proof)],
     ids=["small", "large", "many tags"],
 )
 def test_a_history_is_imported_whole_and_read_back_as_it_was(

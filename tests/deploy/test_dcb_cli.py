@@ -18,7 +18,7 @@ from epochal.local.deploy import LocalDeployment
 Run = Callable[..., list[Any]]
 
 
-@pytest.fixture(params=["stack", "tables"])
+@pytest.fixture(params=["stack", pytest.param("tables", marks=pytest.mark.proof)])
 def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     """Runs a command with `--json` on the deployment, and reads what it prints."""
     where = ["--stack", "epochal-dev-store"]

@@ -7,15 +7,15 @@ from itertools import pairwise
 import pytest
 
 PROOF = 4
-"""How many times as many seeds as `make test` plays `make proof` plays."""
+"""How many times as many seeds as `make test` plays `make proof` plays, where a test does not say it."""
 
 
-def ranges(size: int, count: int, *, check: bool = True) -> pytest.MarkDecorator:
-    """Parametrises a test by `seeds`: `count` ranges of a size, and more of them for `make proof`.
+def ranges(size: int, count: int, *, proof: int = PROOF, check: bool = True) -> pytest.MarkDecorator:
+    """Parametrises a test by `seeds`: `count` ranges of a size, and `proof` times as many for `make proof`.
 
     The first fifth of the first is part of `make check`, if so wished.
     """
-    bounds = [n * size for n in range(PROOF * count + 1)]
+    bounds = [n * size for n in range(proof * count + 1)]
     if check:
         bounds.insert(1, size // 5)
     return pytest.mark.parametrize(
