@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
@@ -17,6 +17,43 @@ ROOT = Path(__file__).resolve().parents[3]
 Resource = dict[str, Any]
 Synthesise = Callable[..., "Deployment"]
 """`synthesise("prod", partitions=4)`: that stage with these settings changed."""
+
+
+CHOSEN: Final[dict[str, Any]] = {
+    "access_logs": False,
+    "aggregate_types": ["order", "user-account"],
+    "archive": True,
+    "burst": 20,
+    "consistent_reads": False,
+    "dcb_partitions": 3,
+    "feed_wait_seconds": 0,
+    "journal_keys": "rust",
+    "journal_partitions": 5,
+    "journal_serializer": "java",
+    "journal_shards": 8,
+    "jwt_audience": ["epochal"],
+    "jwt_issuer": "https://issuer.example/pool",
+    "jwt_scopes": {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]},
+    "max_read_units": 70,
+    "max_upload_bytes": 1_000,
+    "max_write_units": 30,
+    "partitions": 7,
+    "read_models": True,
+    "requests_per_second": 40,
+    "reserved_concurrency": {"feed": 50, "indexer": 5},
+    "retries": 0,
+    "route_limits": {"POST /bodies": 3, "GET /feed": 2},
+    "service": "shop",
+    "snapshot_copies": 3,
+    "snapshot_ttl_days": 30,
+    "state_inline_bytes": 0,
+    "tags": {"team": "flights"},
+    "type_heads": True,
+    "write_shards": 4,
+}
+"""What a stage may choose, otherwise than by default. A synthesis takes seconds: what a test sees in this one needs
+none of its own.
+"""
 
 
 class Deployment:

@@ -13,7 +13,7 @@ from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
 from stacks.fields import LIMITS
 from stacks.parts.stores import STATES as STATES_FOLDER
 from stacks.stages import STAGES
-from tests.unit.stacks.templates import ROOT, Deployment, Synthesise
+from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
 FUNCTION = "AWS::Lambda::Function"
@@ -48,7 +48,7 @@ WRITES = {
     "EPOCHAL_SNAPSHOT_TTL_DAYS",
     "EPOCHAL_STATE_INLINE_BYTES",
 }
-ISSUER = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": ["epochal"]}
+LOGGED = {"log_days": 14, "log_level": "WARNING"}
 
 
 def routes(deployment: Deployment) -> dict[str, dict[str, Any]]:
@@ -80,7 +80,7 @@ def test_every_route_wants_a_signature(synthesise: Synthesise, stage: str) -> No
 
 
 def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise: Synthesise) -> None:
-    deployment = synthesise(**ISSUER)
+    deployment = synthesise(**CHOSEN)
     ((name, authorizer),) = deployment.of_type("api", "AWS::ApiGatewayV2::Authorizer").items()
     found = routes(deployment).values()
     assert {each["AuthorizationType"] for each in found} == {"JWT"}
@@ -93,19 +93,17 @@ def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise:
 
 
 def test_a_token_needs_the_scope_of_the_route_as_the_issuer_calls_it(synthesise: Synthesise) -> None:
-    scopes = {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]}
-    found = routes(synthesise(**ISSUER, jwt_scopes=scopes))
+    scopes = CHOSEN["jwt_scopes"]
+    found = routes(synthesise(**CHOSEN))
     for route in OPERATIONS:
         assert found[route.key]["AuthorizationScopes"] == scopes.get(route.scope, [route.scope])
 
 
 def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
-    (stage,) = (
-        synthesise(requests_per_second=50, burst=20).of_type("api", "AWS::ApiGatewayV2::Stage").values()
-    )
+    (stage,) = synthesise(**CHOSEN).of_type("api", "AWS::ApiGatewayV2::Stage").values()
     assert stage["Properties"]["StageName"] == "$default"
     assert stage["Properties"]["DefaultRouteSettings"] == {
-        "ThrottlingRateLimit": 50,
+        "ThrottlingRateLimit": 40,
         "ThrottlingBurstLimit": 20,
     }
 
@@ -120,7 +118,7 @@ def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesis
 
 
 def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synthesise: Synthesise) -> None:
-    found = limits_of(synthesise(requests_per_second=40, route_limits={"POST /bodies": 3, "GET /feed": 2}))
+    found = limits_of(synthesise(**CHOSEN))
     assert found == {
         "GET /feed/{partition}": 40,
         "GET /dcb/tags": 10,
@@ -144,17 +142,17 @@ def test_readers_who_wait_leave_most_of_an_accounts_invocations_to_others() -> N
 
 
 def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -> None:
-    deployment = synthesise("prod", log_days=30)
+    deployment = synthesise("prod", **LOGGED)
     (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
     line = json.loads(stage["Properties"]["AccessLogSettings"]["Format"])
     group = deployment.named("api", "AWS::Logs::LogGroup", "AccessLog")
     assert {"$context.requestId", "$context.routeKey", "$context.status"} <= set(line.values())
     assert "$context.path" not in line.values()
-    assert group["Properties"]["RetentionInDays"] == 30
+    assert group["Properties"]["RetentionInDays"] == 14
 
 
 def test_without_access_logs_no_request_is_logged(synthesise: Synthesise) -> None:
-    (stage,) = synthesise(access_logs=False).of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    (stage,) = synthesise(**CHOSEN).of_type("api", "AWS::ApiGatewayV2::Stage").values()
     assert "AccessLogSettings" not in stage["Properties"]
 
 
@@ -178,7 +176,7 @@ def test_a_request_is_answered_before_the_gateway_gives_up(synthesise: Synthesis
 
 @pytest.mark.parametrize("name", ["append", "replay", "feed", "indexer"])
 def test_a_function_has_its_own_log_for_the_stages_days(synthesise: Synthesise, name: str) -> None:
-    deployment = synthesise("prod", log_days=14, log_level="WARNING")
+    deployment = synthesise("prod", **LOGGED)
     properties = function_of(deployment, name)
     kind = "feed" if name == "indexer" else "api"
     group = deployment.of_type(kind, "AWS::Logs::LogGroup")[properties["LoggingConfig"]["LogGroup"]["Ref"]]
@@ -188,7 +186,7 @@ def test_a_function_has_its_own_log_for_the_stages_days(synthesise: Synthesise, 
 
 
 def test_concurrency_is_reserved_for_the_functions_that_the_stage_names(synthesise: Synthesise) -> None:
-    deployment = synthesise(reserved_concurrency={"feed": 50, "indexer": 5})
+    deployment = synthesise(**CHOSEN)
     reserved = {
         name: function_of(deployment, name).get("ReservedConcurrentExecutions")
         for name in ("append", "replay", "feed", "indexer")
@@ -218,14 +216,7 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
 def test_a_function_reads_back_the_types_shards_and_tenant_that_the_stage_says(
     synthesise: Synthesise, name: str
 ) -> None:
-    stage = synthesise(
-        aggregate_types=["order", "user-account"],
-        journal_shards=8,
-        journal_keys="rust",
-        journal_serializer="java",
-        service="shop",
-    )
-    settings = read_back(stage, name)
+    settings = read_back(synthesise(**CHOSEN), name)
     assert settings.aggregate_types == ("order", "user-account")
     assert settings.journal_shards == 8
     assert (settings.journal_keys, settings.journal_serializer) == ("rust", "java")
@@ -236,14 +227,14 @@ def test_a_function_reads_back_the_types_shards_and_tenant_that_the_stage_says(
 def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_lie(
     synthesise: Synthesise, name: str
 ) -> None:
-    settings = read_back(synthesise(type_heads=True, write_shards=4), name)
+    settings = read_back(synthesise(**CHOSEN), name)
     assert settings.type_heads
     assert settings.write_shards == 4
     assert f"{settings.states_prefix}/" == STATES_FOLDER
 
 
 def test_the_archive_and_retries_are_told_to_those_who_read_and_retry(synthesise: Synthesise) -> None:
-    deployment = synthesise(archive=True, retries=0)
+    deployment = synthesise(**CHOSEN)
     for name in ("append", "replay", "feed", "indexer"):
         variables = function_of(deployment, name)["Environment"]["Variables"]
         assert ("EPOCHAL_ARCHIVE_TABLE" in variables) == (name != "indexer")
@@ -253,7 +244,7 @@ def test_the_archive_and_retries_are_told_to_those_who_read_and_retry(synthesise
 def test_functions_read_back_what_is_kept_of_snapshots_and_states_and_how_tagged_events_are_read(
     synthesise: Synthesise,
 ) -> None:
-    stage = synthesise(snapshot_copies=3, snapshot_ttl_days=30, state_inline_bytes=0, consistent_reads=False)
+    stage = synthesise(**CHOSEN)
     settings = read_back(stage, "append")
     assert (settings.snapshot_copies, settings.snapshot_ttl_days, settings.state_inline_bytes) == (3, 30, 0)
     assert not read_back(stage, "replay").consistent_reads
@@ -264,7 +255,7 @@ def test_functions_read_back_what_is_kept_of_snapshots_and_states_and_how_tagged
 
 
 def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(synthesise: Synthesise) -> None:
-    stage = synthesise(max_upload_bytes=1_000, feed_wait_seconds=0)
+    stage = synthesise(**CHOSEN)
     assert read_back(stage, "append").max_upload_bytes == 1_000
     assert read_back(stage, "feed").feed_wait_seconds == 0
     assert read_back(synthesise(), "append").max_upload_bytes == Settings().max_upload_bytes
@@ -273,7 +264,7 @@ def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(syn
 
 @pytest.mark.parametrize("name", ["feed", "indexer"])
 def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
-    settings = read_back(synthesise(partitions=7, journal_partitions=5, dcb_partitions=3), name)
+    settings = read_back(synthesise(**CHOSEN), name)
     assert settings.feed_partitions == {"partitions": 7, "journal_partitions": 5, "dcb_partitions": 3}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.stacks.templates import Deployment, Synthesise
+from tests.unit.stacks.templates import CHOSEN, Deployment, Synthesise
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
 TABLES = {"Tips": "Heads", "Snapshot": "SnapshotHeads", "Tags": "TagsHeads"}
@@ -45,7 +45,7 @@ def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
 def test_only_heads_of_the_stages_tenant_wake_it(
     synthesise: Synthesise, table: str, image: dict[str, Any]
 ) -> None:
-    mapping = mapping_of(synthesise(service="shop"), table)
+    mapping = mapping_of(synthesise(**CHOSEN), table)
     pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": image}}
     assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": json.dumps(pattern)}]}
 

@@ -157,7 +157,7 @@ def test_a_function_may_do_exactly_this(synthesise: Synthesise, name: str) -> No
 def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
     synthesise: Synthesise, name: str
 ) -> None:
-    added = allowed(synthesise(kms_key=KEY, **ALLOWING), name) - EXPECTED[name]
+    added = allowed(synthesise("prod", kms_key=KEY, **ALLOWING), name) - EXPECTED[name]
     reading = {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
     if name in ("replay", "feed"):
         assert added == reading
@@ -178,7 +178,9 @@ def test_of_states_in_the_bucket_a_function_reaches_those_of_its_tenant_where_th
     )
     store.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found = {
-        resource for each, resource in allowed(synthesise(service="shop"), name) if each == f"s3:{action}"
+        resource
+        for each, resource in allowed(synthesise("prod", service="shop", **ALLOWING), name)
+        if each == f"s3:{action}"
     }
     (folder,) = found - {"bodies/*", "uploads/*"}
     assert folder == "projections/shop/*"

@@ -11,7 +11,7 @@ import pytest
 from stacks.fields import EXISTING, PARTITIONS, RULES
 from stacks.stages import STAGES, BadSetting, Stage, check_context, stage_from
 from stacks.targets import Target, fitted, target_from
-from tests.unit.stacks.templates import ROOT, Synthesise
+from tests.unit.stacks.templates import CHOSEN, ROOT, Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
@@ -257,7 +257,7 @@ def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> N
 
 def test_tags_are_on_everything_that_is_paid_for(synthesise: Synthesise) -> None:
     tagged = {"AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::Logs::LogGroup"}
-    found = [each for each in synthesise(tags={"team": "flights"}).resources() if each["Type"] in tagged]
+    found = [each for each in synthesise(**CHOSEN).resources() if each["Type"] in tagged]
     assert {each["Type"] for each in found} == tagged
     for resource in found:
         (holder,) = resource["Properties"].get("Replicas", [resource["Properties"]])

@@ -16,19 +16,21 @@ from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES, UPLOADS
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
-from tests.unit.stacks.templates import Deployment, Synthesise
+from tests.unit.stacks.templates import CHOSEN, Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 BUCKET = "AWS::S3::Bucket"
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
+OPTIONAL = {"read_models": True, "archive": True}
+ELSEWHERE = dict.fromkeys(("existing_read_models", "existing_archive"), STREAM.partition("/stream/")[0])
 
 
 @pytest.mark.parametrize("spec", [*store_tables(), ARCHIVE, READ_MODELS], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
-    table = table_of(synthesise(read_models=True, archive=True), spec)
+    table = table_of(synthesise(**OPTIONAL), spec)
     kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     assert table["KeySchema"] == [
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
@@ -75,28 +77,25 @@ def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: st
 
 
 def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: Synthesise) -> None:
-    plain, wanted = (synthesise(read_models=each) for each in (False, True))
+    plain, wanted = synthesise(), synthesise(**OPTIONAL)
     added = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
-    assert added == {"ReadModels539C9E0D"}, "another id would be another table"
+    assert added == {"ReadModels539C9E0D", "ArchiveDA4CB258"}, "another id would be another table"
     outputs = wanted["store"].to_json()["Outputs"]
     assert outputs["ReadModelsTable"]["Value"] == {"Ref": "ReadModels539C9E0D"}
     assert "ReadModelsTable" not in plain["store"].to_json()["Outputs"]
-    kept = STREAM.partition("/stream/")[0]
-    elsewhere = synthesise(read_models=True, existing_read_models=kept)
+    elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
     assert elsewhere["store"].to_json()["Outputs"]["ReadModelsTable"]["Value"] == "kept"
 
 
 def test_there_is_an_archive_where_the_stage_wants_one(synthesise: Synthesise) -> None:
-    plain, wanted = (synthesise(archive=each) for each in (False, True))
-    (id_,) = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
-    assert id_ == "ArchiveDA4CB258", "another id would be another table"
+    plain, wanted = synthesise(), synthesise(**OPTIONAL)
     found, tips = table_of(wanted, ARCHIVE), table_of(wanted, TIPS)
     assert found["KeySchema"] == tips["KeySchema"]
     assert "StreamSpecification" not in found, "what is archived is no news"
-    assert wanted["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == {"Ref": id_}
+    assert wanted["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == {"Ref": "ArchiveDA4CB258"}
     assert "ArchiveTable" not in plain["store"].to_json()["Outputs"]
-    elsewhere = synthesise(archive=True, existing_archive=STREAM.partition("/stream/")[0])
+    elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
     assert elsewhere["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == "kept"
 
@@ -126,7 +125,7 @@ def test_development_tables_go_with_their_stack(synthesise: Synthesise) -> None:
 
 
 def test_tables_are_on_demand_under_the_stages_ceilings(synthesise: Synthesise) -> None:
-    for table in synthesise(max_read_units=70, max_write_units=30).of_type("store", TABLE).values():
+    for table in synthesise(**CHOSEN).of_type("store", TABLE).values():
         properties = table["Properties"]
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
         assert properties["WriteOnDemandThroughputSettings"] == {"MaxWriteRequestUnits": 30}
@@ -270,16 +269,9 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
 def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any(
     synthesise: Synthesise,
 ) -> None:
-    settings = {
-        "service": "shop",
-        "type_heads": True,
-        "aggregate_types": ["order", "user-account"],
-        "journal_keys": "rust",
-        "journal_serializer": "plain",
-    }
-    outputs = synthesise(**settings)["store"].to_json()["Outputs"]
+    outputs = synthesise(**CHOSEN)["store"].to_json()["Outputs"]
     facts = {"Service": "shop", "TypeHeads": "true", "AggregateTypes": "order,user-account"}
-    facts |= {"JournalKeys": "rust", "JournalSerializer": "plain"}
+    facts |= {"JournalKeys": "rust", "JournalSerializer": "java"}
     assert {name: outputs[name]["Value"] for name in facts} == facts
 
 

@@ -160,7 +160,7 @@ def test_silence_is_no_alarm_and_every_alarm_says_what_it_means(alarms: dict[str
 
 
 def test_alarms_go_to_the_stages_topic(synthesise: Synthesise) -> None:
-    for alarm in synthesise(alarm_topic=TOPIC).of_type("watch", ALARM).values():
+    for alarm in synthesise("prod", alarm_topic=TOPIC).of_type("watch", ALARM).values():
         assert alarm["Properties"]["AlarmActions"] == [TOPIC]
 
 
