@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from epochal.layout import key_records
 from epochal.layout.streams import Rejected, Written
 from epochal.layout.tips import (
     append,
     calve,
     find,
-    key_records,
     once,
     pruning,
     reading,

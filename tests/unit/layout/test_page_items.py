@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
+from epochal.layout.key_records import KeyRecord, remember
 from epochal.layout.pages.etags import PageState, state_of
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
 from epochal.layout.pages.items import (
@@ -25,7 +26,6 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.stored import StoredEvent, StoredUnfold
-from epochal.layout.tips.key_records import KeyRecord, remember
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put

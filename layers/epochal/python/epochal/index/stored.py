@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from epochal.layout.key_records import PREFIX as PREFIX
+    from epochal.layout.key_records import KeyRecord as KeyRecord
     from epochal.layout.stored import StoredEvent as StoredEvent
     from epochal.layout.stored import StoredUnfold as StoredUnfold
     from epochal.layout.streams import Rejected as Rejected
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from epochal.layout.tips.items import read_event as read_event
     from epochal.layout.tips.items import read_unfold as read_unfold
     from epochal.layout.tips.items import tip_key as tip_key
-    from epochal.layout.tips.key_records import PREFIX as PREFIX
-    from epochal.layout.tips.key_records import KeyRecord as KeyRecord
     from epochal.layout.tips.once import append_once as append_once
     from epochal.layout.tips.reading import Cursor as Cursor
     from epochal.layout.tips.reading import advance as advance
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 _FROM: Final = {
     "ByCost": "tips.calving",
     "Cursor": "tips.reading",
-    "KeyRecord": "tips.key_records",
+    "KeyRecord": "key_records",
     "Known": "tips.batch",
-    "PREFIX": "tips.key_records",
+    "PREFIX": "key_records",
     "Rejected": "streams",
     "StoredEvent": "stored",
     "StoredSpan": "tips.items",

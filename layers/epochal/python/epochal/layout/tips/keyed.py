@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from epochal.layout.key_records import KeyRecord
 from epochal.layout.tips import once, unfolding
 from epochal.layout.tips.batch import Result, WireBatch
 from epochal.layout.tips.calving import Calving
-from epochal.layout.tips.key_records import KeyRecord
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import Steps
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
 from epochal.layout.streams import Rejected
 from epochal.layout.tips.append import UNREAD, accepts, append_on, settle, told, too_late
 from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.items import Tip
-from epochal.layout.tips.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import version_of
 from epochal.model.versions import ExpectedVersion

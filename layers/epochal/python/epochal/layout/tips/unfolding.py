@@ -13,13 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.errors import TooLarge
-from epochal.layout.streams import Rejected, Unknown, Written
-from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, told
-from epochal.layout.tips.batch import Known, Result, WireBatch
-from epochal.layout.tips.calving import Calving
-from epochal.layout.tips.find import Earlier, find
-from epochal.layout.tips.items import Tip, read_tip
-from epochal.layout.tips.key_records import (
+from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
     check_contents,
@@ -27,6 +21,12 @@ from epochal.layout.tips.key_records import (
     read_record,
     recall,
 )
+from epochal.layout.streams import Rejected, Unknown, Written
+from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, told
+from epochal.layout.tips.batch import Known, Result, WireBatch
+from epochal.layout.tips.calving import Calving
+from epochal.layout.tips.find import Earlier, find
+from epochal.layout.tips.items import Tip, read_tip
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import create, etag_over, extend, version_of
 from epochal.model.versions import ExpectedVersion, Token

@@ -13,18 +13,28 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from epochal.errors import InvalidInput
-from epochal.layout.tips.batch import WireBatch
-from epochal.layout.tips.items import calf_key
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Done, Put, Steps, TransactGet
-from epochal.plan.values import Item, binary, number, text
+from epochal.plan.values import Item, Key, binary, number, text
 from epochal.settings import KEY_WINDOW_SECONDS
 
 PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""
+
+
+class Marked(Protocol):
+    """What a record keeps of unfolds alone."""
+
+    @property
+    def append_id(self) -> bytes:
+        """The first 8 bytes tell appends apart, the rest their contents."""
+
+    @property
+    def etag(self) -> str:
+        """That they leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,24 +89,26 @@ def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Step
 
 def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
     """What the record says, once no transaction of it is under way; None where there is none."""
-    (item,) = (yield TransactGet(keys=((table, calf_key(record.name, 0)),))).items
+    (item,) = (yield TransactGet(keys=((table, _key(record)),))).items
     if item is None or int(item["ttl"]["N"]) < record.now:
         return None
     return read_record(item)
 
 
-def done_record(
-    table: str, record: KeyRecord, batch: WireBatch, version: int, seen: Remembered | None
-) -> Put:
+def done_record(table: str, record: KeyRecord, batch: Marked, version: int, seen: Remembered | None) -> Put:
     """The record that unfolds alone are written with, if the key is free, or its record still is as `seen`."""
     condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
     put = _put(table, record, version, condition)
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
+def _key(record: KeyRecord) -> Key:
+    return {"p": text(record.name), "i": number(0)}
+
+
 def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> Put:
     item = {
-        **calf_key(record.name, 0),
+        **_key(record),
         "n": number(version),
         "ttl": number(record.now + KEY_WINDOW_SECONDS),
     }
@@ -116,7 +128,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, batch: WireBatch) -> None:
+def check_contents(found: Remembered | None, batch: Marked) -> None:
     """Raise `InvalidInput` where other unfolds alone were written under the key."""
     if found is not None and found.append_id not in (None, batch.append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")
