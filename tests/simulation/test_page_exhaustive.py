@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import append, batch, pruning, reading, writes
+from epochal.layout.pages import append, attempt, batch, pruning, reading, writes
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found
 from epochal.layout.pages.items import Page
@@ -215,7 +215,7 @@ def reckons_full(token: Token) -> bool:
 
 
 def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
-    sound = append._closed
+    sound = attempt._closed
 
     def by_own_rule(table: str, batch: Packed, known: Page | Token) -> Steps[Any]:
         if reckons_full(writes.token_of(known)):
@@ -223,9 +223,9 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
         return (yield from sound(table, batch, known))
 
     extend = writes.extend
-    patch.setattr(append, "_closed", by_own_rule)
+    patch.setattr(attempt, "_closed", by_own_rule)
     patch.setattr(
-        append,
+        attempt,
         "extend",
         lambda table, batch, known: (
             None
@@ -262,7 +262,7 @@ def only_the_version_guards_a_page(patch: Patch) -> None:
 
 
 def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
-    patch.setattr(append, "is_own", lambda *_: True)
+    patch.setattr(attempt, "is_own", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -274,7 +274,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(append, "_closed", as_it_is)
+    patch.setattr(attempt, "_closed", as_it_is)
 
 
 def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
@@ -284,12 +284,12 @@ def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
         planned = sound(*given)
         return replace(planned, write=replace(planned.write, condition=Present("n")))
 
-    patch.setattr(append, "close", anyhow)
+    patch.setattr(attempt, "close", anyhow)
 
 
 def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
     sound = writes.begin
-    patch.setattr(append, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
+    patch.setattr(attempt, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
 
 
 def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
@@ -308,7 +308,7 @@ def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
         return replace(planned, write=replace(planned.write, condition=condition))
 
     extend = writes.extend
-    patch.setattr(append, "extend", open_for_unfolds)
+    patch.setattr(attempt, "extend", open_for_unfolds)
 
 
 def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:

@@ -16,31 +16,21 @@ page, or by a token that was made from a page of this stream: any other may be f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from epochal.errors import InvalidInput, TooLarge
+from epochal.layout.pages.attempt import Blocked, head_from, write
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found, absent_from, find, in_page
-from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.reading import load_head, load_page
+from epochal.layout.pages.items import Page
+from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import (
     Planned,
-    begin,
-    can_be_left,
-    close,
-    extend,
-    index_of,
-    is_own,
     left_by,
-    place_of,
-    token_of,
 )
 from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
-from epochal.model.versions import MAX_VERSION, NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Overflow, Refusal, Steps
+from epochal.model.versions import NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
+from epochal.plan.ops import Steps
 
 
 class Unread(Enum):
@@ -50,20 +40,6 @@ class Unread(Enum):
 
 
 UNREAD: Final = Unread.UNREAD
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Blocked:
-    """A write did not go through.
-
-    Attributes:
-        page: what stood in its way.
-        planned: the write; None where none was sent.
-    """
-
-    page: Page | None
-    planned: Planned | None = None
-    ambiguous: bool = False
 
 
 def append(
@@ -97,7 +73,7 @@ def append_on(
         repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key may
             stand later than on what is known, by another process.
     """
-    sent = yield from _write(table, batch, known)
+    sent = yield from write(table, batch, known)
     if isinstance(sent, Planned):
         version = sent.token.version
         return Written(first=version - batch.count, version=version, token=sent.token)
@@ -111,11 +87,6 @@ def told(expected: ExpectedVersion) -> Known[Page] | Unread:
     if expected is NO_STREAM:
         return None
     return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
-
-
-def version_of(known: Known[Page]) -> int:
-    """The next index, as far as the writer knows."""
-    return 0 if known is None else known.version
 
 
 def accepts(expected: ExpectedVersion, head: Page | None) -> bool:
@@ -136,84 +107,14 @@ def accepts(expected: ExpectedVersion, head: Page | None) -> bool:
             return version == wanted and (etag is None or (head is not None and head.token().etag == etag))
 
 
-# ------------------------------------------------------------------------------------------------------------- writing
-
-
-def _write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | _Blocked]:
-    """One attempt: what was written, or what blocked it."""
-    if version_of(known) + batch.count > MAX_VERSION:
-        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
-    if known is None:
-        first = begin(table, batch, None, b"")
-        return _sent(first, (yield first.write))
-    if isinstance(known, Page) and known.deleted:
-        return _Blocked(page=known)
-    planned = extend(table, batch, known)
-    if planned is not None:
-        reply = yield planned.write
-        if not isinstance(reply, Overflow) or not can_be_left(known):
-            return _sent(planned, reply)
-    if is_own(table, batch.stream, known):
-        return (yield from _begin_after(table, batch, known))
-    head = yield from load_head(table, batch.stream)
-    if head is None or (head.version, head.etag) != (known.version, known.etag):
-        return _Blocked(page=head)
-    return (yield from _write(table, batch, head))
-
-
-def _sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | _Blocked:
-    if isinstance(reply, Done):
-        return planned
-    if isinstance(reply, Overflow):
-        raise TooLarge("events", planned.token.size, ITEM_BYTES)
-    page = None if reply.item is None else read_page(reply.item, planned.write.table)
-    return _Blocked(page=page, planned=planned, ambiguous=reply.ambiguous)
-
-
-def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | _Blocked]:
-    """Leave a page that is full, or that does not take the batch, and begin the next."""
-    closed = yield from _closed(table, batch, known)
-    if isinstance(closed, _Blocked):
-        return closed
-    kept = b""
-    if batch.unfolds is None and token_of(closed).unfolds:
-        page = (
-            closed
-            if isinstance(closed, Page)
-            else (yield from load_page(table, batch.stream, index_of(closed)))
-        )
-        if page is None:
-            return _Blocked(page=None)
-        kept = page.unfolds
-    planned = begin(table, batch, closed, kept)
-    return _sent(planned, (yield planned.write))
-
-
-def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | _Blocked]:
-    """What is known once no append extends the page."""
-    state = place_of(known)
-    if state is None or state.full:
-        return known
-    planned = close(table, batch, known, state)
-    sent = _sent(planned, (yield planned.write))
-    if isinstance(sent, Planned):
-        return sent.token
-    if sent.page is not None and sent.page.stamp == planned.stamp:
-        return sent.page
-    return _Blocked(page=sent.page)  # of the batch nothing was sent
-
-
-# ------------------------------------------------------------------------------------------------------ what came back
-
-
 def settle(table: str, batch: Packed, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
     """What a stream that is there says of an append that another process may have made from index `since` on."""
-    blocked = _Blocked(page=head)
+    blocked = Blocked(page=head)
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 
 def _settle(
-    table: str, batch: Packed, blocked: _Blocked, head: Page | None, since: int, *, repeatable: bool
+    table: str, batch: Packed, blocked: Blocked, head: Page | None, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
     """How the append has already ended, or None: it has not been made."""
     if head is None or blocked.page is None:
@@ -231,7 +132,7 @@ def _settle(
     return Unknown(first=since) if doubtful else None
 
 
-def _settle_unfolds(blocked: _Blocked, page: Page, *, repeatable: bool) -> Settled | None:
+def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settled | None:
     """Unfolds alone leave no trace once replaced; where they may have been, they are written again."""
     planned = blocked.planned
     if planned is None or not blocked.ambiguous:
@@ -254,8 +155,10 @@ def _already(batch: Packed, planned: Planned | None, found: Found) -> Written:
     return Written(first=found.first, version=version, token=token, replayed=True)
 
 
-def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
-    """The last page, from the one that stood in the way."""
-    if page is not None and (page.deleted or not page.full):
-        return page
-    return (yield from load_head(table, stream))
+def too_late(table: str, batch: Packed, expected: ExpectedVersion, head: Page | None) -> Steps[Result[Page]]:
+    """A last page read first is not what was expected: a conflict, unless this append is itself the cause."""
+    if head is not None and batch.keyed and isinstance(expected, AtVersion | Token):
+        settled = yield from settle(table, batch, head, expected.version, repeatable=False)
+        if settled is not None:
+            return settled
+    return Rejected(head=head)

@@ -28,6 +28,8 @@ class Packed:
         unfolds: how many there are to replace those stored, and their content; None keeps those.
         rest: what follows the time in the append's stamp,
         mark: and in the stamp of a write without events.
+        append_id: as the caller gave it,
+        etag: likewise; of unfolds alone, that they leave (see `unfolding`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
     """
 
@@ -38,6 +40,8 @@ class Packed:
     now: Ticks
     rest: bytes
     mark: bytes
+    append_id: bytes
+    etag: str
     keyed: bool
 
     def stamp(self, last: Ticks | None) -> bytes:
@@ -72,6 +76,8 @@ def packed(batch: Batch) -> Packed:
         now=batch.now,
         rest=identity[:WHOSE] + identity[8 : 16 - WHOSE],
         mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
+        append_id=identity,
+        etag=batch.etag,
         keyed=batch.keyed,
     )
 

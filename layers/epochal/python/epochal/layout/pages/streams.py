@@ -10,6 +10,7 @@ from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result
+from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import Steps
 
@@ -27,6 +28,21 @@ class Pages:
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
         """See `append.append_on`."""
         return append.append_on(table, packed(batch), known)
+
+    def append_once(
+        self, table: str, batch: Batch, expected: ExpectedVersion, key: str
+    ) -> Steps[Result[Page]]:
+        """See `once` and, for unfolds alone, `unfolding`."""
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
+
+        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+        if batch.events:
+            from epochal.layout.pages import once  # noqa: PLC0415  likewise
+
+            return once.append_once(table, packed(batch), expected, record)
+        from epochal.layout.pages import unfolding  # noqa: PLC0415  likewise
+
+        return unfolding.unfold_once(table, packed(batch), expected, record)
 
     def load(self, table: str, stream: str) -> Steps[Page | None]:
         """The last page."""

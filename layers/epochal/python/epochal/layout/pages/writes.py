@@ -18,6 +18,7 @@ from epochal.layout.pages.items import (
     write_frames,
     write_page,
 )
+from epochal.layout.streams import Known
 from epochal.model.times import Ticks
 from epochal.model.versions import Token
 from epochal.plan.conditions import Absent, All, Condition, equals
@@ -54,15 +55,20 @@ def place_of(known: Page | Token) -> PageState | None:
     return None if known.etag is None else state_of(known.etag)
 
 
+def version_of(known: Known[Page]) -> int:
+    """The next index, as far as the writer knows."""
+    return 0 if known is None else known.version
+
+
 def index_of(known: Page | Token) -> int:
     """The index of its first event."""
     state = place_of(known)
     return 0 if state is None else state.index
 
 
-def can_be_left(known: Page | Token) -> bool:
+def can_be_left(known: Known[Page]) -> bool:
     """Whether another page may follow: one without events is never left, or the next would begin at the same place."""
-    return index_of(known) < known.version
+    return known is not None and index_of(known) < known.version
 
 
 def unchanged(state: PageState, version: int) -> All:
