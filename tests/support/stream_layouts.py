@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Layout
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.streams import Tips
 
-LAYOUTS: Final[dict[str, Layout]] = {"tips": Tips()}
+LAYOUTS: Final[dict[str, Layout]] = {"tips": Tips(), "pages": Pages()}
 """Each with the choices that it makes by itself."""
 
 WAYS: Final[dict[str, Layout]] = {

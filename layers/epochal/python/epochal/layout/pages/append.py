@@ -27,6 +27,7 @@ from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import (
     Planned,
     left_by,
+    version_of,
 )
 from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
 from epochal.model.versions import NO_STREAM, AtVersion, Expected, ExpectedVersion, Token

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from epochal.layout.pages import append, reading
 from epochal.layout.pages.batch import packed
+from epochal.layout.pages.fullness import ROOM
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
+from epochal.layout.stored import StoredUnfold
 from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
+
+COMPRESS_FROM: Final = 4 * 1024
+"""Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
+
+_FIELDS: Final = 32
+"""Bytes that an unfold takes besides its type and bodies, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +31,11 @@ class Pages:
     """Streams as chains of pages."""
 
     name = "pages"
+    compress_from = COMPRESS_FROM
+
+    def room(self, unfolds: Sequence[StoredUnfold]) -> int:
+        """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
+        return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
 
     def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[Page]]:
         """See `append.append`."""
@@ -73,3 +89,21 @@ class Pages:
         from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
 
         return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
+
+    def archive(
+        self,
+        table: str,
+        into: str,
+        stream: str,
+        before: int,
+        etags: Iterator[str],  # noqa: ARG002  copied pages keep their own
+    ) -> Steps[int]:
+        """See `archiving`."""
+        from epochal.layout.pages import archiving  # noqa: PLC0415  few have an archive, and copy to it
+
+        return archiving.archive(table, into, stream, before)
+
+
+def _unfold_size(unfold: StoredUnfold) -> int:
+    bodies = len(unfold.data.data) + len(unfold.meta.data)
+    return _FIELDS + len(unfold.type.encode()) + bodies

@@ -1,0 +1,61 @@
+"""Copying events to an archive, a table of the same layout, before they are pruned.
+
+The archive has the same pages, without unfolds: a page is copied whole, and again once it has grown. So a copy may have
+more than it was asked for. Copying resumes where the archive's version says, whoever copied last.
+"""
+
+from __future__ import annotations
+
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.pages.frames import Frame
+from epochal.layout.pages.items import Page, read_page, write_page
+from epochal.layout.pages.reading import load_head, query
+from epochal.layout.pages.writes import as_read
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Put, Steps
+
+
+def archive(table: str, into: str, stream: str, before: int) -> Steps[int]:
+    """Copy the events below `before` that the archive lacks; the version it has reached.
+
+    Raises:
+        InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+    """
+    while True:
+        target = yield from load_head(into, stream)
+        if target is not None and target.deleted:
+            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
+        reached = 0 if target is None else target.version
+        head = yield from load_head(table, stream)
+        if head is None or reached >= min(before, head.version):
+            return reached
+        page = yield from _holding(table, head, reached)
+        if page.span.base > reached:
+            raise InvalidInput("before", f"events {reached} to {page.span.base - 1} were pruned unarchived")
+        # Where another copier was faster, nothing happens, and what it has done is read.
+        yield _copy(into, page, target)
+
+
+def _holding(table: str, head: Page, index: int) -> Steps[Page]:
+    reply = yield query(table, head.stream, 0, index, forward=False, limit=1)
+    pages = [read_page(item, table) for item in reply.items]
+    if not pages or pages[0].version <= index:
+        raise CorruptData(f"{head.stream}: event {index} is in no page, and was not pruned")
+    return pages[0]
+
+
+def _copy(into: str, page: Page, target: Page | None) -> Put:
+    """The page with what the archive has of it, if the archive is as it was read."""
+    begun = target if target is not None and target.index == page.index else None
+    copied = (*begun.frames, *_from(page, begun.version)) if begun is not None else page.frames
+    whole = Page(stream=page.stream, index=page.index, version=page.version, frames=copied, full=page.full)
+    condition = Absent("i") if begun is None else as_read(begun)
+    return Put(table=into, item=write_page(whole), condition=condition)
+
+
+def _from(page: Page, index: int) -> tuple[Frame, ...]:
+    """The page's frames from an index on."""
+    at, kept = page.base, list(page.frames)
+    while kept and at < index:
+        at += kept.pop(0).count
+    return tuple(kept)
