@@ -20,12 +20,12 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Indexer, Record, Report
 from epochal.indexer.sources import sources_of
-from epochal.layout.port import Source
+from epochal.layout.port import Port, Source
 from epochal.layout.registry import layouts_in
 from epochal.layout.tables import INDEX
 from epochal.plan.conditions import All
 from epochal.plan.effects import holds
-from epochal.plan.ops import Execute, Scan
+from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item
 from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
@@ -36,6 +36,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.table_kinds import kind_of
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
+from tests.support.permissions import Allowed, actions, allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +69,23 @@ class World:
     writer: Writer
     seen: int = 0
     delivered: list[tuple[str, int]] = field(default_factory=list)
+    used: Allowed = field(default_factory=set)
 
     @cached_property
     def tables(self) -> MemoryTables:
-        (layout,) = layouts_in(self.writer.settings)
-        return MemoryTables({spec.kind: spec for spec in (INDEX, *layout.port.tables)})
+        return MemoryTables({spec.kind: spec for spec in (INDEX, *self.port.tables)})
 
     def driver(self, execute: Execute | None = None) -> Driver:
-        return Driver(execute=execute or self.tables.execute, meter=Meter(), sleep=lambda _: None)
+        return Driver(execute=execute or self._noted, meter=Meter(), sleep=lambda _: None)
+
+    def _noted(self, op: Op) -> Reply:
+        self.used |= actions(op)
+        return self.tables.execute(op)
+
+    @property
+    def port(self) -> Port:
+        (layout,) = layouts_in(self.writer.settings)
+        return layout.port
 
     @property
     def source(self) -> Source:
@@ -257,10 +267,31 @@ class LayoutContract:
         world.append(one, "a")
         world.append(one, "b")
         world.index()
-        kinds = {INDEX.kind, *(spec.kind for spec in layouts_in(world.settings)[0].port.tables)}
+        kinds = {INDEX.kind, *(spec.kind for spec in world.port.tables)}
         for kind in kinds:
             told = {kind_of(item) for item in world.tables.items(kind)}
             assert told - {None} == ({kind} if told else set())
+
+    def test_a_function_does_to_its_tables_what_it_says_and_nothing_else(self, world: World) -> None:
+        one, _ = world.writer.streams
+        world.append(one, "a")
+        world.index()
+        world.append(one, "b")
+        world.images()
+        world.append(one, "c")
+        runs: dict[str, Callable[[], object]] = {
+            "append": lambda: world.append(one, "d"),
+            "indexer": world.index,
+            "feed": lambda: list(world.events()),
+            "reaction": world.react,
+            "auditor": world.found_wrong,
+        }
+        for function, run in runs.items():
+            world.used.clear()
+            run()
+            mine = {(action, resource) for action, resource in world.used if resource != INDEX.kind}
+            assert mine <= allowed(world.port, function), function
+            assert mine or function not in ("append", "feed", "auditor")
 
     def test_events_are_read_in_the_shape_of_the_feed(self, world: World) -> None:
         one, other = world.writer.streams

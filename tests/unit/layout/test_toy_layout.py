@@ -27,7 +27,9 @@ from epochal.settings import Options, Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from stacks.heads import heads_of
+from tests.support.api import Api
 from tests.support.layout_contract import LayoutContract, World, Writer
+from tests.support.terminal import Terminal
 
 LISTS = TableSpec(
     kind="lists",
@@ -103,8 +105,9 @@ def lists_source(table: str, partitions: int = 1) -> Source:
 def access(_: Options) -> dict[str, tuple[Access, ...]]:
     reading = Access(table=LISTS, actions=("GetItem",))
     auditing = Access(table=LISTS, actions=("GetItem", "Scan"))
+    writing = Access(table=LISTS, actions=("GetItem", "PutItem"))
     readers = ("feed", "indexer", "reaction")
-    return {**dict.fromkeys(readers, (reading,)), "auditor": (auditing,)}
+    return {**dict.fromkeys(readers, (reading,)), "append": (writing,), "auditor": (auditing,)}
 
 
 PORT = Port(
@@ -147,7 +150,7 @@ def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> ListHistor
 
 TOY = Layout(
     name="toy",
-    base=3 * BASE_DISTANCE,
+    base=9 * BASE_DISTANCE,
     table="lists_table",
     partitions="lists_partitions",
     module=__name__,
@@ -173,9 +176,39 @@ class TestToy(Registered, LayoutContract):
     )
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
-        assert registry.partitions_of(world.settings) == (30_000,)
-        assert (registry.source_of(30_000), registry.source_of(29_999)) == ("toy", "dcb")
+        assert registry.partitions_of(world.settings) == (90_000,)
+        assert registry.source_of(90_000) == "toy" != registry.source_of(89_999)
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source))
         assert pattern["dynamodb"]["NewImage"] == {"part": {"N": [str(HEAD)]}}
+
+
+class TestShown(Registered):
+    """By the operations and commands that there are for every layout."""
+
+    def test_the_api_serves_its_events(self) -> None:
+        api = Api()
+        api.driver.run(append("lists", "List-1", ("a", "b")))
+        api.index()
+        listed = api.call("GET", "/feed").json["partitions"]
+        assert {each["partition"] for each in listed if each["tail"] != "0@0"} == {TOY.base}
+        page = api.call("GET", f"/feed/{TOY.base}", query="data=true").json
+        assert [(each["stream"], each["index"], each["type"]) for each in page["items"]] == [
+            ("List-1", 0, "a"),
+            ("List-1", 1, "b"),
+        ]
+
+    def test_the_command_line_shows_its_events_and_verifies_its_index(self) -> None:
+        terminal = Terminal(layouts=(TOY.name,))
+        terminal.streams.driver.run(append("lists", "List-1", ("a", "b")))
+        terminal.index()
+        assert terminal.lines("feed") == [f"{TOY.base}  0@1"]
+        (page,) = terminal.documents("feed", str(TOY.base), "--data")
+        assert [(each["stream"], each["type"]) for each in page["items"]] == [
+            ("List-1", "a"),
+            ("List-1", "b"),
+        ]
+        assert terminal.lines("index", "verify", "--settle", "0") == ["the index is right"]
+        terminal.streams.driver.run(append("lists", "List-1", ("c",)))
+        assert "List-1" in terminal.run("index", "verify", "--settle", "0").output

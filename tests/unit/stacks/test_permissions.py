@@ -15,6 +15,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
+from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
@@ -48,13 +49,7 @@ REACTIONS = {
 }
 ALLOWING: dict[str, Any] = {"reactions": REACTIONS, "read_models": True}
 
-Allowed = set[tuple[str, str]]
-
 OWN_LOG = {("logs:CreateLogStream", "own log"), ("logs:PutLogEvents", "own log")}
-
-
-def on(resource: str, *actions: str, service: str = "dynamodb") -> Allowed:
-    return {(f"{service}:{action}", resource) for action in actions}
 
 
 FAILURES = {

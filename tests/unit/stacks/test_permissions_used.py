@@ -53,7 +53,8 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
-from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED, Allowed, on
+from tests.support.permissions import Allowed, actions, on
+from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED
 
 SETTINGS = Settings.of(
     journal_table="journal",
@@ -117,23 +118,6 @@ class Tables:
     @property
     def states(self) -> ProjectionStates:
         return ProjectionStates(driver=self.driver, table="projection-states", objects=MemoryObjects())
-
-
-def actions(op: ops.Op) -> Allowed:
-    """What AWS asks for an operation, and on what."""
-    match op:
-        case ops.Transact(writes=writes):
-            return {pair for each in writes for pair in actions(each)}
-        case ops.TransactGet(keys=keys):
-            return {pair for table, _ in keys for pair in on(table, "GetItem")}
-        case ops.Query(table=table, index=str(index)):
-            return on(f"{index} of {table}", "Query")
-        case ops.Query(table=table) | ops.Scan(table=table):
-            return on(table, type(op).__name__)
-        case ops.Check(table=table):
-            return on(table, "ConditionCheckItem")
-        case _:
-            return on(op.table, f"{type(op).__name__}Item")
 
 
 def append(tables: Tables) -> None:
