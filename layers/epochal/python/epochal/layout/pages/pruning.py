@@ -125,7 +125,8 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
                     break
                 written += 1
             low = min(page.version, mark)
-            at = page.version if page.version <= mark else at
+            # A page that is open may grow, so that the next one does not begin where it ends now.
+            at = page.version if page.full and page.version <= mark else at
         if written == writes:
             break
     yield from _tell_first(table, first, at)
