@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
-from tests.simulation.stream_items import HeadSeen
+from tests.simulation.stream_items import HeadSeen, same
+
+AsGood = Callable[[Token, Token], bool]
 
 
-def check_appended(expected: ExpectedVersion, outcome: Appended, heads: Sequence[HeadSeen]) -> None:
+def check_appended(
+    expected: ExpectedVersion, outcome: Appended, heads: Sequence[HeadSeen], as_good: AsGood
+) -> None:
     """The head that the append followed upon was the one expected."""
     (place,) = [at for at, head in enumerate(heads) if head.etag == outcome.token.etag]
-    check_followed([expected], heads[place - 1] if place else None)
+    check_followed([expected], heads[place - 1] if place else None, as_good)
 
 
-def check_followed(expected: Sequence[ExpectedVersion], before: HeadSeen | None) -> None:
+def check_followed(expected: Sequence[ExpectedVersion], before: HeadSeen | None, as_good: AsGood) -> None:
     """A head that was appended on was what one of the callers expected."""
     assert before is None or not before.deleted, "appended to a deleted stream"
     seen = None if before is None else before.token
-    assert any(meets(each, seen) for each in expected), f"appended on {seen}, though {expected} was expected"
+    met = any(meets(each, seen, as_good) for each in expected)
+    assert met, f"appended on {seen}, though {expected} was expected"
 
 
 def check_conflict(expected: ExpectedVersion, conflict: Conflict) -> None:
@@ -28,11 +33,11 @@ def check_conflict(expected: ExpectedVersion, conflict: Conflict) -> None:
         assert not meets(expected, conflict.token), f"a false conflict: {expected}, and it was so"
 
 
-def meets(expected: ExpectedVersion, found: Token | None) -> bool:
+def meets(expected: ExpectedVersion, found: Token | None, as_good: AsGood = same) -> bool:
     """Whether a head is what a writer expects; None where there is no stream."""
     match expected:
         case Token():
-            return found is not None and (found.version, found.etag) == (expected.version, expected.etag)
+            return found is not None and as_good(expected, found)
         case AtVersion(version=version):
             return version == (0 if found is None else found.version)
         case _:

@@ -26,7 +26,8 @@ def check_key(attempts: Sequence[Attempt], world: World) -> None:
     )
     made = [at for at, head in enumerate(heads) if head.mark in alone or head.version - 1 in places]
     if made:
-        check_followed([attempt.expected for attempt in attempts], heads[made[0] - 1] if made[0] else None)
+        before = heads[made[0] - 1] if made[0] else None
+        check_followed([attempt.expected for attempt in attempts], before, world.kind.is_as_good)
     for attempt in attempts:
         match attempt.outcome:
             case Appended(first=first) if attempt.events:

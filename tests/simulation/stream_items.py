@@ -44,7 +44,7 @@ class EventSeen:
 
 @dataclass(slots=True)
 class Sent:
-    """What an operation would write: ids of appends of events, and marks of heads."""
+    """What an operation would write: whose appends of events, and marks of heads."""
 
     ids: set[bytes] = field(default_factory=set)
     marks: set[str] = field(default_factory=set)
@@ -52,6 +52,11 @@ class Sent:
     def add(self, other: Sent) -> None:
         self.ids |= other.ids
         self.marks |= other.marks
+
+
+def same(one: Token, other: Token) -> bool:
+    """Whether two tokens are of the same state."""
+    return (one.version, one.etag) == (other.version, other.etag)
 
 
 class StreamItems(Protocol):
@@ -65,6 +70,9 @@ class StreamItems(Protocol):
     def layouts(self) -> Sequence[Layout]:
         """The layout with each choice that a writer may make; what it chooses by itself is last."""
 
+    def whose(self, append_id: bytes) -> bytes:
+        """What of an append's id stays the same over all its tries."""
+
     def events(self, item: Item) -> Iterator[EventSeen]:
         """The events that an item holds, those below the low-water mark too."""
 
@@ -73,6 +81,9 @@ class StreamItems(Protocol):
 
     def low(self, items: Sequence[Item]) -> int:
         """Every event of the stream below this is gone."""
+
+    def is_as_good(self, expected: Token, found: Token) -> bool:
+        """Whether an append on one token may be made on the head that the other is of."""
 
     def sent(self, op: Op, stream: str) -> Sent:
         """What an operation would write to a stream."""
@@ -88,6 +99,9 @@ class TipItems:
         Tips(calving=Fixed(max_events=3, mode="transactional")),
         Tips(calving=ByCost()),
     )
+
+    def whose(self, append_id: bytes) -> bytes:
+        return append_id
 
     def events(self, item: Item) -> Iterator[EventSeen]:
         span = read_span(item)
@@ -106,6 +120,9 @@ class TipItems:
 
     def low(self, items: Sequence[Item]) -> int:
         return max((read_tip(item).low_water for item in items if is_tip(item)), default=0)
+
+    def is_as_good(self, expected: Token, found: Token) -> bool:
+        return same(expected, found)
 
     def sent(self, op: Op, stream: str) -> Sent:
         found = Sent()

@@ -87,7 +87,7 @@ class OneStream(Simulation):
         for attempt in self.attempts:
             match attempt.outcome:
                 case Appended() as appended if attempt.key is None:
-                    check_appended(attempt.expected, appended, heads)
+                    check_appended(attempt.expected, appended, heads, self.kind.is_as_good)
                 case Conflict() as conflict:
                     check_conflict(attempt.expected, conflict)
                     assert not attempt.made, "a repeated key is in conflict"

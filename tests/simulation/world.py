@@ -121,7 +121,8 @@ class World:
 
     def places_of(self, identity: bytes) -> set[int]:
         """Indices at which an append with this id ever began."""
-        return {index for index, found in self.history().items() if found == identity}
+        ids = {index: found for index, found in self.history().items() if found is not None}
+        return {index for index, found in ids.items() if self.kind.whose(found) == identity}
 
     def history(self) -> dict[int, bytes | None]:
         """For every index ever written, the append id there; fails where an index ever held two events."""
