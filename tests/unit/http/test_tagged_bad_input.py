@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from epochal.http.tagged.operations import MAX_EVENTS
 from epochal.http.tagged.representation import MAX_NAMED
-from epochal.http.tagged.writing import MAX_EVENTS
 from epochal.model.dcb import Position, Reached
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest

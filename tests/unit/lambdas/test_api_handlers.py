@@ -164,15 +164,11 @@ print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 @pytest.mark.parametrize("function", ["append", "replay"])
 @pytest.mark.slow
 def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
-    code = f"""
+    code = """
 import handler, json
-from importlib import import_module
-module = "writing" if "{function}" == "append" else "reading"
-tagged, projections = (
-    import_module(f"epochal.http.{{each}}").opened(handler.deployment)
-    for each in (f"tagged.{{module}}", "projections.operations")
-)
-states = projections.states
+from epochal.http.projections import operations as projections
+from epochal.http.tagged import operations as tagged
+tagged, states = tagged.opened(handler.deployment), projections.opened(handler.deployment).states
 site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
 """

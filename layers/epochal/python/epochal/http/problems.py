@@ -26,7 +26,7 @@ from epochal.http.document import UnsupportedMedia
 from epochal.http.operation import PROBLEM, Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A sort of problem: one `type`, one title, one status."""
 
@@ -40,59 +40,33 @@ class Kind:
         return f"urn:epochal:problem:{self.name}"
 
 
-def _kind(name: str, title: str, status: int) -> Kind:
-    return Kind(name=name, title=title, status=status)
-
-
-INVALID_INPUT: Final = _kind("invalid-input", "The request breaks a rule; nothing was written", 400)
-ROUTE_NOT_FOUND: Final = _kind("route-not-found", "There is no such operation", 404)
-STREAM_NOT_FOUND: Final = _kind("stream-not-found", "There is no such stream", 404)
-AGGREGATE_NOT_FOUND: Final = _kind("aggregate-not-found", "There is no such aggregate", 404)
-EVENT_NOT_FOUND: Final = _kind("event-not-found", "There is no such event", 404)
-TAG_NOT_FOUND: Final = _kind("tag-not-found", "No event has this tag", 404)
-PROJECTION_NOT_FOUND: Final = _kind("projection-not-found", "There is no such state", 404)
-PARTITION_NOT_FOUND: Final = _kind("partition-not-found", "There is no such partition", 404)
-METHOD_NOT_ALLOWED: Final = _kind("method-not-allowed", "The path has no such method", 405)
-VERSION_CONFLICT: Final = _kind("version-conflict", "The stream is not where the writer expected it", 409)
-CONDITION_FAILED: Final = _kind("condition-failed", "Events that the condition forbids were appended", 409)
-PROJECTION_BEHIND: Final = _kind("projection-behind", "The stored state has processed more events", 409)
-UNDETERMINED: Final = _kind("undetermined", "Whether the append was made can no longer be told", 409)
-STREAM_DELETED: Final = _kind("stream-deleted", "The stream was deleted", 410)
-PRECONDITION_FAILED: Final = _kind(
+INVALID_INPUT: Final = Kind("invalid-input", "The request breaks a rule; nothing was written", 400)
+ROUTE_NOT_FOUND: Final = Kind("route-not-found", "There is no such operation", 404)
+STREAM_NOT_FOUND: Final = Kind("stream-not-found", "There is no such stream", 404)
+AGGREGATE_NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
+EVENT_NOT_FOUND: Final = Kind("event-not-found", "There is no such event", 404)
+TAG_NOT_FOUND: Final = Kind("tag-not-found", "No event has this tag", 404)
+PROJECTION_NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
+PARTITION_NOT_FOUND: Final = Kind("partition-not-found", "There is no such partition", 404)
+METHOD_NOT_ALLOWED: Final = Kind("method-not-allowed", "The path has no such method", 405)
+VERSION_CONFLICT: Final = Kind("version-conflict", "The stream is not where the writer expected it", 409)
+CONDITION_FAILED: Final = Kind("condition-failed", "Events that the condition forbids were appended", 409)
+PROJECTION_BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)
+UNDETERMINED: Final = Kind("undetermined", "Whether the append was made can no longer be told", 409)
+STREAM_DELETED: Final = Kind("stream-deleted", "The stream was deleted", 410)
+PRECONDITION_FAILED: Final = Kind(
     "precondition-failed", "The stream is not in the state that the header names", 412
 )
-TOO_LARGE: Final = _kind("too-large", "The request is over a limit; nothing was written", 413)
-UNSUPPORTED_MEDIA: Final = _kind("unsupported-media-type", "The body is not JSON in UTF-8", 415)
-INTERNAL: Final = _kind("internal", "Something went wrong here", 500)
-MISSING_BODY: Final = _kind("missing-body", "A body is gone from the bucket", 500)
-CORRUPT_DATA: Final = _kind("corrupt-data", "What is stored cannot be read", 500)
-UNAVAILABLE: Final = _kind("unavailable", "The store cannot be reached or is throttling", 503)
-NOT_DEPLOYED: Final = _kind("not-deployed", "The store is not set up", 503)
+TOO_LARGE: Final = Kind("too-large", "The request is over a limit; nothing was written", 413)
+UNSUPPORTED_MEDIA: Final = Kind("unsupported-media-type", "The body is not JSON in UTF-8", 415)
+INTERNAL: Final = Kind("internal", "Something went wrong here", 500)
+MISSING_BODY: Final = Kind("missing-body", "A body is gone from the bucket", 500)
+CORRUPT_DATA: Final = Kind("corrupt-data", "What is stored cannot be read", 500)
+UNAVAILABLE: Final = Kind("unavailable", "The store cannot be reached or is throttling", 503)
+NOT_DEPLOYED: Final = Kind("not-deployed", "The store is not set up", 503)
 
-KINDS: Final = (
-    INVALID_INPUT,
-    ROUTE_NOT_FOUND,
-    STREAM_NOT_FOUND,
-    AGGREGATE_NOT_FOUND,
-    EVENT_NOT_FOUND,
-    TAG_NOT_FOUND,
-    PROJECTION_NOT_FOUND,
-    PARTITION_NOT_FOUND,
-    METHOD_NOT_ALLOWED,
-    VERSION_CONFLICT,
-    CONDITION_FAILED,
-    PROJECTION_BEHIND,
-    UNDETERMINED,
-    STREAM_DELETED,
-    PRECONDITION_FAILED,
-    TOO_LARGE,
-    UNSUPPORTED_MEDIA,
-    INTERNAL,
-    MISSING_BODY,
-    CORRUPT_DATA,
-    UNAVAILABLE,
-    NOT_DEPLOYED,
-)
+KINDS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
+"""All of them, in this order."""
 
 RETRY_SECONDS: Final = "1"
 """DynamoDB's throttling is decided by the second."""

@@ -1,7 +1,7 @@
 """Tagged events over HTTP.
 
     representation      events, queries, tags and outcomes: JSON to value and back
-    writing, reading    the operations: each parses its request, performs it and shows the outcome
+    operations          each parses its request, performs it and shows the outcome
     schemas, described  the same for the OpenAPI document
 
 They come with two dozen modules of their own, some 6 % of a cold start: a store without tagged events does not pay it.
@@ -14,8 +14,8 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_write: Final = partial(Operation, module=f"{__name__}.writing", function="append", rare=True)
-_read: Final = partial(Operation, module=f"{__name__}.reading", function="replay", scope="read", rare=True)
+_write: Final = partial(Operation, module=f"{__name__}.operations", function="append", rare=True)
+_read: Final = partial(Operation, module=f"{__name__}.operations", function="replay", scope="read", rare=True)
 
 OPERATIONS: Final = (
     _write("POST", "/dcb/events", "append_tagged", scope="append"),

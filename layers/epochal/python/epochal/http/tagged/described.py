@@ -8,13 +8,13 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.description import MEGABYTES, TAKES_JSON, Description, Perform, parameter
 from epochal.http.openapi.shapes import text, whole
-from epochal.http.tagged import reading, writing
+from epochal.http.tagged import operations
 from epochal.http.tagged.schemas import ID, SORTABLE_ID, TAG
 from epochal.model.dcb import MAX_TAG_BYTES
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
-    writing.append_tagged: Description(
+    operations.append_tagged: Description(
         summary="Append tagged events, unless what they were decided on has changed",
         description="One transaction: all events or none. With `failIf` it is refused if an event that matches lies "
         "beyond `after`; the answer has these events, as many as fit, and the position that has seen them. A repeat "
@@ -24,7 +24,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="AppendedTagged",
         fails=(*TAKES_JSON, problems.CONDITION_FAILED),
     ),
-    reading.query_tagged: Description(
+    operations.query_tagged: Description(
         summary="Read the events that match a query, and the position to append after",
         description=f"A page ends at its limit, at {MEGABYTES} MB, or after 1,000 events that were looked at, and may "
         "be empty: while `next` is not null, send the same request with it as `from`. All pages are of one moment.",
@@ -32,7 +32,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="TaggedEventPage",
         fails=TAKES_JSON,
     ),
-    reading.list_tagged: Description(
+    operations.list_tagged: Description(
         summary="List events, or a tag's, that came after a sortable id",
         description=f"In order of their sortable ids. A page ends at its limit or at {MEGABYTES} MB, and never between "
         "events of one id. All events come through an index that lags by moments; what an append that is under way "
@@ -45,7 +45,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="ListedEvents",
     ),
-    reading.count_tagged: Description(
+    operations.count_tagged: Description(
         summary="Count all events, or those that came after a sortable id",
         description="By walking an index that lags by moments, which costs what it holds; the number of a tag's events "
         "is kept, see `readTag`.",
@@ -54,14 +54,14 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="EventCount",
     ),
-    reading.read_tagged: Description(
+    operations.read_tagged: Description(
         summary="Read a tagged event by its id",
         description="Strongly consistent.",
         parameters=(parameter("path", "id", ID, required=True),),
         gives="TaggedEvent",
         fails=(problems.EVENT_NOT_FOUND,),
     ),
-    reading.list_tags: Description(
+    operations.list_tags: Description(
         summary="List tags with their numbers of events",
         description="Those of a group, in order; without one those of all groups, by reading through the tags table. A "
         "page may be empty: go by `next`. Indexes lag by moments.",
@@ -75,7 +75,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="TagPage",
     ),
-    reading.read_tag: Description(
+    operations.read_tag: Description(
         summary="Read how many events a tag has, and which is the latest",
         description="Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.",
         parameters=(parameter("path", "tag", TAG, required=True),),

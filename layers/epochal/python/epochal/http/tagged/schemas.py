@@ -18,8 +18,8 @@ from epochal.http.openapi.shapes import (
     whole,
 )
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT
+from epochal.http.tagged.operations import MAX_EVENTS
 from epochal.http.tagged.representation import MAX_NAMED, MAX_POSITION_BYTES
-from epochal.http.tagged.writing import MAX_EVENTS
 from epochal.model.dcb import MAX_TAG_BYTES, MAX_TYPE_BYTES
 from epochal.model.times import MAX_EXPIRES
 
