@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import AggregateMissing, TableUnnamed
+from epochal.cli.errors import AggregateMissing, must_be_named
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
 from epochal.http.aggregates import representation
@@ -26,7 +26,6 @@ from epochal.model.aggregates import (
 )
 from epochal.model.times import parse_time
 from epochal.model.versions import Expected
-from epochal.settings import variable
 from epochal.store.aggregate_pages import walk
 from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Meter
@@ -49,12 +48,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, *, kind: str, value: str, **options: Any) -> None:
         site = store.aggregates.site
-        for table, option in (
-            (site.journal, variable("journal_table")),
-            (site.snapshot, variable("snapshot_table")),
-        ):
-            if not table:
-                raise TableUnnamed(option, "is needed for aggregates")
+        must_be_named("is needed for aggregates", journal_table=site.journal, snapshot_table=site.snapshot)
         command(store.aggregates, aggregate_id(kind, value), **options)
 
     return found

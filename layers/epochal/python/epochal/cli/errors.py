@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from epochal.errors import EpochalError, InvalidInput
+from epochal.settings import variable
 
 
 class NoStore(EpochalError):
@@ -14,6 +15,13 @@ class NoStore(EpochalError):
         super().__init__(
             f"no store is named, and {why}; to name one: --stack epochal-prod-store, or --tips-table and --index-table"
         )
+
+
+def must_be_named(why: str, **tables: str) -> None:
+    """Raise `TableUnnamed` for a table, by its setting, that nothing names."""
+    for setting, table in tables.items():
+        if not table:
+            raise TableUnnamed(variable(setting), why)
 
 
 class TableUnnamed(InvalidInput):

@@ -15,14 +15,13 @@ from typing import IO, Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ProjectionMissing, TableUnnamed
+from epochal.cli.errors import ProjectionMissing, must_be_named
 from epochal.cli.target import Store, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.projections import representation
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.projections import StoredState
-from epochal.settings import variable
 from epochal.store.projections import ProjectionStates
 
 Tell = Callable[[str], None]
@@ -37,8 +36,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
     @pass_store
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
-        if not store.states.table:
-            raise TableUnnamed(variable("projection_states_table"), "is needed for states of projections")
+        must_be_named("is needed for states of projections", projection_states_table=store.states.table)
         command(store.states, **options)
 
     return found

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ConditionFailed, EventMissing, TableUnnamed
+from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
 from epochal.cli.target import Store, pass_store
 from epochal.cli.views import body_text
 from epochal.http.fields import Node
@@ -21,7 +21,6 @@ from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
-from epochal.settings import variable
 from epochal.store.driver import Meter
 from epochal.store.tagged import TaggedEvents
 
@@ -47,9 +46,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
         site = store.tagged.site
-        for table, option in ((site.events, variable("events_table")), (site.tags, variable("tags_table"))):
-            if not table:
-                raise TableUnnamed(option, "is needed for tagged events")
+        must_be_named("is needed for tagged events", events_table=site.events, tags_table=site.tags)
         command(store.tagged, **options)
 
     return found

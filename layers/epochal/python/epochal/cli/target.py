@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from epochal.cli.errors import NoStore, StackMissing, TableUnnamed
+from epochal.cli.errors import NoStore, StackMissing, must_be_named
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
@@ -28,7 +28,7 @@ from epochal.layout.registry import declared, layouts
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
-from epochal.settings import FOUND_BY, Settings, variable
+from epochal.settings import FOUND_BY, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
@@ -123,9 +123,8 @@ def open_store(choice: Choice) -> Store:
     if not any(settings.value(name) for name in NEEDED):
         return _local()
     distinct(**{option: settings.value(name) for option, (name, _) in TABLES.items()})
-    for name in NEEDED:
-        if not settings.value(name):
-            raise TableUnnamed(variable(name), "is needed too, where the other table is named")
+    why = "is needed too, where the other table is named"
+    must_be_named(why, **{name: settings.value(name) for name in NEEDED})
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
     kinds = {
         choice.settings.value(name): kind for name, kind in TABLES.values() if choice.settings.value(name)
