@@ -14,6 +14,7 @@ from bench import (
     imports,
     indexing,
     new_streams,
+    pages,
     reacting,
     replay,
     tag_races,
@@ -23,6 +24,7 @@ from bench import (
 BENCHMARKS = {
     "calving": calving.main,
     "fullness": fullness.main,
+    "pages": pages.main,
     "capacity": capacity.main,
     "workloads": comparison.main,
     "replay": replay.main,

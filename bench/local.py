@@ -19,6 +19,7 @@ from epochal.local import dynamodb_local, processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import here
 from epochal.plan.sizes import item_size
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -59,14 +60,14 @@ class Local:
 
 
 @contextmanager
-def local_at(endpoint: Endpoint) -> Iterator[Local]:
+def local_at(endpoint: Endpoint, spec: TableSpec = TIPS) -> Iterator[Local]:
     """A new, empty table, for the length of a block.
 
     It has no stream: nobody would read it, and DynamoDB Local would keep it in memory.
     """
     client = endpoint.client("dynamodb", config=Config(max_pool_connections=32))
     table = f"bench-{uuid.uuid4().hex[:12]}"
-    create_table(client, table, replace(TIPS, stream=False))
+    create_table(client, table, replace(spec, stream=False))
     try:
         yield Local(client=client, table=table)
     finally:

@@ -1,0 +1,214 @@
+"""What streams on pages cost, and what they store: write units and billed bytes an event, against bounds.
+
+The workloads of `bench.workloads` go through the library on the memory interpreter, whose units are DynamoDB's rules
+applied to the real items; a test holds one of them to DynamoDB Local. Billed bytes are an item's and 100 more.
+
+    alone       one stream, 1,000 appends of one event by token
+    snapshot    likewise, each with a snapshot of 1 KB
+    ten         100 appends of ten events by token
+    streams     200 streams, 10 appends of one event each
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bench.calving import STREAM, play
+from bench.corpus import UNFOLD_BYTES, Kind, Workload, body
+from bench.report import Report, progress
+from bench.rounds import Compared, by_turns
+from epochal.codec.bodies import DIRECT, Encoded, decode, encode
+from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.streams import Pages
+from epochal.layout.stored import StoredEvent
+from epochal.layout.tips.items import read_event, write_event
+from epochal.model.events import Event
+from epochal.model.times import format_ticks, parse_time
+from epochal.model.versions import ANY
+from epochal.plan.sizes import item_size
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+
+_NOW: Final = 1_357_000_000_000_000_000
+_ITEM: Final = 100
+"""Bytes that an item is billed for besides its own, while it is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What an event takes."""
+
+    units: float
+    stored: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A workload, and what an event of it may take at most.
+
+    Attributes:
+        append: makes the appends; how many events they were.
+        stored: bound of billed bytes; None for none.
+    """
+
+    name: str
+    size: int
+    kind: Kind
+    append: Callable[[Streams, int, Kind], int]
+    units: float
+    stored: float | None = None
+
+
+def alone(streams: Streams, size: int, kind: Kind) -> int:
+    """Events one at a time."""
+    return _long(streams, Workload(size=size, kind=kind))
+
+
+def with_snapshot(streams: Streams, size: int, kind: Kind) -> int:
+    """Events one at a time, each with a snapshot."""
+    return _long(streams, Workload(size=size, kind=kind, unfold=UNFOLD_BYTES))
+
+
+def ten_at_once(streams: Streams, size: int, kind: Kind) -> int:
+    """Events ten at a time."""
+    rng = random.Random(1)
+    for _ in range(100):
+        streams.append(STREAM, [_event(rng, size, kind) for _ in range(10)])
+    return 1000
+
+
+def many_streams(streams: Streams, size: int, kind: Kind) -> int:
+    """Ten events each of many streams."""
+    rng = random.Random(1)
+    for _ in range(10):
+        for number in range(200):
+            streams.append(f"Account-{number:03}", [_event(rng, size, kind)], expected=ANY)
+    return 2000
+
+
+CASES: Final = (
+    Case(name="alone", size=300, kind="json", append=alone, units=1.01),
+    Case(name="alone", size=1000, kind="json", append=alone, units=1.01),
+    Case(name="alone", size=300, kind="direct", append=alone, units=1.01),
+    Case(name="alone", size=900, kind="direct", append=alone, units=1.01),
+    Case(name="alone", size=1000, kind="direct", append=alone, units=2.01),
+    Case(name="snapshot", size=300, kind="json", append=with_snapshot, units=1.05),
+    Case(name="snapshot", size=1000, kind="json", append=with_snapshot, units=1.8),
+    Case(name="ten", size=300, kind="json", append=ten_at_once, units=0.2),
+    Case(name="ten", size=1000, kind="json", append=ten_at_once, units=0.4),
+    Case(name="streams", size=300, kind="json", append=many_streams, units=1.01, stored=274),
+    Case(name="streams", size=1000, kind="json", append=many_streams, units=1.02, stored=687),
+)
+
+
+def cost(case: Case) -> Cost:
+    """What an event of a case takes, in memory."""
+    tables = MemoryTables({"streams": STREAMS})
+    streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
+    events = case.append(streams, case.size, case.kind)
+    stored = sum(item_size(item) + _ITEM for item in tables.items("streams"))
+    return Cost(units=streams.driver.meter.units.write / events, stored=stored / events)
+
+
+def store(driver: Driver, table: str) -> Streams:
+    """A store on pages, whose clock stands still and whose ids are always the same."""
+    fresh = random.Random(1).randbytes
+    return Streams(driver=driver, table=table, layout=Pages(), now=lambda: _NOW, fresh=fresh)
+
+
+def _long(streams: Streams, workload: Workload) -> int:
+    play(streams, workload)
+    return workload.length
+
+
+def _event(rng: random.Random, size: int, kind: Kind) -> Event:
+    return Event(type="Happened", data=body(rng, size, kind))
+
+
+# ----------------------------------------------------------------------------------------------------------------- CPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Seconds of CPU."""
+
+    seconds: float
+
+
+def encoding(events: int, size: int = 300) -> Compared[Took]:
+    """Appends of so many events to their stored form and back: in the Tip's form, and as frames."""
+    rng = random.Random(1)
+    appends = [[body(rng, size, "json") for _ in range(events)] for _ in range(100)]
+    return by_turns({"tips": lambda: _timed(_as_tips, appends), "pages": lambda: _timed(_as_frame, appends)})
+
+
+def _timed(convert: Callable[[list[bytes]], None], appends: list[list[bytes]]) -> Took:
+    began = time.process_time()
+    for bodies in appends:
+        convert(bodies)
+    return Took(seconds=time.process_time() - began)
+
+
+_MOMENT: Final = parse_time("2013-01-01T00:26:40Z")
+_STAMP: Final = stamp_of(_MOMENT, bytes(8))
+
+
+def _as_tips(bodies: list[bytes]) -> None:
+    for each in bodies:
+        event = _stored(encode(each))
+        decode(read_event(event.type, write_event(replace(event, append_id=_STAMP))).data)
+
+
+def _as_frame(bodies: list[bytes]) -> None:
+    events = [_stored(Encoded(DIRECT, each)) for each in bodies]
+    frame = Frame(stamp=_STAMP, count=len(events), content=pack_events(events, _MOMENT))
+    for event in read_frame(frame.binary()).events():
+        decode(event.data)
+
+
+def _stored(data: Encoded) -> StoredEvent:
+    return StoredEvent(type="Happened", data=data, timestamp=format_ticks(_MOMENT))
+
+
+def main() -> None:
+    """Measure, print, fail above a bound."""
+    found = dict(zip(CASES, progress("pages", map(cost, CASES), len(CASES)), strict=True))
+    Report(
+        title="Streams on pages: an event's write units, and bytes as their storage is billed",
+        columns=["workload", "event", "body", "write", "bound", "stored", "bound of bytes"],
+        rows=[
+            (
+                case.name,
+                f"{case.size:,} B",
+                "direct" if case.kind == "direct" else "brotli",
+                f"{took.units:.3f}",
+                f"{case.units}",
+                f"{took.stored:.0f}",
+                f"{case.stored or ''}",
+            )
+            for case, took in found.items()
+        ],
+    ).print()
+    Report(
+        title="CPU of an append's events to their stored form and back, beside the Tip's form",
+        columns=["events", "times"],
+        rows=[(f"{events}", f"{1 / encoding(events).ratio('pages', 'tips'):.2f}") for events in (1, 10)],
+    ).print()
+    over = [case for case, took in found.items() if not within(case, took)]
+    if over:
+        raise SystemExit(f"over the bound: {over}")
+
+
+def within(case: Case, took: Cost) -> bool:
+    """Whether a case keeps its bounds."""
+    return took.units <= case.units and (case.stored is None or round(took.stored) <= case.stored)
+
+
+if __name__ == "__main__":
+    main()
