@@ -111,13 +111,12 @@ class Rebuilder:
         told = source.told(head.image)
         if told is None:
             return []
-        if isinstance(told, Span) and told.index <= head.end.pruned:
+        first = max(head.end.pruned, head.end.since)
+        if isinstance(told, Span) and told.index <= first:
             return [told]
         end = told.index if isinstance(told, Span) else None
         try:
-            piece = self.mender.driver.run(
-                source.heal(Gap(stream=told.stream, index=head.end.pruned, end=end))
-            )
+            piece = self.mender.driver.run(source.heal(Gap(stream=told.stream, index=first, end=end)))
         except CorruptData:
             # Ingesting finds it again, and tells of it.
             return [told]

@@ -228,7 +228,7 @@ class _Pass:
         if followed is not None:
             followed.seen = True
         end = mender.end_of(self.source, head.end, reached)
-        if end < reached:
+        if end < reached and head.end.last:
             yield self._finding("too far", self.source.partition_of(stream), stream, (end, reached))
         elif end > max(reached, head.end.pruned):
             # Its key is enough to find it again.

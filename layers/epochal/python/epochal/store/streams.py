@@ -70,6 +70,13 @@ def streams_of(
     return replace(streams, layout=layout, tombstones=not settings.equinox)
 
 
+def pages_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
+    """The streams of a deployment that are stored as pages."""
+    from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
+
+    return Streams(driver=driver, table=settings.table("streams"), codec=codec, layout=Pages())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
     """A table of streams.

@@ -1,0 +1,73 @@
+"""Pages keep what every layout has to, whether a stream is one page or many."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.layout import registry
+from epochal.layout.pages import writes
+from epochal.layout.pages.items import page_key
+from epochal.layout.pages.streams import Pages
+from epochal.layout.registry import BASE_DISTANCE, Layout
+from epochal.model.events import Event
+from epochal.plan.values import number, text
+from epochal.settings import Settings
+from epochal.store.driver import Driver
+from epochal.store.streams import Streams
+from tests.support.layout_contract import LayoutContract, World, Writer
+
+PAGES = Layout(
+    name="pages",
+    base=3 * BASE_DISTANCE,
+    table="streams_table",
+    partitions="pages_partitions",
+    module="epochal.layout.pages.port",
+    history="epochal.feed.histories.pages",
+)
+
+
+def streams(driver: Driver) -> Streams:
+    return Streams(driver=driver, table="streams", layout=Pages())
+
+
+class Contract(LayoutContract):
+    writer = Writer(
+        settings=Settings.of(streams_table="streams"),
+        streams=("Cart-1", "Cart-2"),
+        foreign=({"p": text("$Idempotency-1"), "i": number(0), "n": number(0), "ttl": number(1)},),
+        malformed={**page_key("Cart-3", 0), "n": number(1), "r": number(1)},
+        append=lambda driver, stream, types: streams(driver).append(
+            stream, [Event(type=each) for each in types]
+        ),
+        prune=lambda driver, stream, before: streams(driver).prune(stream, before),
+        end=lambda driver, stream: streams(driver).delete(stream),
+    )
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The registry has pages, and settings know their table."""
+        monkeypatch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, PAGES))
+
+
+class TestOnePage(Contract):
+    """Streams of a single page."""
+
+
+class TestManyPages(Contract):
+    """Every append begins a page."""
+
+    @pytest.fixture(autouse=True)
+    def full(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def at_once(*_: object) -> bool:
+            return True
+
+        monkeypatch.setattr(writes, "is_full", at_once)
+
+    def test_an_index_that_has_all_of_a_stream_is_right_though_most_heads_end_before(
+        self, world: World
+    ) -> None:
+        one, _ = world.writer.streams
+        for kind in "abcd":
+            world.append(one, kind)
+        world.index()
+        assert world.found_wrong() == []
