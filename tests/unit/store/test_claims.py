@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.codec.bodies import BROTLI, CLAIM, encode
+from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, encode
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
@@ -83,6 +83,20 @@ def test_what_compresses_into_an_item_stays_there(streams: Streams, bucket: Coun
 
     assert bucket.objects == {}
     assert next(iter(streams.read(STREAM))).data == b'{"a":"b"}' * 100_000
+
+
+def test_bodies_that_would_be_compressed_together_are_compressed_alone_where_all_would_not_fit(
+    bucket: CountingBodies,
+) -> None:
+    """What a layout makes of them is not known before, and none must leave the item for want of it."""
+    codec = BodyCodec(bodies=bucket, compress_from=4096)
+    small = b'{"flight":"AA1141"}' * 50
+
+    assert codec.pack([small] * 10, 100_000, "events") == [(DIRECT, small)] * 10
+    assert codec.pack([small] * 10, 5000, "events") == [encode(small)] * 10
+    assert codec.pack([small * 10], 100_000, "events") == [encode(small * 10)]
+    assert replace(codec, bodies=None).pack([small] * 500, 5000, "events") == [encode(small)] * 500
+    assert not bucket.objects
 
 
 def test_an_object_is_the_encoded_body_under_its_hash(streams: Streams, bucket: CountingBodies) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from epochal.codec.bodies import Encoded, check_claim, decode, encode, encode_claim
+from epochal.codec.bodies import DIRECT, Encoded, check_claim, decode, encode, encode_claim
 from epochal.codec.claims import UPLOADS, claim_for, overflowing
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Body, Claim
@@ -38,7 +38,7 @@ class BodyCodec:
     """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large.
 
     Attributes:
-        compress_from: bytes from which on a body is compressed.
+        compress_from: bytes from which on a body is compressed by itself; smaller ones too where all would not fit.
     """
 
     bodies: Bodies | None = None
@@ -53,6 +53,8 @@ class BodyCodec:
             TooLarge: there is no bucket, and no item holds them.
         """
         packed = [self._encode(body, field) for body in bodies]
+        if self.compress_from and sum(len(body.data) for body in packed) > budget:
+            packed = [self._by_itself(body) for body in packed]
         sizes = [len(body.data) for body in packed]
         if self.bodies is not None:
             for position in overflowing(sizes, budget):
@@ -81,6 +83,9 @@ class BodyCodec:
         if self.bodies is None or not self.bodies.keep(body):
             raise InvalidInput(f"{field}.claim", "names no object of that size in the bucket")
         return encode_claim(body)
+
+    def _by_itself(self, body: Encoded) -> Encoded:
+        return encode(body.data, compress=self.compress) if body.encoding == DIRECT else body
 
     def _move(self, bucket: Bodies, body: Encoded) -> Encoded:
         claim = claim_for(body)
