@@ -19,15 +19,17 @@ from epochal import (
     aggregate_id,
     open_aggregates,
     open_feed,
+    open_pages,
     open_projection_states,
     open_streams,
     open_tagged_events,
 )
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
-from epochal.errors import MissingTable
+from epochal.errors import MissingTable, WrongTable
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import INDEX, PROJECTION_STATES
 from epochal.layout.tips.tables import TIPS
 from epochal.store.driver import PERSISTENT
@@ -43,6 +45,19 @@ def test_streams_and_their_feed_open_on_tables_of_their_own(ddbl_tables: Tables)
     assert [event.type for event in streams.read("Order-1")] == ["Placed"]
     feed = open_feed(ddbl_tables.create(INDEX), streams=streams, place=place)
     assert feed.partitions() == ()
+
+
+def test_streams_open_as_pages_on_a_table_of_their_own_and_not_on_one_of_tips(ddbl_tables: Tables) -> None:
+    place = Place(endpoint=ddbl_tables.endpoint.url)
+    streams = open_pages(ddbl_tables.create(STREAMS), place=place)
+    token = streams.append("Order-1", [Event(type="Placed", data=b"{}")], expected=NO_STREAM).token
+    streams.append("Order-1", [Event(type="Paid")], expected=token)
+    assert [event.type for event in streams.read("Order-1")] == ["Placed", "Paid"]
+
+    tips = ddbl_tables.create(TIPS)
+    open_streams(tips, place=place).append("Order-1", [Event(type="Placed")])
+    with pytest.raises(WrongTable):
+        open_pages(tips, place=place).append("Order-1", [Event(type="Paid")])
 
 
 def test_aggregates_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:

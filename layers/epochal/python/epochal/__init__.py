@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_feed as open_feed
+    from epochal.dynamo.stores import open_pages as open_pages
     from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
@@ -76,6 +77,7 @@ _ROOMS = {
     "lambda_handler": "hosting.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
+    "open_pages": "dynamo.stores",
     "open_projection_states": "dynamo.stores",
     "open_read_models": "dynamo.stores",
     "open_streams": "dynamo.stores",

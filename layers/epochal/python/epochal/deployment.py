@@ -77,6 +77,13 @@ class Deployment:
         return streams_of(self.settings, self.driver, self.codec)
 
     @property
+    def pages(self) -> Streams:
+        """Streams that are stored as pages."""
+        from epochal.store.streams import pages_of
+
+        return pages_of(self.settings, self.driver, self.codec)
+
+    @property
     def aggregates(self) -> AggregateStore:
         """Aggregates."""
         from epochal.store.aggregates import aggregates_of

@@ -86,6 +86,15 @@ def open_streams(
     return streams_of(settings, found.driver, found.codec, calving)
 
 
+def open_pages(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
+    """Named streams in a table of the `pages` layout, whose format may still change before version 1.0.
+
+    Args:
+        bucket: of bodies too large for an item; without one they are refused.
+    """
+    return place.opened(Settings.of(streams_table=table, bucket=bucket)).pages
+
+
 def open_feed(
     index_table: str,
     *,

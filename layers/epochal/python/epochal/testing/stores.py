@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from epochal.deployment import Deployment
+from epochal.layout.pages.items import STREAMS
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings
@@ -27,12 +28,18 @@ def memory_settings(**options: Any) -> Settings:
     """The settings of a deployment with such tables."""
     kinds = {spec.kind for spec in store_tables()}
     tables = {each.name: each.table for each in declared().values() if each.table in kinds}
-    return Settings.of(**tables, **options)
+    return Settings.of(**{**tables, **options})
 
 
 def memory_streams(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory, with a bucket."""
     return _deployment(tables).streams
+
+
+def memory_pages(tables: MemoryTables | None = None) -> Streams:
+    """A store of streams in memory that are stored as pages, with a bucket."""
+    tables = tables or MemoryTables({STREAMS.kind: STREAMS})
+    return _deployment(tables, streams_table=STREAMS.kind).pages
 
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
