@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -17,6 +19,18 @@ REGION = "us-east-1"
 KEY = "test"
 SECRET = "test"  # noqa: S105  a made-up one, for servers that accept it from anyone on this machine
 ACCOUNT = "000000000000"
+
+_MAKING = Lock()
+"""A session makes clients for one thread at a time."""
+
+
+@cache
+def _session(region: str) -> Any:
+    """Kept, since it takes ten times as long to make as a client.
+
+    Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
+    """
+    return boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name=region)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +46,12 @@ class Endpoint:
         return client
 
     def clients(self, *services: str, config: Config | None = None) -> list[Any]:
-        """Clients of one session, which takes longer to make than they do."""
+        """Clients of these services."""
         once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        # Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
-        session: Any = boto3.Session(
-            aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name=self.region
-        )
         merged = once.merge(config) if config else once
-        return [session.client(service, endpoint_url=self.url, config=merged) for service in services]
+        with _MAKING:
+            session = _session(self.region)
+            return [session.client(service, endpoint_url=self.url, config=merged) for service in services]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """`base` without anything of a real account, and with what points AWS tools at this stand-in."""
