@@ -1,7 +1,7 @@
 """Checks once, before a store's first request to each table, that the table is of the right kind.
 
-    index       the stream that every index begins with is there              one read by key
-    others      the first item that tells its kind, if there is any, is of the kind
+    index       the stream that every index begins with is there, which is one read by key
+    others      the first item that tells its kind, if there is any, is of the kind; and that stream is not there
 
 Tables of several kinds have the same keys; one with other keys is refused by DynamoDB itself. An empty table passes,
 and so does one that the caller may not look at. Deployed functions do not look: their tables come from the stack.
@@ -88,7 +88,12 @@ def _kind_in(execute: Execute, table: str, kind: str) -> str | None:
         return INDEX.kind
     reply = execute(Scan(table=table, limit=_LOOKED_AT, consistent=False))
     items = reply.items if isinstance(reply, Items) else ()
-    return next(filter(None, map(kind_of, items)), None)
+    for item in items:
+        if found := kind_of(item):
+            # Streams that have strayed into an index do not make it a table of streams.
+            strayed = kind != INDEX.kind and item.keys() >= set(INDEX.keys) and _asked(execute, table)
+            return INDEX.kind if strayed else found
+    return None
 
 
 def _asked(execute: Execute, table: str) -> bool:
