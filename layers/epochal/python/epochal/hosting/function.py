@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.stores import HERE
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput
 from epochal.hosting.commands import operate
 from epochal.hosting.custom_resource import respond
-from epochal.hosting.opening import open_reactor
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import source_of
 from epochal.model.kinds import must_be
 from epochal.reactions.category_check import unmet
+from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
@@ -64,7 +65,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     queue = Queue(lazily(sqs_client), settings.queue)
     service = service_name(environment, reaction.name)
     logger, metrics = _tools(service)
-    reactor = open_reactor(reaction, settings)
+    reactor = Reactor(member=Member(reaction=reaction, reader=HERE.deployment(settings).feed))
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
 
 
