@@ -6,13 +6,16 @@ from collections import Counter
 
 import pytest
 
-from epochal.errors import InvalidInput
+from epochal.care.catch_up import Mender
+from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
 from epochal.model.dcb import TaggedEvent
+from epochal.model.ends import End
 from epochal.model.events import Event
-from epochal.plan.ops import BatchGet, Delete, Query
+from epochal.plan.ops import BatchGet, Delete, Put, Query
+from epochal.plan.values import number, text
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts, of_table, tag_site
 
 
@@ -306,3 +309,20 @@ def test_data_without_the_store_of_the_partition_is_refused_before_anything_is_r
     with pytest.raises(InvalidInput, match=f"store of {source}"):
         FeedReader(driver=layouts.driver, table="index").page(START[source], data=True)
     assert layouts.ops[start:] == []
+
+
+def test_an_aggregate_whose_end_must_be_looked_for_raises_at_an_event_that_cannot_be_read(
+    layouts: Layouts,
+) -> None:
+    layouts.persist_elsewhere(ALICE, "Opened", "Used", "Closed")
+    reader = layouts.reader()
+    assert reader.end_of(START["journal"], str(ALICE), 0) == 3
+    broken = {**JOURNAL.keys.key(ALICE, 2), "aid": text(str(ALICE)), "seq_nr": number(2)}
+    layouts.tables.execute(Put(table="journal", item=broken))
+    assert reader.end_of(START["journal"], str(ALICE), 2) == 3
+    with pytest.raises(CorruptData):
+        reader.end_of(START["journal"], str(ALICE), 0)
+    # Care goes on with what can be read.
+    mender = Mender(driver=layouts.driver, index_table="index")
+    (_, journal, _) = layouts.sources
+    assert mender.end_of(journal, End(str(ALICE), None, 0), 0) < 3
