@@ -163,10 +163,13 @@ def test_a_table_of_the_right_kind_is_looked_at_once(used: MemoryTables, kind: s
 def test_an_index_into_which_streams_have_strayed_is_still_none_of_streams(used: MemoryTables) -> None:
     strays = MemoryTables({"index": KINDS["index"]})
     memory = Driver(execute=strays.execute, meter=Meter())
-    for number in range(20):
+    for number in range(300):
         Streams(driver=memory, table="index").append(f"Order-{number}", [Event(type="E")])
     for item in used.items("index"):
         strays.execute(Put(table="index", item=item))
+    first = strays.execute(Scan(table="index", limit=1))
+    assert isinstance(first, Items)
+    assert [kind_of(item) for item in first.items] == ["tips"]
     with pytest.raises(WrongTable, match="index is a table of index, not a table of tips"):
         USES["tips"](guarded(strays, {"index": "tips"}), "index")
 
