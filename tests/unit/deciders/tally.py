@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from epochal.layout.tips.calving import ByCost, Calving
+from epochal.layout.streams import Layout
 from epochal.layout.tips.streams import Tips
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply
@@ -125,7 +125,7 @@ STRATEGIES: dict[str, Access[Tally, TallyEvent]] = {
 class Store:
     """A store in memory. `before` sees each request before it is performed, and may raise or write."""
 
-    calving: Calving = field(default_factory=ByCost)
+    layout: Layout = field(default_factory=Tips)
     ops: list[Op] = field(default_factory=list)
     before: Callable[[Op], None] = lambda _: None
     lose: Callable[[Op], bool] = lambda _: False
@@ -141,8 +141,8 @@ class Store:
             clock=lambda: self.now,
             sleep=lambda _: None,
         )
-        self.streams: Streams = replace(quiet, driver=driver, layout=Tips(calving=self.calving))
-        self.others: Streams = replace(quiet, layout=Tips(calving=self.calving))
+        self.streams: Streams = replace(quiet, driver=driver, layout=self.layout)
+        self.others: Streams = replace(quiet, layout=self.layout)
         """The same tables for another process, whose requests are not on record."""
 
     def execute(self, op: Op) -> Reply:

@@ -10,6 +10,7 @@ import pytest
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Update
@@ -148,7 +149,7 @@ def test_two_who_put_at_once_are_reckoned_once(nth: int) -> None:
 
 def behind(strategy: str, decided_elsewhere: int) -> tuple[Store, Cache]:
     """A cache that holds a total of 5, and a stream that others have moved on from there."""
-    store, cache = Store(calving=Fixed(max_events=4)), Cache()
+    store, cache = Store(layout=Tips(calving=Fixed(max_events=4))), Cache()
     store.tallies(STRATEGIES[strategy], cache=cache).transact(S, add(5))
     store.elsewhere(STRATEGIES[strategy]).transact(S, add(decided_elsewhere))
     store.requests()
@@ -215,7 +216,7 @@ def test_an_answer_given_without_an_event_is_of_the_latest_state() -> None:
 
 
 def test_an_own_append_leaves_the_cache_ready_for_the_next() -> None:
-    store = Store(calving=Fixed())
+    store = Store(layout=Tips(calving=Fixed()))
     tallies = store.tallies(cache=Cache())
     tallies.transact(S, add(1))
     store.requests()
@@ -352,7 +353,7 @@ def test_where_what_is_pruned_may_be_forgotten_a_snapshot_older_than_that_is_too
 
 
 def test_pruned_events_come_from_the_archive() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     archive = Store()
     with_archive = replace(store.tallies(), streams=replace(store.streams, archive=archive.streams))
     for _ in range(7):

@@ -17,6 +17,7 @@ from epochal.errors import (
     Unavailable,
 )
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.plan.ops import Op, Put, Update
 from epochal.store.cache import Cache
@@ -43,7 +44,7 @@ def overtaken_by(store: Store, strategy: str, times: int) -> Decide:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_writers_in_threads_lose_no_update(strategy: str, load: Load | AllowStale) -> None:
     writers, each = 4, 12
-    store = Store(calving=Fixed(max_events=5))
+    store = Store(layout=Tips(calving=Fixed(max_events=5)))
     start = threading.Barrier(writers)
     shared = Cache(entries=2)
 

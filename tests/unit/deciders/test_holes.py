@@ -10,6 +10,7 @@ import pytest
 from epochal.errors import EventsPruned
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Delete, Op, Query, Reply
 from epochal.store.strategies import Access, custom
 from epochal.testing.memory import MemoryTables
@@ -21,7 +22,7 @@ EVENTS = 9
 
 def filled() -> Store:
     """Nine events, eight of them in calves of two."""
-    store = Store(calving=Fixed(max_events=2, mode="two-step"))
+    store = Store(layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     for _ in range(EVENTS):
         store.tallies().transact(S, add(1))
     store.requests()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
+from epochal.layout.streams import Layout
 from epochal.store.cache import Cache
 from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
+from tests.support.stream_layouts import WAYS
 from tests.unit.deciders.tally import (
     CODEC,
     STRATEGIES,
@@ -48,9 +49,7 @@ COMMANDS: st.SearchStrategy[Decide] = st.one_of(
 )
 LOADS: st.SearchStrategy[Load | AllowStale] = st.sampled_from([REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()])
 WRITERS = st.sampled_from(["cached", "uncached", "shared cache"])
-CALVINGS: st.SearchStrategy[Calving] = st.sampled_from(
-    [ByCost(), Fixed(max_events=1), Fixed(max_events=3, mode="two-step"), Fixed(max_events=3)]
-)
+LAYOUT_CHOICES: st.SearchStrategy[Layout] = st.sampled_from([*WAYS.values()])
 
 
 def writers(store: Store, strategy: str) -> dict[str, Tallies]:
@@ -64,12 +63,12 @@ def writers(store: Store, strategy: str) -> dict[str, Tallies]:
 
 
 @settings(deadline=None)
-@given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), calving=CALVINGS)
+@given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), layout=LAYOUT_CHOICES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_keeps_the_state_that_all_events_make(
-    strategy: str, steps: list[tuple[str, Decide, Load | AllowStale]], calving: Calving
+    strategy: str, steps: list[tuple[str, Decide, Load | AllowStale]], layout: Layout
 ) -> None:
-    store = Store(calving=calving)
+    store = Store(layout=layout)
     by_name = writers(store, strategy)
     state, history = Tally(), list[TallyEvent]()
     for writer, decide, load in steps:
@@ -96,12 +95,12 @@ def test_every_strategy_keeps_the_state_that_all_events_make(
 @settings(deadline=None)
 @given(
     steps=st.lists(st.tuples(st.sampled_from(STORING_EVENTS), COMMANDS), max_size=25),
-    calving=CALVINGS,
+    layout=LAYOUT_CHOICES,
 )
 def test_strategies_that_store_events_may_take_turns_on_one_stream(
-    steps: list[tuple[str, Decide]], calving: Calving
+    steps: list[tuple[str, Decide]], layout: Layout
 ) -> None:
-    store, state, cache = Store(calving=calving), Tally(), Cache()
+    store, state, cache = Store(layout=layout), Tally(), Cache()
     for strategy, decide in steps:
         try:
             state = reduce(evolve, decide(state), state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.store.cache import Cache
 from epochal.store.deciders import Decider, Deciders
@@ -40,7 +41,7 @@ def fill(store: Store, strategy: str, count: int) -> None:
     "strategy", ["snapshot", "multi-snapshot", "rolling state", "custom", "latest known event"]
 )
 def test_a_state_with_an_unfold_is_one_request_of_one_item_however_long_the_stream(strategy: str) -> None:
-    store = Store(calving=Fixed(max_events=3))
+    store = Store(layout=Tips(calving=Fixed(max_events=3)))
     fill(store, strategy, 100)
     before = store.streams.driver.meter.units
     assert store.tallies(STRATEGIES[strategy]).query(S, total) == 100
@@ -60,7 +61,7 @@ def test_a_decision_is_one_request_to_read_and_one_to_append(strategy: str) -> N
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_an_append_on_a_cached_token_is_one_request(strategy: str) -> None:
-    store = Store(calving=Fixed())
+    store = Store(layout=Tips(calving=Fixed()))
     tallies = store.tallies(STRATEGIES[strategy], cache=Cache())
     tallies.transact(S, add(1))
     store.requests()
@@ -105,7 +106,7 @@ def test_a_conflict_costs_no_read(strategy: str) -> None:
 
 
 def test_a_conflict_whose_events_were_calved_reads_these_and_not_the_tip() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 9)
     once = iter([None])
 
@@ -169,7 +170,7 @@ def test_a_cached_state_is_moved_on_by_the_new_events_alone() -> None:
 
 
 def test_a_cached_state_of_a_stream_that_was_pruned_before_is_moved_on_too() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 20)
     store.others.prune(S, before=5)
     tallies = store.tallies(cache=Cache(), forget_pruned=True)
@@ -181,7 +182,7 @@ def test_a_cached_state_of_a_stream_that_was_pruned_before_is_moved_on_too() -> 
 
 
 def test_a_decision_for_nothing_on_a_cached_state_costs_one_read_of_the_tip() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 20)
     tallies = store.tallies(cache=Cache())
     tallies.query(S, total)
@@ -191,7 +192,7 @@ def test_a_decision_for_nothing_on_a_cached_state_costs_one_read_of_the_tip() ->
 
 
 def test_without_origins_a_stream_is_read_forward_so_that_it_need_not_be_held() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 20)
     assert store.tallies().query(S, total) == 20
     queries = [op for op in store.ops if isinstance(op, Query)]
@@ -234,7 +235,7 @@ def test_confirming_a_cached_state_makes_it_young_again() -> None:
     ],
 )
 def test_a_search_for_an_origin_among_events_stops_at_the_newest(access: Access[Tally, TallyEvent]) -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 20)
     store.elsewhere().transact(S, clear)
     fill(store, "unoptimized", 3)
@@ -278,7 +279,7 @@ def test_a_decision_that_is_transmuted_into_nothing_is_not_written() -> None:
 
 
 def test_a_calve_needs_no_second_read_of_the_tip_that_was_loaded() -> None:
-    store = Store(calving=Fixed(max_events=2, mode="two-step"))
+    store = Store(layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     fill(store, "unoptimized", 2)
     store.tallies(UNOPTIMIZED).transact(S, add(1))
     kinds = [type(op) for op in store.ops]

@@ -9,6 +9,7 @@ import pytest
 
 from epochal.errors import CorruptData, UnknownType
 from epochal.layout.tips.calving import Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.store.codecs import EventCodec, Stored, json_codec
 from epochal.store.deciders import Decider, Deciders
@@ -98,7 +99,7 @@ def append(store: Store, *events: TallyEvent) -> None:
 def test_events_after_a_snapshot_are_folded_in_from_the_tip_or_from_calves(
     strategy: str, behind: int, calves: int
 ) -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     store.elsewhere(STRATEGIES[strategy]).transact(S, add(100))
     for step in range(behind):
         append(store, Added(1, 101 + step))
@@ -230,7 +231,7 @@ def test_a_state_in_unfolds_that_the_codec_does_not_know_is_an_error_and_not_the
 
 
 def test_a_rolling_state_takes_over_from_events() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     for step in range(1, 6):
         append(store, Added(1, step))
     assert store.tallies(ROLLING).transact(S, add(1)).state == Tally(6)
@@ -259,7 +260,7 @@ def test_events_of_unknown_types_are_an_error_unless_the_codec_skips_them() -> N
 
 
 def test_the_latest_event_that_is_known_may_lie_in_a_calf() -> None:
-    store = Store(calving=Fixed(max_events=2))
+    store = Store(layout=Tips(calving=Fixed(max_events=2)))
     append(store, Added(3, 3))
     for _ in range(7):
         store.others.append(S, [Event(type="Audited")])
