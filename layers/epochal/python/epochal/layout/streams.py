@@ -34,15 +34,14 @@ class EventSpan(Protocol):
     def next(self) -> int:
         """Index after the last."""
 
-    @property
-    def types(self) -> Sequence[str]:
-        """Of each, its type."""
-
     def read(self, offset: int) -> StoredEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
 
+    def type(self, offset: int) -> str:
+        """The type of an event that may be broken, as far as it tells."""
+
     def timestamp(self, offset: int) -> str:
-        """When it happened, as far as it tells; for one that may be broken."""
+        """When it happened, likewise."""
 
 
 class Head(Protocol):

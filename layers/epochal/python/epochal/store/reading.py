@@ -235,7 +235,7 @@ def _decoded(stream: str, chunk: list[_Place], codec: BodyCodec, *, fetch: bool)
         if len(chunk) > 1:
             return chain.from_iterable(_decoded(stream, [each], codec, fetch=fetch) for each in chunk)
         ((span, offset),) = chunk
-        index, kind, timestamp = span.base + offset, span.types[offset], span.timestamp(offset)
+        index, kind, timestamp = span.base + offset, span.type(offset), span.timestamp(offset)
         return (Unreadable(index=index, type=kind, timestamp=timestamp, fault=fault),)
 
 

@@ -157,7 +157,7 @@ def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
         span = page.span.since(at).before(version)
         if span.base > at:
             mark = min(span.base, version)
-        if span.types:
+        if span.base < span.next:
             spans.append(span)
         at = page.version
     if at == cursor.at:
@@ -181,7 +181,7 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
         if not page.index < at <= page.version or mark >= at:
             break
         span = page.span.since(mark).before(at)
-        if span.types:
+        if span.base < span.next:
             spans.append(span)
         gone = page.span.base
         if gone > page.index:

@@ -48,9 +48,18 @@ class PageSpan:
             wanted -= frame.count
         raise IndexError(offset)
 
+    def type(self, offset: int) -> str:
+        """Its type; empty where the frame that holds it is broken."""
+        event = self._found(offset)
+        return "" if event is None else event.type
+
     def timestamp(self, offset: int) -> str:
-        """When it happened, as far as it tells; for one that may be broken."""
+        """When it happened, likewise."""
+        event = self._found(offset)
+        return "" if event is None else event.timestamp
+
+    def _found(self, offset: int) -> StoredEvent | None:
         try:
-            return self.read(offset).timestamp
+            return self.read(offset)
         except CorruptData:
-            return ""
+            return None

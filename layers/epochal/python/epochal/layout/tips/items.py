@@ -55,8 +55,12 @@ class StoredSpan:
         """The event at `base + offset`. Raises `CorruptData`."""
         return read_event(self.types[offset], self.events[offset])
 
+    def type(self, offset: int) -> str:
+        """Its type, which is told beside it."""
+        return self.types[offset]
+
     def timestamp(self, offset: int) -> str:
-        """When that happened, as far as its wire form tells; it may be broken."""
+        """When it happened, as far as its wire form tells; it may be broken."""
         return read_timestamp(self.events[offset])
 
     def since(self, index: int) -> StoredSpan:
