@@ -1,0 +1,195 @@
+"""What appends, reads and prunes of pages cost in requests, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.pages import pruning
+from epochal.layout.pages.etags import state_of
+from epochal.layout.pages.items import STREAMS, page_key
+from epochal.layout.pages.streams import Pages
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import NO_STREAM, Token, parse_token
+from epochal.plan.ops import Delete
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+
+STREAM = "Cart-1"
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables({"streams": STREAMS, "others": STREAMS})
+
+
+@pytest.fixture
+def store(tables: MemoryTables) -> Streams:
+    return Streams(driver=Driver(execute=tables.execute, meter=Meter()), table="streams", layout=Pages())
+
+
+def event(size: int = 700) -> Event:
+    """Large enough for a page of its own, and of nothing that could be compressed."""
+    return Event(type="Added", data=bytes(range(256)) * (size // 256 + 1))
+
+
+def filled(store: Streams, pages: int) -> Appended:
+    """A stream of so many pages, all of them full."""
+    last = store.append(STREAM, [event()], expected=NO_STREAM)
+    while len(pages_of(store)) < pages or not full(last.token):
+        last = store.append(STREAM, [event()], expected=last.token)
+    return last
+
+
+def pages_of(store: Streams) -> list[int]:
+    tables: MemoryTables = store.driver.execute.__self__  # type: ignore[attr-defined]
+    return [int(item["i"]["N"]) for item in tables.items(store.table)]
+
+
+def full(token: Token) -> bool:
+    state = state_of(token.etag or "")
+    return state is not None and state.full
+
+
+def requests(store: Streams, act: Callable[[], object]) -> int:
+    before = store.driver.meter.requests
+    act()
+    return store.driver.meter.requests - before
+
+
+def test_an_append_on_a_token_is_one_request_whether_the_page_is_full_or_not(store: Streams) -> None:
+    token = store.append(STREAM, [event()], expected=NO_STREAM).token
+    met = set()
+    for _ in range(12):
+        met.add(full(token))
+        known = token
+        assert requests(store, lambda: store.append(STREAM, [event(10)], expected=known)) == 1  # noqa: B023
+        state = store.load(STREAM)
+        assert state is not None
+        token = state.token
+    assert met == {False, True}
+
+
+def test_a_token_from_outside_extends_at_once_and_begins_a_page_only_once_it_is_read(store: Streams) -> None:
+    begun = store.append(STREAM, [Event(type="Begun")], expected=NO_STREAM).token
+    outside = parse_token(begun.text())
+    assert not full(outside)
+    assert requests(store, lambda: store.append(STREAM, [event()], expected=outside)) == 1
+
+    last = parse_token(filled_on(store).text())
+    assert requests(store, lambda: store.append(STREAM, [event()], expected=last)) == 2
+
+
+def filled_on(store: Streams) -> Token:
+    state = store.load(STREAM)
+    assert state is not None
+    token = state.token
+    while not full(token):
+        token = store.append(STREAM, [event()], expected=token).token
+    return token
+
+
+def test_no_forged_token_begins_a_page_in_the_middle_of_nowhere(store: Streams) -> None:
+    token = store.append(STREAM, [event()], expected=NO_STREAM).token
+    state = state_of(token.etag or "")
+    assert state is not None
+    forged = parse_token(replace(token, version=7, etag=replace(state, full=True).etag()).text())
+
+    assert isinstance(store.try_append(STREAM, [event()], expected=forged), Conflict)
+    assert pages_of(store) == [0]
+
+
+def test_a_token_of_another_stream_or_table_begins_nothing(store: Streams) -> None:
+    last = filled(store, 2)
+    other = replace(store, table="others")
+
+    assert isinstance(store.try_append("Cart-2", [event()], expected=last.token), Conflict)
+    assert isinstance(other.try_append(STREAM, [event()], expected=last.token), Conflict)
+    assert pages_of(other) == []
+    assert store.load("Cart-2") is None
+
+
+def test_the_token_of_a_tombstone_is_refused(store: Streams) -> None:
+    filled(store, 2)
+    store.delete(STREAM)
+    state = store.load(STREAM)
+    assert state is not None
+    assert state.deleted
+
+    refused = store.try_append(STREAM, [event()], expected=state.token)
+    assert isinstance(refused, Conflict)
+    assert refused.deleted
+
+
+def test_unfolds_that_are_kept_move_to_the_next_page(store: Streams) -> None:
+    token = store.append(
+        STREAM, [event()], unfolds=[Unfold(type="Total", data=b"3")], expected=NO_STREAM
+    ).token
+    while not full(token):
+        token = store.append(STREAM, [event()], expected=token).token
+    before = len(pages_of(store))
+
+    known = token
+    assert requests(store, lambda: store.append(STREAM, [event()], expected=known)) == 2
+    assert len(pages_of(store)) == before + 1
+    state = store.load(STREAM)
+    assert state is not None
+    assert [unfold.data for unfold in state.unfolds] == [b"3"]
+
+
+def test_a_short_stream_is_read_in_one_request(store: Streams) -> None:
+    last = filled(store, 4)
+    found = list(store.read(STREAM))
+    assert len(found) == last.version
+    assert requests(store, lambda: list(store.read(STREAM))) == 1
+
+
+def test_a_long_pruned_stream_is_not_walked_from_its_beginning(store: Streams) -> None:
+    last = filled(store, 40)
+    pruned = store.prune(STREAM, last.version - 1)
+    assert pruned is not None
+    assert pruned.done
+
+    assert [each.index for each in store.read(STREAM)] == [last.version - 1]
+    assert requests(store, lambda: list(store.read(STREAM))) <= 3
+    assert len(pages_of(store)) >= 40
+
+
+def test_a_prune_goes_on_where_the_call_before_ended(store: Streams) -> None:
+    last = filled(store, 12)
+    run = store.driver.run
+    low, calls = 0, 0
+    while low < last.version:
+        done = run(pruning.prune("streams", STREAM, last.version, "0" * 32, writes=3))
+        assert done is not None
+        assert low < done.low_water
+        assert done.deleted <= 3
+        assert done.done == (done.low_water == last.version)
+        low, calls = done.low_water, calls + 1
+    assert calls > 3
+    assert list(store.read(STREAM)) == []
+
+
+def test_a_page_that_is_missing_in_the_middle_is_corruption(store: Streams, tables: MemoryTables) -> None:
+    filled(store, 4)
+    middle = sorted(pages_of(store))[1]
+    tables.execute(Delete(table="streams", key=page_key(STREAM, middle)))
+
+    for direction in ("forward", "backward"):
+        with pytest.raises(CorruptData, match=r"Cart-1: event \d+ is in no page"):
+            list(store.read(STREAM, direction=direction))  # type: ignore[arg-type]
+    with pytest.raises(CorruptData, match="do not follow each other"):
+        store.prune(STREAM, 100)
+
+
+def test_a_key_that_was_used_for_other_events_is_refused(store: Streams) -> None:
+    store.append(STREAM, [event()], idempotency_key="k")
+    filled_on(store)
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        store.append(STREAM, [Event(type="Else")], idempotency_key="k")
+    assert store.append(STREAM, [event()], idempotency_key="k").replayed
