@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from epochal.layout import registry
@@ -14,6 +16,7 @@ from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
+from stacks.heads import heads_of
 from tests.support.layout_contract import LayoutContract, World, Writer
 
 PAGES = Layout(
@@ -51,6 +54,14 @@ class Contract(LayoutContract):
 
 class TestOnePage(Contract):
     """Streams of a single page."""
+
+    def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
+        assert registry.partitions_of(world.settings) == (30_000,)
+
+    def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
+        pattern = json.loads(heads_of(world.source))
+        present, absent = [{"exists": True}], [{"exists": False}]
+        assert pattern["dynamodb"]["NewImage"] == {"r": {"N": present}, "w": {"B": absent}}
 
 
 class TestManyPages(Contract):

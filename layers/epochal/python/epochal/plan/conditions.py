@@ -16,16 +16,20 @@ Comparison = Literal["=", "<", "<=", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The attribute does not exist. On a key attribute: the item does not exist."""
+    """The attribute does not exist. On a key attribute: the item does not exist. Filters of records must know its
+    `kind`, such as `N`; tables need not.
+    """
 
     name: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The attribute exists."""
+    """The attribute exists. `kind` as for `Absent`."""
 
     name: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from epochal.model.spans import Span
 from epochal.plan.conditions import Absent, Condition, Present
 from epochal.plan.values import Item
 
-WHERE: Condition = Present("r")
+WHERE: Condition = Present("r", "N")
 """What only pages meet: records of idempotency keys do not."""
 
-MOVED: Condition = Absent("w")
+MOVED: Condition = Absent("w", "B")
 """What a page meets that an append wrote."""
 
 
