@@ -1,10 +1,13 @@
+import random
 from itertools import pairwise, product
 
 import pytest
 
+from bench.calving import STREAM
 from bench.fullness import (
     BARE,
     BOUNDS,
+    FRAME,
     SIZES,
     Stream,
     by_rule,
@@ -14,7 +17,11 @@ from bench.fullness import (
     optimum,
     streams,
 )
+from bench.pages import STREAMS, store
+from epochal.model.events import Event, Unfold
 from epochal.plan.units import write_units
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
 
 SHORT = [
     Stream(size=300, shape="alike", length=9),
@@ -23,6 +30,18 @@ SHORT = [
     Stream(size=200, shape="±30 %", unfold=5000, unfolding="first", length=8),
     Stream(size=900, shape="by turns", unfold=300, unfolding="tenth", length=8),
 ]
+
+
+LONG = [
+    Stream(size=300, shape="±50 %", length=200),
+    Stream(size=700, shape="few large", length=200),
+    Stream(size=400, shape="alike", unfold=3000, unfolding="tenth", length=200),
+    Stream(size=300, shape="±30 %", unfold=500, length=200),
+]
+EVENT = 1 + (1 + 8) + 2
+"""Bytes that an event takes besides its data: flags, type, length."""
+UNFOLD = 1 + (1 + 1 + 2 + 8) + (1 + (1 + 5) + 2)
+"""And unfolds of one: name, what stands before the content, flags, type, length."""
 
 
 def cost(stream: Stream, begins: tuple[bool, ...]) -> float:
@@ -60,6 +79,20 @@ def test_appends_that_are_alike_cost_no_write_unit_more_than_on_pages_of_their_o
     alone = sum(write_units(BARE + grown) for grown, _, _ in stream.appends())
 
     assert by_rule(stream).units == alone
+
+
+@pytest.mark.parametrize("stream", LONG, ids=str)
+def test_the_library_is_charged_what_the_arithmetic_says(stream):
+    """But for the digits of indices, which are fewer at first."""
+    tables, rng = MemoryTables({"streams": STREAMS}), random.Random(1)
+    streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
+    for grown, unfolds, replaces in stream.appends():
+        event = Event(type="Happened", data=rng.randbytes(grown - FRAME - EVENT))
+        state = Unfold(type="State", data=rng.randbytes(unfolds - UNFOLD)) if unfolds else None
+        streams.append(STREAM, [event], unfolds=[state] if state and replaces else None)
+
+    assert streams.driver.meter.units.write == pytest.approx(by_rule(stream).units, rel=0.02)
+    assert len(list(tables.items("streams"))) > 10
 
 
 def test_a_rule_that_never_leaves_a_page_or_always_does_costs_several_times_as_much():
