@@ -1,4 +1,6 @@
-"""The seeds of a stream (`test_seeds`), played on pages: small ones, so that a stream has many."""
+"""The seeds of a stream (`test_seeds`), and of one that loses its beginning (`test_hole_seeds`), played on pages: small
+ones, so that a stream has many.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import pytest
 
 from epochal.layout.pages import writes
 from epochal.model.versions import Token
+from tests.simulation import hole_simulation, stream_simulation
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.seeds import ranges
-from tests.simulation.stream_simulation import replay
 
 SIZE, COUNT = 100, 4
 
@@ -26,4 +28,12 @@ def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @ranges(SIZE, COUNT)
 def test_whatever_happens_appends_are_made_once_reads_are_true_and_the_stream_is_whole(seeds: range) -> None:
     for seed in seeds:
-        replay(seed, PAGE_ITEMS)
+        stream_simulation.replay(seed, PAGE_ITEMS)
+
+
+@ranges(SIZE, COUNT)
+def test_whatever_is_pruned_a_reader_gets_what_is_there_without_holes_or_is_told_of_them(
+    seeds: range,
+) -> None:
+    for seed in seeds:
+        hole_simulation.replay(seed, PAGE_ITEMS)
