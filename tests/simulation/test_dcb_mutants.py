@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, reading, writes
+from epochal.layout.dcb import append, entries, reading, writes
 from epochal.layout.dcb.append import Condition
 from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.site import TagSite
@@ -240,7 +240,7 @@ def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
 
 @mutant("its entries do not", dear=True)
 def an_entry_that_does_not_show_yet_is_lost(patch: Patch) -> None:
-    patch.setattr(reading, "LOOKS", 1)
+    patch.setattr(entries, "LOOKS", 1)
 
 
 @mutant("some of the ids exist", dear=True)
