@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded
-from epochal.layout.pages import pruning, reading
+from epochal.layout.key_records import KeyRecord
+from epochal.layout.pages import once, pruning, reading, unfolding
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.etags import state_of
@@ -42,6 +43,7 @@ class Call:
         expects: `known` is the token of what the process was told last; `outside` the same from its text; `forged` one
             that says that the page is full.
         unfolds: what the state is replaced by; empty for none, None to keep it.
+        key: an idempotency key, which others may use too.
     """
 
     name: str
@@ -49,11 +51,13 @@ class Call:
     events: int = 1
     unfolds: str | None = None
     clock: int = 5
+    key: str = ""
 
     @property
     def batch(self) -> Packed:
         """What is appended."""
         fresh = hashlib.sha256(self.name.encode()).digest()
+        identity = hashlib.sha256(self.key.encode()).digest() if self.key else fresh
         now, moment = Ticks(self.clock), format_ticks(Ticks(self.clock))
         unfolds = None
         if self.unfolds is not None:
@@ -67,8 +71,9 @@ class Call:
                 events=(StoredEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * self.events,
                 unfolds=unfolds,
                 etag=fresh[16:].hex(),
-                append_id=fresh[:16],
+                append_id=identity[:16],
                 now=now,
+                keyed=bool(self.key),
             )
         )
 
@@ -140,6 +145,8 @@ def act(actor: Actor, batches: dict[str, Packed]) -> Steps[tuple[Answer, ...]]:
 
 def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> Steps[Told]:
     match doing:
+        case Call(name=name, key=key) if key:
+            return (yield from _once(KeyRecord.of(STREAM, key, 0), batches[name], expected))
         case Call(name=name):
             return (yield from append(TABLE, batches[name], expected))
         case Prune(before=before):
@@ -148,6 +155,11 @@ def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> 
             return (yield from pruning.delete(TABLE, STREAM, ANY, "1" * 32, leave_open=leave_open))
         case Read(start=start, forward=forward):
             return (yield from _read(start, forward=forward))
+
+
+def _once(record: KeyRecord, batch: Packed, expected: ExpectedVersion) -> Steps[Told]:
+    steps = once.append_once if batch.count else unfolding.unfold_once
+    return (yield from steps(TABLE, batch, expected, record))
 
 
 def _read(start: int | None, *, forward: bool) -> Steps[Seen | None]:

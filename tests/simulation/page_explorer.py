@@ -23,11 +23,11 @@ from epochal.layout.pages.append import accepts
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import read_unfolds
-from epochal.layout.pages.items import STREAMS, Page, read_page
+from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
 from epochal.model.versions import ANY, ExpectedVersion, Token
 from epochal.plan.ops import Delete as Removal
-from epochal.plan.ops import Op, Put, Refusal, Reply, Update
+from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import explore, put
 from tests.simulation.index_explorer import frames
@@ -47,7 +47,7 @@ from tests.simulation.page_actors import (
 
 T = TypeVar("T")
 
-_WRITES = (Put, Update, Removal)
+_WRITES = (Put, Update, Removal, Transact)
 
 
 class Budget(NamedTuple):
@@ -99,11 +99,13 @@ class Table:
     Attributes:
         appends: what each index was given, by the part of a stamp that tells appends apart.
         unfolds: those of the stream.
+        marks: who has written without events.
     """
 
     tables: MemoryTables
     appends: tuple[bytes, ...] = ()
     unfolds: bytes = b""
+    marks: frozenset[bytes] = frozenset()
     pages: tuple[Page, ...] = ()
 
     @property
@@ -228,11 +230,18 @@ class Explorer:
                     )
                 case _ if isinstance(doing, Call):
                     batch = self.batches[doing.name]
-                    _check_told(doing, batch, told, table)
-                    if isinstance(told, Rejected):
+                    _check_told(doing, batch, self._own(doing), told, table)
+                    if isinstance(told, Rejected) and not doing.key:
                         assert not accepts(expected, told.head), "in conflict with what was expected"
                         state = state._replace(denied=state.denied | {batch.rest})
         return state
+
+    def _own(self, doing: Call) -> frozenset[bytes]:
+        """What tells the call's writes, or those of others under its key, from all others."""
+        calls = [call for actor in self.actors for call in actor.calls]
+        calls = [call for call in calls if call == doing or (call.key and call.key == doing.key)]
+        batches = [self.batches[call.name] for call in calls]
+        return frozenset(each for batch in batches for each in (batch.rest, batch.mark))
 
     # ---------------------------------------------------------------------------------------- the generators, and table
 
@@ -263,7 +272,12 @@ class Explorer:
 
     def _checked(self, before: Table, tables: MemoryTables, actor: Actor) -> Table:
         """The table after a write, if all of it is true."""
-        pages = tuple(sorted((read_page(item) for item in tables.items(TABLE)), key=lambda page: page.index))
+        pages = tuple(
+            sorted(
+                (read_page(item) for item in tables.items(TABLE) if is_page(item)),
+                key=lambda page: page.index,
+            )
+        )
         appends, follows, latest = list(before.appends), pages[0].index if pages else 0, -1
         for page in pages:
             assert page.index == follows, (
@@ -291,7 +305,11 @@ class Explorer:
                 "" for each in actor.does if isinstance(each, Delete)
             }
             assert _letter(unfolds) in own, "unfolds were lost, or came back"
-        return Table(tables=tables, appends=tuple(appends), unfolds=unfolds, pages=pages)
+        marks = before.marks | {page.stamp[8:] for page in pages if page.stamp is not None}
+        calls = [call for each in self.actors for call in each.calls if call.key and not call.events]
+        made = [call.key for call in calls if self.batches[call.name].mark in marks]
+        assert len(made) == len(set(made)), "unfolds under one key were written twice"
+        return Table(tables=tables, appends=tuple(appends), unfolds=unfolds, marks=marks, pages=pages)
 
     def _outcome(self, number: int) -> str:
         return type(self.replies[number]).__name__
@@ -320,7 +338,7 @@ class Explorer:
         return self.same[past]
 
     def _table_number(self, table: Table) -> int:
-        content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r}"
+        content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r} {sorted(table.marks)}"
         return self._number(content, self.tables, table)
 
     def _number(self, key: str, values: list[T], value: T) -> int:
@@ -351,19 +369,19 @@ def _check_read(read: Read, seen: Seen, table: Table) -> None:
         assert table.appends[index] == identity, f"read at {index} what is not there"
 
 
-def _check_told(call: Call, batch: Packed, told: object, table: Table) -> None:
+def _check_told(call: Call, batch: Packed, own: frozenset[bytes], told: object, table: Table) -> None:
     places = [index for index, each in enumerate(table.appends) if each == batch.rest]
     match told:
         case Written(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
-            _check_token(token, batch, table)
+            _check_token(token, own, table)
         case Rejected():
-            assert not places, f"told of a conflict, and it is at {places}"
+            assert call.key or not places, f"told of a conflict, and it is at {places}"
         case Unknown(first=first):
             assert not call.events or first not in table.held, "undetermined, though the evidence is there"
 
 
-def _check_token(token: Token, batch: Packed, table: Table) -> None:
+def _check_token(token: Token, own: frozenset[bytes], table: Table) -> None:
     """It is of what the append left, and of nothing that another has written since."""
     state = state_of(token.etag or "")
     assert state is not None
@@ -371,7 +389,7 @@ def _check_token(token: Token, batch: Packed, table: Table) -> None:
     if page is None:
         return
     if (page.version, page.time) == (token.version, state.time):
-        assert page.latest[8:] in (batch.rest, batch.mark), "the token is of what another has left"
+        assert page.latest[8:] in own, "the token is of what another has left"
         assert state.full == page.full or not token.of, "the token does not say whether the page is full"
     if state.full:
         assert (page.version, page.full) == (token.version, True), "the token begins where no page ends"

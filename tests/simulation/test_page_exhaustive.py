@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import append, attempt, batch, pruning, reading, writes
+from epochal.layout.pages import append, attempt, batch, once, pruning, reading, unfolding, writes
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, Part
 from epochal.layout.pages.writes import Planned
+from epochal.layout.streams import Written
 from epochal.model.versions import Token
 from epochal.plan.conditions import All, Present
 from epochal.plan.ops import Delete as Removal
@@ -127,6 +128,31 @@ def tokens_from_outside() -> Explorer:
     )
 
 
+def one_key_used_twice() -> Explorer:
+    """By two calls at the same time, of which one is repeated, and may die in between."""
+    return Explorer(
+        before=(writes_of("s", "any"),),
+        actors=(
+            writes_of("a", "any", "version", rule=ALWAYS, key="k"),
+            writes_of("b", "any", rule=EVEN, key="k"),
+            writes_of("c", "any", rule=ODD),
+        ),
+        budget=Budget(unheard=1, crashes=1),
+    )
+
+
+def unfolds_under_one_key() -> Explorer:
+    return Explorer(
+        before=(writes_of("s", "any", rule=ALWAYS),),
+        actors=(
+            writes_of("a", "any", "any", rule=ALWAYS, key="k", events=0, unfolds="u"),
+            writes_of("b", "any", key="k", events=0, unfolds="u"),
+            writes_of("c", "any", rule=EVEN, unfolds="c"),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
 def a_reader_of_what_grows_and_is_pruned() -> Explorer:
     return Explorer(
         before=(writes_of("s", "any", rule=NEVER),),
@@ -158,6 +184,8 @@ WORLDS = (
     a_stream_that_ends,
     a_stream_that_begins_anew,
     tokens_from_outside,
+    one_key_used_twice,
+    unfolds_under_one_key,
     a_reader_of_what_grows_and_is_pruned,
     a_reader_downward,
 )
@@ -342,6 +370,32 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
     patch.setattr(reading, "_onward", gapless)
 
 
+def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
+    sound = append._already
+
+    def as_planned(batch: Packed, planned: Planned | None, found: Found) -> Written:
+        written = sound(batch, planned, found)
+        ours = planned is not None and planned.stamp == found.stamp
+        return replace(written, token=planned.token) if planned is not None and ours else written
+
+    patch.setattr(append, "_already", as_planned)
+
+
+def a_key_is_not_looked_for(patch: Patch) -> None:
+    def unasked(*_: Any, **__: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(once, "settle", unasked)
+    patch.setattr(append, "_settle", unasked)
+
+
+def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
+    def unrecorded(table: str, given: Packed, expected: Any, _record: Any) -> Steps[Any]:
+        return append.append(table, given, expected)
+
+    patch.setattr(unfolding, "unfold_once", unrecorded)
+
+
 def a_page_without_events_is_left(patch: Patch) -> None:
     patch.setattr(writes, "_is_full", lambda _index, token, _before: reckons_full(token))
 
@@ -366,6 +420,13 @@ def a_page_without_events_is_left(patch: Patch) -> None:
         (a_refused_append_is_not_looked_for, two_writers_of_different_opinions, "and it is at"),
         (an_index_that_was_pruned_counts_as_never_written, an_old_token_and_a_prune, "and it is at|twice"),
         (a_read_trusts_a_page_that_has_grown, a_reader_of_what_grows_and_is_pruned, "read past"),
+        (
+            what_another_made_under_the_key_is_taken_for_what_was_planned,
+            one_key_used_twice,
+            "whether the page is full|where no page ends",
+        ),
+        (a_key_is_not_looked_for, one_key_used_twice, "and it is at"),
+        (a_key_of_unfolds_is_not_remembered, unfolds_under_one_key, "written twice"),
         (a_page_without_events_is_left, unfolds_that_move, None),
     ],
     ids=lambda value: getattr(value, "__name__", None),

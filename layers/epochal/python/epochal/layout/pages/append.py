@@ -146,14 +146,18 @@ def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settle
 def _already(batch: Packed, planned: Planned | None, found: Found) -> Written:
     """The token is of the page that the append left, never of one that another has written since, if only unfolds: an
     append on that would replace what its writer has not seen.
+
+    Another process may have the key, and even the moment: what it has made of the page, nobody else knows.
     """
-    version = found.first + batch.count
-    if planned is not None and planned.stamp == found.stamp:
-        return Written(first=found.first, version=version, token=planned.token)
-    page = found.page
-    latest = page.version == version and page.stamp is None
-    token = page.token() if latest else left_by(page, version, found.stamp)
-    return Written(first=found.first, version=version, token=token, replayed=True)
+    page, version = found.page, found.first + batch.count
+    ours = planned is not None and planned.stamp == found.stamp
+    if page.version == version and page.stamp is None:
+        token = page.token()
+    elif planned is not None and ours and not batch.keyed:
+        token = planned.token
+    else:
+        token = left_by(page, version, found.stamp)
+    return Written(first=found.first, version=version, token=token, replayed=batch.keyed and not ours)
 
 
 def too_late(table: str, batch: Packed, expected: ExpectedVersion, head: Page | None) -> Steps[Result[Page]]:
