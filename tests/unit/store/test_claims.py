@@ -21,6 +21,7 @@ from epochal.store.streams import Streams
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
+from tests.support.stream_layouts import LAYOUTS
 
 STREAM = "Flight-1"
 KB = 1024
@@ -53,9 +54,9 @@ def tables() -> MemoryTables:
     return memory_tables()
 
 
-@pytest.fixture
-def streams(bucket: CountingBodies, tables: MemoryTables) -> Streams:
-    return replace(memory_streams(tables), codec=BodyCodec(bodies=bucket))
+@pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS)
+def streams(bucket: CountingBodies, tables: MemoryTables, request: pytest.FixtureRequest) -> Streams:
+    return replace(memory_streams(tables), codec=BodyCodec(bodies=bucket), layout=request.param)
 
 
 def largest_item(tables: MemoryTables) -> int:
@@ -123,7 +124,7 @@ def test_only_as_many_bodies_leave_as_needed_the_largest_first(
 @pytest.mark.parametrize(
     ("count", "size"), [(1, 240 * KB), (200, 1200), (100, 5 * KB), (700, 300), (300, 1300), (20, 300 * KB)]
 )
-def test_many_events_at_once_with_large_unfolds_fit_whatever_the_tip_holds(
+def test_many_events_at_once_with_large_unfolds_fit_whatever_the_head_holds(
     streams: Streams, tables: MemoryTables, count: int, size: int
 ) -> None:
     streams.append(
@@ -157,7 +158,7 @@ def test_more_small_events_than_an_item_holds_are_refused_with_the_size_and_noth
     streams: Streams, tables: MemoryTables
 ) -> None:
     with pytest.raises(TooLarge) as refused:
-        streams.append(STREAM, [Event(type="E", data=noise(200, k)) for k in range(2_000)])
+        streams.append(STREAM, [Event(type="E", data=noise(200, k)) for k in range(2_200)])
 
     assert refused.value.limit == ITEM_BYTES
     assert refused.value.size > ITEM_BYTES
@@ -178,10 +179,10 @@ def test_without_a_bucket_a_body_over_the_limit_is_refused_and_nothing_is_writte
     assert list(tables.items("tips")) == []
 
 
-def test_a_calf_of_claims_is_a_copy_and_its_bodies_are_still_found(streams: Streams) -> None:
-    calving = replace(streams, layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
+def test_a_calf_of_claims_is_a_copy_and_its_bodies_are_still_found() -> None:
+    streams = replace(memory_streams(), layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
     for seed in range(3):
-        calving.append(STREAM, [Event(type="E", data=noise(300 * KB, seed))])
+        streams.append(STREAM, [Event(type="E", data=noise(300 * KB, seed))])
 
     assert [event.data for event in streams.read(STREAM)] == [noise(300 * KB, seed) for seed in range(3)]
 
@@ -302,12 +303,12 @@ def test_an_object_that_has_changed_is_corrupt(streams: Streams, bucket: Countin
 
 
 def test_a_store_without_a_bucket_says_so_when_it_meets_a_claim(
-    streams: Streams, tables: MemoryTables
+    streams: Streams,
 ) -> None:
     streams.append(STREAM, [Event(type="E", data=noise(300 * KB))])
 
     with pytest.raises(CorruptData, match="given none"):
-        list(replace(memory_streams(tables), codec=BodyCodec()).read(STREAM))
+        list(replace(streams, codec=BodyCodec()).read(STREAM))
 
 
 @pytest.mark.parametrize("uploaded", [False, True])
