@@ -20,7 +20,8 @@ class StreamState:
         version: next index.
         token: makes the next append one request.
         events: those still in the Tip, the last of the stream.
-        low_water: events below are pruned. Another library's pruning leaves no mark: a read tells what it removed.
+        low_water: events below are pruned. Another library's pruning leaves no mark, and the last of several pages may
+            not have that of others: a read tells what is gone.
     """
 
     stream: str
