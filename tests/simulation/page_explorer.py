@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
+from epochal.layout.expectations import accepts
 from epochal.layout.pages import writes
-from epochal.layout.pages.append import accepts
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import read_unfolds

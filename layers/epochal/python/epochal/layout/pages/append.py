@@ -16,9 +16,7 @@ page, or by a token that was made from a page of this stream: any other may be f
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Final
-
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.pages.attempt import Blocked, head_from, write
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found, absent_from, find, in_page
@@ -30,17 +28,8 @@ from epochal.layout.pages.writes import (
     version_of,
 )
 from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
-from epochal.model.versions import NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
+from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.ops import Steps
-
-
-class Unread(Enum):
-    """The last page has not been looked at."""
-
-    UNREAD = "unread"
-
-
-UNREAD: Final = Unread.UNREAD
 
 
 def append(
@@ -52,7 +41,7 @@ def append(
         TooLarge: the events do not fit an item.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known = told(expected) if start is UNREAD else start
+    known: Known[Page] | Unread = told(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from load_head(table, batch.stream)
         if not accepts(expected, known):
@@ -81,31 +70,6 @@ def append_on(
     head = yield from head_from(table, batch.stream, sent.page)
     settled = yield from _settle(table, batch, sent, head, version_of(known), repeatable=repeatable)
     return Rejected(head=head) if settled is None else settled
-
-
-def told(expected: ExpectedVersion) -> Known[Page] | Unread:
-    """What an expectation alone says of the last page."""
-    if expected is NO_STREAM:
-        return None
-    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
-
-
-def accepts(expected: ExpectedVersion, head: Page | None) -> bool:
-    """Whether a last page is what a writer expects."""
-    if head is not None and head.deleted:
-        return False
-    version = version_of(head)
-    match expected:
-        case Expected.ANY:
-            return True
-        case Expected.NO_STREAM:
-            return head is None
-        case Expected.STREAM_EXISTS:
-            return head is not None
-        case AtVersion(version=wanted):
-            return version == wanted
-        case Token(version=wanted, etag=etag):
-            return version == wanted and (etag is None or (head is not None and head.token().etag == etag))
 
 
 def settle(table: str, batch: Packed, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
-from epochal.layout.pages.append import UNREAD, accepts, append_on, settle, told, too_late
+from epochal.layout.pages.append import append_on, settle, too_late
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import load_head
@@ -38,7 +39,7 @@ def append_once(
 ) -> Steps[Result[Page]]:
     """`append`, where the batch is known by the recorded key."""
     call = _Call(table=table, batch=batch, expected=expected, record=record)
-    known = told(expected)
+    known: Known[Page] | Unread = told(expected)
     if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
         return (yield from _tried(call, known))
     head = yield from load_head(table, batch.stream)

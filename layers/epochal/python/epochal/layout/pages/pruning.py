@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.append import accepts
+from epochal.layout.expectations import accepts
 from epochal.layout.pages.attempt import head_from
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.errors import TooLarge
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
@@ -21,7 +22,6 @@ from epochal.layout.key_records import (
     read_record,
     recall,
 )
-from epochal.layout.pages.append import UNREAD, accepts, told
 from epochal.layout.pages.attempt import Blocked, head_from, next_write
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, find
@@ -38,7 +38,7 @@ def unfold_once(
     table: str, batch: Packed, expected: ExpectedVersion, record: KeyRecord
 ) -> Steps[Result[Page]]:
     """`append` of unfolds alone, where the batch is known by the recorded key."""
-    known = told(expected)
+    known: Known[Page] | Unread = told(expected)
     if known is UNREAD:
         known = yield from load_head(table, batch.stream)
         if not accepts(expected, known):

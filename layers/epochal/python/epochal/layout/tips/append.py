@@ -14,10 +14,9 @@ Every write names the exact state it changes (etag, or absence), so a request th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Final
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.streams import Rejected, Settled, Unknown, Written
 from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calve import calve, calve_at_once
@@ -34,18 +33,9 @@ from epochal.layout.tips.writes import (
     token_of,
     version_of,
 )
-from epochal.model.versions import MAX_VERSION, NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
+from epochal.model.versions import MAX_VERSION, AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Overflow, Refusal, Steps
-
-
-class Unread(Enum):
-    """The Tip has not been looked at."""
-
-    UNREAD = "unread"
-
-
-UNREAD: Final = Unread.UNREAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +55,7 @@ def append(
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known = told(expected) if start is UNREAD else start
+    known: Known | Unread = told(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
@@ -94,31 +84,6 @@ def append_on(
         return Written(first=sent.version - batch.count, version=sent.version, token=sent)
     settled = yield from _settle(table, batch, sent, version_of(known), repeatable=repeatable)
     return Rejected(head=sent.tip) if settled is None else settled
-
-
-def told(expected: ExpectedVersion) -> Known | Unread:
-    """What an expectation alone says of the Tip."""
-    if expected is NO_STREAM:
-        return None
-    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
-
-
-def accepts(expected: ExpectedVersion, tip: Tip | None) -> bool:
-    """Whether a Tip is what a writer expects."""
-    if tip is not None and tip.deleted:
-        return False
-    version = 0 if tip is None else tip.version
-    match expected:
-        case Expected.ANY:
-            return True
-        case Expected.NO_STREAM:
-            return tip is None
-        case Expected.STREAM_EXISTS:
-            return tip is not None
-        case AtVersion(version=wanted):
-            return version == wanted
-        case Token(version=wanted, etag=etag):
-            return version == wanted and (etag is None or (tip is not None and tip.etag == etag))
 
 
 def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:

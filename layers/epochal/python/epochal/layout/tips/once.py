@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
 from epochal.layout.streams import Rejected
-from epochal.layout.tips.append import UNREAD, accepts, append_on, settle, told, too_late
+from epochal.layout.tips.append import append_on, settle, too_late
 from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.items import Tip
@@ -40,7 +41,7 @@ def append_once(
 ) -> Steps[Result]:
     """`append`, where `batch.append_id` stems from the recorded key."""
     call = _Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
-    known = told(expected)
+    known: Known | Unread = told(expected)
     if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
         return (yield from _tried(call, known))
     tip = yield from load_tip(table, batch.stream)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from epochal.layout.expectations import accepts
 from epochal.layout.streams import PruneProgress, Rejected
-from epochal.layout.tips.append import accepts
 from epochal.layout.tips.items import (
     StoredSpan,
     Tip,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.errors import TooLarge
+from epochal.layout.expectations import UNREAD, Unread, accepts, told
 from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
@@ -22,7 +23,7 @@ from epochal.layout.key_records import (
     recall,
 )
 from epochal.layout.streams import Rejected, Unknown, Written
-from epochal.layout.tips.append import UNREAD, accepts, calve_and_write, told
+from epochal.layout.tips.append import calve_and_write
 from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calving import Calving
 from epochal.layout.tips.find import Earlier, find
@@ -38,7 +39,7 @@ def unfold_once(
     table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Result]:
     """`append` of unfolds alone, where `batch.append_id` stems from the recorded key."""
-    known = told(expected)
+    known: Known | Unread = told(expected)
     if known is UNREAD:
         known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
