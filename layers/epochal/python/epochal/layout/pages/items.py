@@ -45,7 +45,6 @@ class Page:
         deleted: a tombstone (`z`).
         low_water: everything below is pruned (`l`); 0 where it does not say.
         stamp: of its latest write where that added no frame (`w`).
-        size: bytes of the whole item.
         table: that it was read from.
     """
 
@@ -58,8 +57,12 @@ class Page:
     deleted: bool = False
     low_water: int = 0
     stamp: bytes | None = None
-    size: int = 0
     table: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole item."""
+        return item_size(write_page(self))
 
     @property
     def count(self) -> int:
@@ -159,7 +162,7 @@ def read_page(item: Item, table: str = "") -> Page:
 
 
 def write_page(page: Page) -> Item:
-    """The item of a page; the inverse of `read_page`, of whose sizes it takes no notice."""
+    """The item of a page; the inverse of `read_page`."""
     item: dict[str, AttributeValue] = {
         **page_key(page.stream, page.index),
         "n": number(page.version),
@@ -212,7 +215,6 @@ def _read(item: Item, table: str) -> Page:
         deleted=_flag(item, "z"),
         low_water=_number(item, "l") if "l" in item else 0,
         stamp=_bytes(item["w"]) if "w" in item else None,
-        size=item_size(item),
     )
 
 

@@ -23,7 +23,7 @@ from epochal.model.times import Ticks
 from epochal.model.versions import Token
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
-from epochal.plan.sizes import attribute_size, item_size
+from epochal.plan.sizes import attribute_size
 from epochal.plan.values import binary, number, sequence
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
@@ -107,9 +107,8 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
         unfolds=unfolds if batch.unfolds is None else batch.unfolds_at(version),
         stamp=None if batch.count else stamp,
     )
-    page = _sized(page)
     before = None if known is None else token_of(known)
-    page = _sized(replace(page, full=_is_full(index, page.token(), before)))
+    page = replace(page, full=_is_full(index, page.token(), before))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
     return Planned(write=put, stamp=stamp, token=page.token())
 
@@ -170,10 +169,6 @@ def left_by(page: Page, version: int, stamp: bytes) -> Token:
 def _counters(left: PageState, version: int) -> tuple[Set, ...]:
     full = (Set("x", number(1)),) if left.full else ()
     return (Set("n", number(version)), Set("r", number(left.time)), *full)
-
-
-def _sized(page: Page) -> Page:
-    return replace(page, size=item_size(write_page(page)))
 
 
 def _is_full(index: int, token: Token, before: Token | None) -> bool:
