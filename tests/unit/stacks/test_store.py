@@ -202,33 +202,19 @@ def test_a_key_of_ones_own_encrypts_tables_and_buckets(synthesise: Synthesise) -
 
 
 def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: Synthesise) -> None:
-    stage = synthesise(
-        existing_tips=STREAM,
-        existing_index=STREAM.replace("kept", "kept-index"),
-        existing_journal=STREAM.partition("/stream/")[0].replace("kept", "kept-journal"),
-        existing_snapshot=STREAM.replace("kept", "kept-snapshot"),
-        existing_events=STREAM.partition("/stream/")[0].replace("kept", "kept-events"),
-        existing_tags=STREAM.replace("kept", "kept-tags"),
-        existing_projection_states=STREAM.partition("/stream/")[0].replace("kept", "kept-projection-states"),
-        existing_bucket="kept-bodies",
-    )
+    arns = {spec.kind: STREAM.replace("kept", f"kept-{spec.kind}") for spec in store_tables()}
+    followed = {spec.kind for spec in store_tables() if spec.stream}
+    existing = {kind: arn if kind in followed else arn.partition("/stream/")[0] for kind, arn in arns.items()}
+    settings = {f"existing_{kind.replace('-', '_')}": arn for kind, arn in existing.items()}
+    stage = synthesise(**settings, existing_bucket="kept-bodies")
     # A stack without any resource would not be deployed, and its outputs would be missing.
     (nothing,) = stage["store"].to_json()["Resources"].values()
     assert nothing == {"Type": "AWS::CloudFormation::WaitConditionHandle"}
     mappings = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
-    assert {each["Properties"]["EventSourceArn"] for each in mappings} == {
-        STREAM,
-        STREAM.replace("kept", "kept-index"),
-        STREAM.replace("kept", "kept-snapshot"),
-        STREAM.replace("kept", "kept-tags"),
-    }
+    assert {each["Properties"]["EventSourceArn"] for each in mappings} == {arns[kind] for kind in followed}
     variables = {**_variables(stage, "Append"), **_variables(stage, "Feed")}
-    assert {name: variables[f"EPOCHAL_{name}"] for name in ("TIPS_TABLE", "INDEX_TABLE", "BUCKET")} == {
-        "TIPS_TABLE": "kept",
-        "INDEX_TABLE": "kept-index",
-        "BUCKET": "kept-bodies",
-    }
-    for kind in ("journal", "snapshot", "events", "tags", "projection-states"):
+    assert variables["EPOCHAL_BUCKET"] == "kept-bodies"
+    for kind in arns:
         assert variables[f"EPOCHAL_{kind.upper().replace('-', '_')}_TABLE"] == f"kept-{kind}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from epochal.layout.registry import layouts
 from epochal.layout.tables import store_tables
 from epochal.plan.tables import TableSpec
 from tests.unit.stacks.templates import Synthesise
@@ -77,7 +78,7 @@ def test_so_does_a_notice_that_was(alarms: dict[str, dict[str, Any]], name: str,
 def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
     mappings = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping")
     watched = [name for name in alarms if "-gave-up" in name]
-    assert len(watched) == len(mappings) == 4
+    assert len(watched) == len(mappings) == len(layouts()) + 1
 
 
 @pytest.mark.parametrize(("subject", "function"), [("feed", "indexer"), ("notices", "notifier")])
