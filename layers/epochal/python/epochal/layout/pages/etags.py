@@ -34,7 +34,10 @@ class PageState:
 
 def state_of(etag: str) -> PageState | None:
     """The inverse; None for what is no page's etag. An etag comes from outside, and what it says may be false."""
-    index, second, time = int(etag[:8], 16), int(etag[8:16], 16), int(etag[16:], 16)
+    try:
+        index, second, time = int(etag[:8], 16), int(etag[8:16], 16), int(etag[16:], 16)
+    except ValueError:
+        return None
     if index > MAX_VERSION or second not in (0, _FULL) or time >= END:
         return None
     return PageState(index=index, full=bool(second), time=Ticks(time))
