@@ -13,6 +13,7 @@ from itertools import product
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
+from epochal.layout.streams import Layout
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
@@ -23,6 +24,8 @@ from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule
+from tests.simulation.stream_items import TIP_ITEMS, StreamItems
+from tests.simulation.stream_simulation import tables_of
 from tests.simulation.world import EQUAL, STREAM, World, interrupted
 
 TWO_STEP = Fixed(max_events=3, mode="two-step")
@@ -53,22 +56,26 @@ class Append:
     expected: ExpectedVersion | None = ANY
     key: str | None = None
     calving: Calving = field(default_factory=ByCost)
+    kind: StreamItems = TIP_ITEMS
 
     def prepare(self) -> World:
-        world = World()
-        store = world.store("before", layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
+        world = World(tables_of(self.kind), kind=self.kind)
+        store = world.store("before", layout=self._layout(Fixed(max_events=2, mode="two-step")))
         for _ in range(self.before):
             store.append(STREAM, [EQUAL])
         return world
 
     def perform(self, store: Streams, expected: ExpectedVersion) -> Outcome:
-        return replace(store, layout=Tips(calving=self.calving)).try_append(
+        return replace(store, layout=self._layout(self.calving)).try_append(
             STREAM,
             [EQUAL] * self.events,
             unfolds=None if self.unfolds is None else [Unfold(type="State", data=b"{}")] * self.unfolds,
             expected=expected,
             idempotency_key=self.key,
         )
+
+    def _layout(self, calving: Calving) -> Layout:
+        return Tips(calving=calving) if self.kind is TIP_ITEMS else self.kind.layouts[-1]
 
 
 APPENDS = {
@@ -106,7 +113,7 @@ UNFOLDS_ONLY = {
 def others(world: World) -> dict[str, Callable[[], object]]:
     """What others may do to the stream in between."""
     theirs = world.store("theirs")
-    calving = world.store("calving", layout=Tips(calving=EVERY_TIME))
+    calving = world.store("calving", layout=world.kind.layouts[0])
     pruner = world.store("pruner")
 
     def append_and_calve() -> None:
@@ -189,7 +196,7 @@ class Case:
         store = world.store("ours")
         outcome = append.perform(store, expected)
         assert isinstance(outcome, Appended)
-        identity = world.history().get(outcome.first)
+        identity = world.whose().get(outcome.first)
         return cls(
             append=append,
             start=start,
@@ -220,6 +227,11 @@ def explain(mishap: Mishap, outcome: Outcome, error: AssertionError) -> Assertio
 
 @pytest.mark.parametrize("append", ALL.values(), ids=ALL)
 def test_an_append_is_made_once_or_not_at_all_and_says_which(append: Append) -> None:
+    endured(append)
+
+
+def endured(append: Append) -> None:
+    """All mishaps of an append, one by one."""
     case, seen = Case.of(append), set()
 
     for mishap in mishaps(case.requests):
@@ -319,7 +331,7 @@ def crashed(case: Case, mishap: Mishap) -> World:
     impatient = replace(store, driver=replace(store.driver, patience=Patience(seconds=0)))
     with pytest.raises(Unavailable) as gave_up:
         case.append.perform(impatient, case.expected)
-    if case.identity in world.history().values():
+    if case.identity in world.whose().values():
         assert gave_up.value.maybe_applied, "it was applied, and the caller is told that it was not"
     faults.land()
     return world
@@ -384,7 +396,7 @@ def test_a_key_first_used_with_a_token_ahead_of_the_stream_is_appended_once_by_t
     one = world.store("one", interrupted(world.tables.execute, {at: meanwhile}))
     outcome = one.try_append(STREAM, [EQUAL], expected=expected, idempotency_key="k")
 
-    identities = list(world.history().values())
+    identities = list(world.whose().values())
     assert len(identities) == len(set(identities)), "appended twice"
     if others and isinstance(outcome, Appended):
         (two,) = others

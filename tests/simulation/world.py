@@ -81,7 +81,7 @@ class World:
     kind: StreamItems = TIP_ITEMS
 
     def copy(self) -> World:
-        return World(self.tables.copy(), self.stream)
+        return replace(self, tables=self.tables.copy())
 
     def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
         """A store whose random bytes are the writer's own, and the same in every run."""
@@ -121,8 +121,12 @@ class World:
 
     def places_of(self, identity: bytes) -> set[int]:
         """Indices at which an append with this id ever began."""
+        return {index for index, found in self.whose().items() if found == identity}
+
+    def whose(self) -> dict[int, bytes]:
+        """For every index at which an append ever began, whose it was."""
         ids = {index: found for index, found in self.history().items() if found is not None}
-        return {index for index, found in ids.items() if self.kind.whose(found) == identity}
+        return {index: self.kind.whose(found) for index, found in ids.items()}
 
     def history(self) -> dict[int, bytes | None]:
         """For every index ever written, the append id there; fails where an index ever held two events."""
