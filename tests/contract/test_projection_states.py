@@ -37,7 +37,9 @@ BUCKET = "states"
 
 @pytest.fixture
 def s3() -> Iterator[S3Client]:
-    with mock_aws():
+    with mock_aws(
+        config={"core": {"mock_credentials": False}}
+    ):  # the library keeps those that it finds first
         client = s3_client(region="us-east-1")
         client.create_bucket(Bucket=BUCKET)
         yield client

@@ -11,7 +11,7 @@ from functools import cache
 from tests.simulation.seeds import ranges
 from tests.simulation.system_checks import play
 
-SIZE, COUNT = 50, 2
+SIZE, COUNT = 50, 4
 
 
 @cache
@@ -19,7 +19,7 @@ def met(seed: int) -> Counter[str]:
     return play(seed).met
 
 
-@ranges(SIZE, COUNT, proof=8)
+@ranges(SIZE, COUNT)
 def test_whatever_was_written_is_handled_by_every_group_and_comes_back_to_the_byte(seeds: range) -> None:
     for seed in seeds:
         met(seed)
