@@ -24,6 +24,7 @@ from bench.optimum import Optimum, optimum
 from bench.report import Report, progress
 from epochal.layout.tips.batch import WireBatch, batch_of
 from epochal.layout.tips.calving import Append, ByCost, Calving, Fixed
+from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Appended
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
@@ -126,10 +127,11 @@ def batches(workload: Workload) -> Iterator[WireBatch]:
     """A workload's appends as the layout takes them."""
     codec, now, fresh = BodyCodec(), format_ticks(from_unix_nanoseconds(_NOW)), _seeded(workload)
     for events, unfolds in workload.appends():
+        stored = None if unfolds is None else store_unfolds(unfolds, now, codec)
         yield batch_of(
             STREAM,
-            store_events(events, now, codec),
-            None if unfolds is None else store_unfolds(unfolds, now, codec),
+            store_events(events, now, codec, Tips().room(stored or ())),
+            stored,
             etag=fresh(16).hex(),
             append_id=fresh(16),
         )
@@ -139,7 +141,7 @@ def run(workload: Workload, calving: Calving | Script, *, writer: Writer = "toke
     """Units that the library uses for a workload in memory."""
     # A script is no way to calve that a store offers, so its type does not know it.
     rule = cast("Calving", calving)
-    return play(replace(memory_streams(), calving=rule), workload, writer=writer)
+    return play(replace(memory_streams(), layout=Tips(calving=rule)), workload, writer=writer)
 
 
 def play(streams: Streams, workload: Workload, *, writer: Writer = "token") -> Units:

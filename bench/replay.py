@@ -32,6 +32,7 @@ from epochal.layout.tips.items import (
     write_calf,
     write_event,
 )
+from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
@@ -87,7 +88,7 @@ class Long:
         """Events as items hold them, each with an append id of its own."""
         rng, codec = random.Random(1), BodyCodec()
         for data in self.bodies():
-            (event,) = store_events([Event(type=TYPE, data=data)], _NOW, codec)
+            (event,) = store_events([Event(type=TYPE, data=data)], _NOW, codec, Tips().room(()))
             yield write_event(replace(event, append_id=rng.randbytes(16)))
 
 
