@@ -6,6 +6,7 @@ import pytest
 
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
+from epochal.model.outcomes import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.store.cache import Cache
 from epochal.store.deciders import Decider, Deciders
@@ -285,3 +286,21 @@ def test_a_calve_needs_no_second_read_of_the_tip_that_was_loaded() -> None:
     kinds = [type(op) for op in store.ops]
     assert kinds.count(Get) == 1
     assert len(kinds) == 3, "load, calf, Tip"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_transaction_carries_what_it_consumed_its_refusals_included(strategy: str) -> None:
+    store = Store()
+    fill(store, strategy, 3)
+    once = iter([5])
+
+    def overtake(state: Tally) -> list[TallyEvent]:
+        for by in once:
+            store.elsewhere(STRATEGIES[strategy]).transact(S, add(by))
+        return [Added(1, state.total + 1)]
+
+    before = store.streams.driver.meter.units
+    outcome = store.tallies(STRATEGIES[strategy]).transact(S, overtake)
+    spent = store.streams.driver.meter.units - before
+    assert outcome.capacity == Capacity(read=spent.read, write=spent.write, requests=3)
+    assert (outcome.capacity.read, outcome.capacity.write) == (1, 2)

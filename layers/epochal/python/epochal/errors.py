@@ -34,7 +34,13 @@ from typing import Any
 
 
 class EpochalError(Exception):
-    """The root: catch it to catch everything Epochal raises on purpose."""
+    """The root: catch it to catch everything Epochal raises on purpose.
+
+    Attributes:
+        capacity: the `Capacity` that the call consumed before it failed; None where it was not measured.
+    """
+
+    capacity: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its fields, since it is not made from its words: a worker's error must reach its caller."""
@@ -102,6 +108,7 @@ class ConflictError(EpochalError):
     def __init__(self, message: str, outcome: Any = None) -> None:
         super().__init__(message)
         self.outcome = outcome
+        self.capacity = getattr(outcome, "capacity", None)
 
 
 class WrongExpectedVersion(ConflictError):

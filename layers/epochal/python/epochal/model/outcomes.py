@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from epochal.model.versions import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """DynamoDB capacity that a call consumed: with retries and refused writes, without bodies in a bucket.
+
+    Attributes:
+        read, write: capacity units, as DynamoDB reports them. A request whose answer was lost reports none.
+        requests: to DynamoDB, whatever became of them.
+    """
+
+    read: float = 0.0
+    write: float = 0.0
+    requests: int = 0
+
+
+NOTHING: Final = Capacity()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +34,14 @@ class Appended:
         version: the stream's next index after this append.
         token: makes the next append one request.
         replayed: an earlier request with the same idempotency key had already done it.
+        capacity: what this call consumed, also where an earlier one had done it.
     """
 
     first: int
     version: int
     token: Token
     replayed: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +51,7 @@ class Conflict:
     version: int
     token: Token | None = None
     deleted: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +59,7 @@ class Undetermined:
     """A response was lost and the events from index `first` on, which would tell, have been pruned since."""
 
     first: int
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 Outcome = Appended | Conflict | Undetermined

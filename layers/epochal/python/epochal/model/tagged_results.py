@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, SortableId
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.positions import read_position, write_position
 
 REST: Final = "from"
@@ -32,6 +33,7 @@ class TaggedAppended:
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
     replayed: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class TaggedConflict:
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
     more: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class TaggedPage:
     events: tuple[RecordedTaggedEvent, ...]
     position: Position | None
     rest: Rest | None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class BackwardPage:
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
     rest: Down | None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

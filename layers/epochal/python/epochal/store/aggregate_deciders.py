@@ -14,13 +14,14 @@ read. Each attempt is an append of its own, made exactly once by `AggregateStore
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Generic, TypeVar
 
 from epochal.errors import Contended, EpochalError, InvalidInput, UnknownType
 from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, RecordedAggregateEvent
 from epochal.model.events import Claim
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import NO_STREAM
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
@@ -58,11 +59,13 @@ class AggregateTransacted(Generic[S, E]):
         standing: after the decision; hand it to the next transaction to save its read.
         events: that were decided; where there are none nothing was written.
         retention_error: what kept old copies of snapshots from being retired; the events are safe all the same.
+        capacity: what the transaction consumed: its loads, and appends that were refused.
     """
 
     standing: Standing[S]
     events: tuple[E, ...]
     retention_error: EpochalError | None = None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def state(self) -> S:
@@ -130,6 +133,17 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None = None,
     ) -> tuple[R, AggregateTransacted[S, E]]:
         """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
+        store, meter = self.store.metered()
+        with meter:
+            result, transacted = replace(self, store=store)._run(aggregate, decide, known)  # noqa: SLF001  its own
+        return result, replace(transacted, capacity=meter.capacity)
+
+    def _run(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        known: Standing[S] | None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
         base = self.load(aggregate) if known is None else known
         confirmed, attempt = known is None, 0
         while True:

@@ -33,11 +33,12 @@ from epochal.model.aggregates import (
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import MAX_NAME_BYTES
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
-from epochal.store.driver import Driver
+from epochal.store.driver import Driver, Meter
 
 MAX_PAYLOAD_BYTES: Final = 390_000
 """Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""
@@ -70,6 +71,7 @@ class AggregateAppended:
     lock: Lock
     retention_error: EpochalError | None = None
     replayed: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class AggregateConflict:
 
     version: int
     head: AggregateHead | None = field(default=None, compare=False, repr=False)
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,7 @@ class Replay:
 
     snapshot: AggregateSnapshot
     events: tuple[RecordedAggregateEvent, ...]
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 def aggregates_of(
@@ -222,13 +226,19 @@ class AggregateStore:
             if idempotency_key is None
             else _key(aggregate, idempotency_key, new, snapshot, nanoseconds),
         )
-        result = self.driver.run(append(self.site, batch, expected))
+        store, meter = self.metered()
+        with meter:
+            result = store.driver.run(append(self.site, batch, expected))
         if isinstance(result, AggregateRejected):
             version = 0 if result.head is None else result.head.version
-            return AggregateConflict(version=version, head=result.head)
-        error = None if result.replayed else self._retire_after(aggregate, batch)
+            return AggregateConflict(version=version, head=result.head, capacity=meter.capacity)
+        error = None if result.replayed else store._retire_after(aggregate, batch)  # noqa: SLF001  its own
         return AggregateAppended(
-            first=result.first, lock=result.lock, retention_error=error, replayed=result.replayed
+            first=result.first,
+            lock=result.lock,
+            retention_error=error,
+            replayed=result.replayed,
+            capacity=meter.capacity,
         )
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
@@ -254,14 +264,20 @@ class AggregateStore:
     def replay(self, aggregate: AggregateId) -> Replay | None:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
         self._check_id(aggregate)
-        return self.driver.run(self._replay(aggregate))
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._replay(aggregate))
+        return None if found is None else replace(found, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
         """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
 
         One request where these are not many, and none where there are none: the head is not read again.
         """
-        return self.driver.run(self._since(head, seq_nr))
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._since(head, seq_nr))
+        return replace(found, capacity=meter.capacity)
 
     def events_after(
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
@@ -280,6 +296,14 @@ class AggregateStore:
             raise InvalidInput("retention", "is off")
         seconds = self.now() // 1_000_000_000
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
+
+    def metered(self) -> tuple[AggregateStore, Meter]:
+        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+
+        The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return replace(self, driver=driver), meter
 
     def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
         """A stored event as readers get it."""

@@ -18,7 +18,9 @@ def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVe
         case Conflict():
             return conflict(stream, outcome, expected)
         case Undetermined(first=first):
-            return OutcomeUndetermined(stream, first)
+            error = OutcomeUndetermined(stream, first)
+            error.capacity = outcome.capacity
+            return error
 
 
 def conflict(

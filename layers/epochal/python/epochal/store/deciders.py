@@ -15,13 +15,14 @@ Each attempt is an append of its own, made exactly once by `Streams` (DESIGN §5
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.cache import Cache
@@ -68,11 +69,13 @@ class Transacted(Generic[S, E]):
         state: after the decision.
         events: that were decided; where there are none nothing was written.
         token: of the stream as it is now, for its ETag or an append of one's own; None where there is no stream.
+        capacity: what the transaction consumed: its loads, and appends that were refused.
     """
 
     state: S
     events: tuple[E, ...]
     token: Token | None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def version(self) -> int:
@@ -146,6 +149,14 @@ class Deciders(Generic[C, S, E]):
         return projection(self._loader.load(stream, load).state)
 
     def _transact(
+        self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
+    ) -> tuple[R, Transacted[S, E]]:
+        streams, meter = self.streams.metered()
+        with meter:
+            result, transacted = replace(self, streams=streams)._run(stream, decide, load)  # noqa: SLF001  its own
+        return result, replace(transacted, capacity=meter.capacity)
+
+    def _run(
         self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
     ) -> tuple[R, Transacted[S, E]]:
         loader, attempt = self._loader, 0

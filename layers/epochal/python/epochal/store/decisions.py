@@ -9,11 +9,12 @@ stood in the way are folded in and the decision is made again, without a second 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from epochal.errors import Contended, InvalidInput
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tagged import TaggedEvents
@@ -69,10 +70,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision that stands: the events appended (none where there was nothing to do), and the model before them."""
+    """A decision that stands: the events appended (none where there was nothing to do), and the model before them.
+
+    `capacity` is what its read consumed, and all its appends.
+    """
 
     events: tuple[RecordedTaggedEvent, ...]
     model: Model
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 Decide = Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]
@@ -110,6 +115,12 @@ class Decisions:
             Contended: others were faster at every attempt.
         """
         must_be_plain(decide, "decide")
+        store, meter = self.store.metered()
+        with meter:
+            decided = replace(self, store=store)._run(projections, decide)  # noqa: SLF001  its own
+        return replace(decided, capacity=meter.capacity)
+
+    def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
         model = self.model(projections)
         for _ in range(self.attempts):
             events = must_be_done(decide(model.states), "decide")

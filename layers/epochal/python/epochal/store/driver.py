@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Self, TypeVar, overload
 
-from epochal.errors import Unavailable
+from epochal.errors import EpochalError, Unavailable
+from epochal.model.outcomes import Capacity
 from epochal.plan.failures import Lost, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
@@ -87,10 +88,17 @@ PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
 
 
 class Meter:
-    """Counts requests and capacity units; safe under threads."""
+    """Counts requests and capacity units; safe under threads.
 
-    def __init__(self) -> None:
+    An error that passes through it as a context carries what was counted by then.
+
+    Args:
+        within: a meter of more than this one, which counts all that this one does.
+    """
+
+    def __init__(self, within: Meter | None = None) -> None:
         self._lock = threading.Lock()
+        self._within = within
         self.requests = 0
         self.units = Units()
 
@@ -99,6 +107,21 @@ class Meter:
         with self._lock:
             self.requests += 1
             self.units += units
+        if self._within is not None:
+            self._within.add(units)
+
+    @property
+    def capacity(self) -> Capacity:
+        """What was counted so far."""
+        with self._lock:
+            return Capacity(read=self.units.read, write=self.units.write, requests=self.requests)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, EpochalError):
+            error.capacity = self.capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +187,11 @@ class Driver:
             if page.last is None:
                 return
             op = replace(op, after=page.last)
+
+    def metered(self) -> tuple[Driver, Meter]:
+        """The same driver for one call, and a meter of that call; this driver's meter counts it, too."""
+        meter = Meter(within=self.meter)
+        return replace(self, meter=meter), meter
 
     def within(self, seconds: float) -> Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.model.events import Recorded, RecordedUnfold
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.versions import Token
 
 Direction = Literal["forward", "backward"]
@@ -31,6 +32,7 @@ class StreamState:
     events: tuple[Recorded, ...]
     low_water: int
     deleted: bool
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class Page:
     exists: bool
     deleted: bool
     hole: Hole | None = None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +84,4 @@ class Pruned:
     low_water: int
     deleted: int
     done: bool
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)

@@ -30,12 +30,12 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import stream_name
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.outcomes import Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver
+from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     contents_digest,
     recorded_events,
@@ -157,9 +157,13 @@ class Streams:
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
-            return _outcome(self.driver.run(self.layout.append(self.table, batch, expected)))
-        steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
-        return _outcome(self.driver.run(steps))
+            steps = self.layout.append(self.table, batch, expected)
+        else:
+            steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
+        driver, meter = self.driver.metered()
+        with meter:
+            result: Result[Head] = driver.run(steps)
+        return _outcome(result, meter.capacity)
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
         """The stream's head, in one strongly consistent request; None where there is no such stream.
@@ -167,8 +171,10 @@ class Streams:
         Args:
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        head = self.head(stream)
-        return None if head is None else self._state(head, fetch=fetch)
+        store, meter = self.metered()
+        with meter:
+            head = store.head(stream)
+            return None if head is None else self._state(head, meter.capacity, fetch=fetch)
 
     def read(
         self,
@@ -210,7 +216,10 @@ class Streams:
         """
         _check_range(start, limit, direction)
         must_be_whole(max_bytes, "max_bytes", 1)
-        return self.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
+        store, meter = self.metered()
+        with meter:
+            found = store.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
+        return replace(found, capacity=meter.capacity)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
         """Make the events below index `before` gone, for good. None where there is no such stream.
@@ -222,10 +231,12 @@ class Streams:
             InvalidInput: the archive has not all of them; nothing was pruned.
         """
         _check_before(before)
-        if self.archive is not None and not unarchived:
-            before = self._archived(stream, before, self.archive)
-        found = self.driver.run(self.layout.prune(self.table, stream_name(stream), before, self._etag()))
-        return None if found is None else _pruned(found)
+        store, meter = self.metered()
+        with meter:
+            if store.archive is not None and not unarchived:
+                before = _archived(store, stream, before, store.archive)
+            found = store.driver.run(self.layout.prune(self.table, stream_name(stream), before, self._etag()))
+        return None if found is None else _pruned(found, meter.capacity)
 
     def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
         """`prune`, of what has been copied to the archive by then; without an archive, `prune`.
@@ -235,10 +246,13 @@ class Streams:
         Raises:
             InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
         """
-        if self.archive is not None:
-            # What is appended meanwhile is not in the archive, and so not to be pruned.
-            before = min(before, self.copy_to_archive(stream, before))
-        return self.prune(stream, before)
+        store, meter = self.metered()
+        with meter:
+            if self.archive is not None:
+                # What is appended meanwhile is not in the archive, and so not to be pruned.
+                before = min(before, store.copy_to_archive(stream, before))
+            found = store.prune(stream, before)
+        return None if found is None else replace(found, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
         """Prune all of the stream and leave a tombstone, so that its name takes no more events.
@@ -268,8 +282,12 @@ class Streams:
         steps = self.layout.delete(
             self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open
         )
-        found = self.driver.run(steps)
-        return _conflict(found) if isinstance(found, Rejected) else _pruned(found)
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(steps)
+        if isinstance(found, Rejected):
+            return _conflict(found, meter.capacity)
+        return _pruned(found, meter.capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
         """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.
@@ -288,6 +306,13 @@ class Streams:
         """The same store, whose calls give up `seconds` from now."""
         archive = self.archive and self.archive.within(seconds)
         return replace(self, driver=self.driver.within(seconds), archive=archive)
+
+    def metered(self) -> tuple[Streams, Meter]:
+        """The same store, and a meter of what it consumes: for `read`, which has no outcome, and for several
+        calls. The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return self.on(driver), meter
 
     def on(self, driver: Driver) -> Streams:
         """The same store, with all its requests through another driver, those to its archive too."""
@@ -352,22 +377,10 @@ class Streams:
             keyed=key is not None,
         )
 
-    def _archived(self, stream: str, before: int, archive: Streams) -> int:
-        """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
-        copy = archive.head(stream)
-        reached = 0 if copy is None or copy.deleted else copy.version
-        head = self.head(stream) if reached < before else None
-        if head is not None and reached < min(before, head.version):
-            rule = (
-                f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
-            )
-            raise InvalidInput("before", rule)
-        return min(before, reached)
-
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def _state(self, head: Head, *, fetch: bool) -> StreamState:
+    def _state(self, head: Head, capacity: Capacity, *, fetch: bool) -> StreamState:
         span = head.span
         stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
         return StreamState(
@@ -378,7 +391,19 @@ class Streams:
             events=tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch)),
             low_water=head.low_water,
             deleted=head.deleted,
+            capacity=capacity,
         )
+
+
+def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:
+    """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
+    copy = archive.head(stream)
+    reached = 0 if copy is None or copy.deleted else copy.version
+    head = store.head(stream) if reached < before else None
+    if head is not None and reached < min(before, head.version):
+        rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
+        raise InvalidInput("before", rule)
+    return min(before, reached)
 
 
 def _check_before(before: int) -> None:
@@ -400,22 +425,22 @@ def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[U
     return whose + contents_digest(events, unfolds)
 
 
-def _outcome(result: Result[Head]) -> Outcome:
+def _outcome(result: Result[Head], capacity: Capacity) -> Outcome:
     match result:
         case Written(first=first, version=version, token=token, replayed=replayed):
-            return Appended(first=first, version=version, token=token, replayed=replayed)
+            return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
         case Rejected():
-            return _conflict(result)
+            return _conflict(result, capacity)
         case Unknown(first=first):
-            return Undetermined(first=first)
+            return Undetermined(first=first, capacity=capacity)
 
 
-def _conflict(rejected: Rejected[Head]) -> Conflict:
+def _conflict(rejected: Rejected[Head], capacity: Capacity) -> Conflict:
     head = rejected.head
     if head is None:
-        return Conflict(version=0)
-    return Conflict(version=head.version, token=head.token(), deleted=head.deleted)
+        return Conflict(version=0, capacity=capacity)
+    return Conflict(version=head.version, token=head.token(), deleted=head.deleted, capacity=capacity)
 
 
-def _pruned(pruned: PruneProgress) -> Pruned:
-    return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done)
+def _pruned(pruned: PruneProgress, capacity: Capacity) -> Pruned:
+    return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done, capacity=capacity)

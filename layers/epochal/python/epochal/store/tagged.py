@@ -46,7 +46,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.settings import Settings
-from epochal.store.driver import Driver
+from epochal.store.driver import Driver, Meter
 
 MAX_FIELD_BYTES: Final = 1024
 """Bytes of the ids and the name that say why and by whom an event came about."""
@@ -148,7 +148,11 @@ class TaggedEvents:
         if fail_if is not None:
             fenced = self._fence(fail_if, "fail_if", after)
             condition = Condition(fence=fenced, after=after, takes=takes)
-        return self.driver.run(append(self.site, self._batch(events), condition))
+        batch = self._batch(events)
+        driver, meter = self.driver.metered()
+        with meter:
+            outcome = driver.run(append(self.site, batch, condition))
+        return replace(outcome, capacity=meter.capacity)
 
     def read(
         self,
@@ -176,10 +180,15 @@ class TaggedEvents:
         if direction not in ("forward", "backward"):
             raise InvalidInput("direction", "must be forward or backward")
         if direction == "backward":
-            return self.driver.run(last_events(self.site, fenced, after, limit))
-        if limit is not None:
-            return self.driver.run(first_events(self.site, fenced, after, limit))
-        return self.driver.run(read(self.site, fenced, after))
+            steps = last_events(self.site, fenced, after, limit)
+        elif limit is not None:
+            steps = first_events(self.site, fenced, after, limit)
+        else:
+            steps = read(self.site, fenced, after)
+        driver, meter = self.driver.metered()
+        with meter:
+            seen = driver.run(steps)
+        return replace(seen, capacity=meter.capacity)
 
     def page(
         self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
@@ -191,14 +200,20 @@ class TaggedEvents:
             takes: whether there is room for one more event; the first must be taken.
         """
         fenced = self._fence(query, "query", after)
-        return self.driver.run(read_page(self.site, fenced, after, rest, takes))
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(read_page(self.site, fenced, after, rest, takes))
+        return replace(found, capacity=meter.capacity)
 
     def page_back(
         self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
     ) -> BackwardPage:
         """`page`, newest first. Its position is that of the whole read on each page."""
         fenced = self._fence(query, "query", after)
-        return self.driver.run(read_back(self.site, fenced, after, rest, takes))
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(read_back(self.site, fenced, after, rest, takes))
+        return replace(found, capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event; None where there is none, or it has expired."""
@@ -216,6 +231,14 @@ class TaggedEvents:
         found = self._found(ids, consistent=self.consistent)
         missing = [event_id for event_id in ids if event_id not in found]
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)
+
+    def metered(self) -> tuple[TaggedEvents, Meter]:
+        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+
+        The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return replace(self, driver=driver), meter
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
         """The event with an id; raises `InvalidInput` naming what is malformed below `field`."""

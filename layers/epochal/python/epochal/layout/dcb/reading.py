@@ -11,7 +11,7 @@ which waits for the append: an event that this does not find has expired.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from epochal.layout.dcb.conditions import Fence
@@ -19,6 +19,7 @@ from epochal.layout.dcb.entries import begun, just_after, places_of, read_entrie
 from epochal.layout.dcb.items import read_event, read_head
 from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
+from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.tagged_results import Reach
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Steps
@@ -37,6 +38,7 @@ class Seen:
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
     more: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 def read(
