@@ -12,8 +12,8 @@ import epochal
 PUBLIC = {
     "ANY", "AggregateDeciders", "AggregateEvent", "Appended", "AtVersion", "Conflict", "ConflictError",
     "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM",
-    "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamDeleted",
-    "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec", "lambda_handler",
+    "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
+    "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec", "lambda_handler",
     "open_aggregates", "open_feed", "open_pages", "open_projection_states", "open_read_models", "open_streams",
     "open_tagged_events", "projection", "reaction",
 }  # fmt: skip

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from epochal.model.outcomes import Appended as Appended
     from epochal.model.outcomes import Conflict as Conflict
     from epochal.model.outcomes import Undetermined as Undetermined
+    from epochal.model.several import StreamAppend as StreamAppend
     from epochal.model.versions import ANY as ANY
     from epochal.model.versions import NO_STREAM as NO_STREAM
     from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
@@ -68,6 +69,7 @@ _ROOMS = {
     "QueryItem": "model.dcb",
     "Recorded": "model.events",
     "STREAM_EXISTS": "model.versions",
+    "StreamAppend": "model.several",
     "StreamDeleted": "errors",
     "TaggedEvent": "model.dcb",
     "Undetermined": "model.outcomes",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import Ticks
@@ -163,6 +163,10 @@ Settled: TypeAlias = Written | Unknown
 
 Result: TypeAlias = Written | Unknown | Rejected[H]
 
+Results: TypeAlias = tuple[Written | Unknown | Rejected[H] | None, ...]
+"""Of an append to several streams, in their order: all are written, or all unknown; or those in the way are rejected,
+and of the others there is nothing to tell."""
+
 Known: TypeAlias = H | Token | None
 """What a writer knows of the head: all of it, its token, or that there is none."""
 
@@ -240,6 +244,19 @@ class StreamLayout(Protocol[H, C]):
 
         Raises:
             InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+        """
+
+
+@runtime_checkable
+class SeveralStreams(Protocol):
+    """What a layout of streams can besides, where one transaction is enough for several."""
+
+    def append_all(self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]) -> Steps[Results[Any]]:
+        """Append to all of these streams, no two alike, or to none. The batches have one etag and one append id.
+
+        Raises:
+            TooLarge: the events of a stream do not fit an item of their own, or all of them a transaction.
+            InvalidInput: a stream is full.
         """
 
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.streams import (
@@ -22,6 +22,7 @@ from epochal.layout.streams import (
     PruneProgress,
     Rejected,
     Result,
+    Results,
     Unknown,
     Written,
 )
@@ -45,6 +46,9 @@ from epochal.store.encoding import (
 )
 from epochal.store.reading import Reader
 from epochal.store.results import Direction, Page, Pruned, StreamState
+
+if TYPE_CHECKING:
+    from epochal.model.several import AllAppended, AllOutcome, StreamAppend
 
 MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
@@ -164,6 +168,54 @@ class Streams:
         with meter:
             result: Result[Head] = driver.run(steps)
         return _outcome(result, meter.capacity)
+
+    def append_all(self, appends: Sequence[StreamAppend]) -> AllAppended:
+        """Append to several streams, all or nothing; to one alone, as `append` does.
+
+        Args:
+            appends: at most 100, each of another stream, with an expectation of its own; 4 MB in all.
+
+        Raises:
+            InvalidInput: as `append`; a stream is named twice; the layout can append to one stream at a time only.
+            TooLarge: the events of a stream do not fit an item, or all of them a transaction.
+            ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found.
+            OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
+            Unavailable: see `maybe_applied`.
+        """
+        outcome = self.try_append_all(appends)
+        from epochal.model.several import AllAppended  # noqa: PLC0415  most append to one stream
+
+        if isinstance(outcome, AllAppended):
+            return outcome
+        from epochal.store import several  # noqa: PLC0415  likewise
+
+        raise several.not_made(appends, outcome)
+
+    def try_append_all(self, appends: Sequence[StreamAppend]) -> AllOutcome:
+        """`append_all` for those who go on from conflicts: they are answered, not raised."""
+        from epochal.store import several  # noqa: PLC0415  most append to one stream
+
+        several.check(appends)
+        layout = several.layout_of(self.layout)
+        ticks, etag, identity = from_unix_nanoseconds(self.now()), self._etag(), self.fresh(16)
+        batches = [
+            (
+                replace(
+                    self._batch(each.stream, each.events, each.unfolds, ticks, None),
+                    etag=etag,
+                    append_id=identity,
+                ),
+                each.expected,
+            )
+            for each in appends
+        ]
+        driver, meter = self.driver.metered()
+        with meter:
+            if len(batches) == 1:
+                results: Results[Head] = (driver.run(self.layout.append(self.table, *batches[0])),)
+            else:
+                results = driver.run(layout.append_all(self.table, batches))
+        return several.outcome(appends, results, _outcome, meter.capacity)
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
         """The stream's head, in one strongly consistent request; None where there is no such stream.

@@ -13,7 +13,7 @@ from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import StoredUnfold
-from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result
+from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result, Results
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.limits import ITEM_BYTES
@@ -59,6 +59,14 @@ class Pages:
         from epochal.layout.pages import unfolding  # noqa: PLC0415  likewise
 
         return unfolding.unfold_once(table, packed(batch), expected, record)
+
+    def append_all(
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]
+    ) -> Steps[Results[Page]]:
+        """See `several`."""
+        from epochal.layout.pages import several  # noqa: PLC0415  likewise
+
+        return several.append_all(table, [(packed(batch), expected) for batch, expected in appends])
 
     def load(self, table: str, stream: str) -> Steps[Page | None]:
         """The last page."""

@@ -1,0 +1,50 @@
+"""An append to several streams at once, and how it can end: all of it is there, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Undetermined
+from epochal.model.versions import ANY, ExpectedVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAppend:
+    """What one of the streams is to get. The fields are what `Streams.append` takes."""
+
+    stream: str
+    events: Sequence[Event] = ()
+    unfolds: Sequence[Unfold] | None = None
+    expected: ExpectedVersion = ANY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllAppended:
+    """Committed, once, in every stream. By name what each of them got; the `capacity` is of all of it."""
+
+    streams: Mapping[str, Appended]
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicts:
+    """Not committed, in no stream: those named are elsewhere than expected. Where each is, it says with a token.
+
+    A stream that is not named may be elsewhere, too: what is found first ends the append.
+    """
+
+    streams: Mapping[str, Conflict]
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllUndetermined:
+    """A response was lost, and what would tell has been pruned or replaced since, in every stream."""
+
+    streams: Mapping[str, Undetermined]
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+AllOutcome = AllAppended | Conflicts | AllUndetermined

@@ -1,0 +1,74 @@
+"""Appends to several streams at once, between what a user hands in and what a layout answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
+from epochal.layout.streams import Layout, Result, SeveralStreams
+from epochal.model.kinds import must_be_list
+from epochal.model.names import stream_name
+from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
+from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
+from epochal.model.versions import check_expected
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.store.conflicts import not_made as one_not_made
+
+T = TypeVar("T")
+
+
+def check(appends: Sequence[StreamAppend]) -> None:
+    """Raise `InvalidInput` for what cannot be one append, whatever is stored."""
+    must_be_list(StreamAppend, appends, "appends")
+    if not appends:
+        raise InvalidInput("appends", "must not be empty")
+    if len(appends) > TRANSACTION_ITEMS:
+        raise TooLarge("appends", len(appends), TRANSACTION_ITEMS, "streams")
+    seen = set[str]()
+    for each in appends:
+        check_expected(each.expected)
+        if stream_name(each.stream) in seen:
+            raise InvalidInput("appends", f"must name a stream once: {each.stream}")
+        seen.add(each.stream)
+
+
+def layout_of(layout: Layout) -> SeveralStreams:
+    """The layout, which can append to several streams. Raises `InvalidInput` where it cannot."""
+    if isinstance(layout, SeveralStreams):
+        return layout
+    raise InvalidInput("appends", f"cannot be one append where streams are stored as {layout.name}")
+
+
+def outcome(
+    appends: Sequence[StreamAppend],
+    results: Sequence[Any],
+    shown: Callable[[Result[Any], Capacity], Outcome],
+    capacity: Capacity,
+) -> AllOutcome:
+    """What a layout answered, by the names of streams."""
+    outcomes = {
+        each.stream: shown(result, NOTHING)
+        for each, result in zip(appends, results, strict=True)
+        if result is not None
+    }
+    if conflicts := _those(outcomes, Conflict):
+        return Conflicts(streams=conflicts, capacity=capacity)
+    if undetermined := _those(outcomes, Undetermined):
+        return AllUndetermined(streams=undetermined, capacity=capacity)
+    return AllAppended(streams=_those(outcomes, Appended), capacity=capacity)
+
+
+def not_made(appends: Sequence[StreamAppend], outcome: Conflicts | AllUndetermined) -> EpochalError:
+    """What kept it from being made, told of the first stream; the error of a conflict carries all of them."""
+    each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
+    stream, first = next(iter(each_of.items()))
+    error = one_not_made(stream, first, next(each.expected for each in appends if each.stream == stream))
+    error.capacity = outcome.capacity
+    if isinstance(error, ConflictError):
+        error.outcome = outcome
+    return error
+
+
+def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
+    return {stream: each for stream, each in outcomes.items() if isinstance(each, kind)}

@@ -1,0 +1,82 @@
+"""Appends to several streams at once, on each store: all of it is there, or nothing, whoever races for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from epochal import NO_STREAM, Event, StreamAppend, Unfold
+from epochal.layout.pages.streams import Pages
+from epochal.model.several import AllAppended, Conflicts
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from tests.contract.places import PATIENT, Place
+
+E = Event(type="Moved", data=b'{"amount": 1}')
+
+
+@pytest.fixture
+def streams(place: Place) -> Streams:
+    driver = Driver(execute=place.execute, meter=Meter(), patience=PATIENT)
+    return Streams(driver=driver, table=place.table, layout=Pages())
+
+
+@pytest.fixture
+def names(place: Place) -> tuple[str, str]:
+    return f"{place.partition}a", f"{place.partition}b"
+
+
+def test_what_is_appended_to_several_streams_is_in_all_of_them_or_in_none(
+    streams: Streams, names: tuple[str, str]
+) -> None:
+    first, second = names
+    made = streams.append_all(
+        [
+            StreamAppend(stream=first, events=[E, E], expected=NO_STREAM),
+            StreamAppend(stream=second, events=[E], unfolds=[Unfold(type="Sum", data=b"1")]),
+        ]
+    )
+    streams.append(second, [E])
+
+    stale = [StreamAppend(stream=name, events=[E], expected=made.streams[name].token) for name in names]
+    refused = streams.try_append_all(stale)
+
+    assert isinstance(refused, Conflicts)
+    assert list(refused.streams) == [second]
+    assert [len(list(streams.read(name))) for name in names] == [2, 2]
+    again = streams.append_all([stale[0], replace(stale[1], expected=refused.streams[second].token)])
+    assert [each.version for each in again.streams.values()] == [3, 3]
+
+
+def test_it_is_one_request_that_costs_twice_what_its_appends_cost(
+    streams: Streams, names: tuple[str, str]
+) -> None:
+    made = streams.append_all([StreamAppend(stream=name, events=[E], expected=NO_STREAM) for name in names])
+
+    assert (made.capacity.requests, made.capacity.write) == (1, 4)
+
+
+def test_as_many_streams_as_a_transaction_takes_are_one_append(streams: Streams, place: Place) -> None:
+    appends = [StreamAppend(stream=f"{place.partition}-{k}", events=[E]) for k in range(100)]
+
+    assert isinstance(streams.try_append_all(appends), AllAppended)
+    assert isinstance(streams.try_append_all(appends), AllAppended)
+    assert all(len(list(streams.read(each.stream))) == 2 for each in appends[::33])
+
+
+def test_racers_over_the_same_streams_each_append_to_both_once(
+    streams: Streams, names: tuple[str, str]
+) -> None:
+    def move(number: int) -> None:
+        ordered = names if number % 2 else names[::-1]
+        event = Event(type=f"Moved{number}")
+        streams.append_all([StreamAppend(stream=name, events=[event]) for name in ordered])
+
+    with ThreadPoolExecutor(6) as racers:
+        list(racers.map(move, range(12)))
+
+    orders = [[event.type for event in streams.read(name)] for name in names]
+    assert orders[0] == orders[1], "both streams have them in one order"
+    assert sorted(orders[0]) == sorted(f"Moved{number}" for number in range(12))
