@@ -1,0 +1,195 @@
+"""G1, G2 and G3 for appends to several streams of pages, without luck: all that can happen to them, state by state."""
+
+# mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from epochal.errors import CorruptData
+from epochal.layout.pages import attempt, batch, several
+from epochal.layout.pages.append import append
+from epochal.layout.pages.batch import Packed
+from epochal.layout.pages.find import Earlier
+from epochal.layout.pages.items import read_page
+from epochal.layout.streams import Rejected
+from epochal.plan.ops import Refusal, Steps
+from tests.simulation import several_explorer
+from tests.simulation.exploring import each_of
+from tests.simulation.mutants import Mutant, Patch
+from tests.simulation.page_actors import Rule
+from tests.simulation.page_explorer import Budget
+from tests.simulation.several_explorer import A, Actor, B, Explorer, Move, Prune
+
+NEVER = Rule()
+ALWAYS = Rule(full=frozenset(range(20)))
+ODD = Rule(full=frozenset(range(1, 20, 2)))
+TIGHT = Rule(tight=frozenset(range(20)))
+
+
+def moves(name: str, *expects: Any, rule: Rule = NEVER, **fields: Any) -> Actor:
+    """A process that appends to both streams for each expectation."""
+    return Actor(
+        does=tuple(Move(name=f"{name}{k}", expects=each, **fields) for k, each in enumerate(expects)),
+        rule=rule,
+    )
+
+
+def two_who_move_on_what_they_know() -> Explorer:
+    return Explorer(
+        actors=(moves("a", "none", "known", rule=ODD), moves("b", "any", "known", rule=ALWAYS, clock=1)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_who_moves_among_those_who_append() -> Explorer:
+    """An append to one stream alone is no transaction, and takes the place of the next like any other."""
+    return Explorer(
+        before=moves("s", "any"),
+        actors=(
+            moves("a", "any", "known", rule=ODD),
+            moves("b", "any", streams=(A,), rule=ALWAYS),
+            moves("c", "any", streams=(B,), clock=1),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_whose_streams_are_pruned() -> Explorer:
+    return Explorer(
+        before=moves("s", "any", rule=ALWAYS),
+        actors=(
+            moves("a", "any", rule=ALWAYS),
+            moves("b", "any", streams=(A,), rule=ALWAYS),
+            Actor(does=(Prune(stream=A, before=3), Prune(stream=B, before=3))),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def batches_that_no_page_takes() -> Explorer:
+    return Explorer(
+        before=moves("s", "any"),
+        actors=(moves("a", "any", "known", rule=TIGHT), moves("b", "any", clock=1)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def unfolds_among_events() -> Explorer:
+    return Explorer(
+        before=moves("s", "any", rule=ODD),
+        actors=(
+            moves("u", "any", "known", events=0, unfolds="u", rule=ALWAYS),
+            moves("a", "any", "known", rule=ODD),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+WORLDS = (
+    two_who_move_on_what_they_know,
+    one_who_moves_among_those_who_append,
+    one_whose_streams_are_pruned,
+    batches_that_no_page_takes,
+    unfolds_among_events,
+)
+
+
+@each_of(WORLDS, dear=(one_whose_streams_are_pruned, batches_that_no_page_takes))
+def test_an_append_is_in_all_of_its_streams_once_or_in_none(world: Callable[[], Explorer]) -> None:
+    explorer = world()
+
+    assert explorer.explore() > 500, "a world in which hardly anything happens proves nothing"
+    assert "Written" in explorer.met
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+
+
+def streams_are_written_one_after_the_other(patch: Patch) -> None:
+    def alone(table: str, appends: Sequence[Any]) -> Steps[Any]:
+        results: list[Any] = []
+        for each in appends:
+            results.append((yield from append(table, *each)))  # noqa: PERF401  a generator cannot be listed
+        return tuple(results)
+
+    patch.setattr(several_explorer, "append_all", alone)
+
+
+def a_refused_append_is_not_looked_for(patch: Patch) -> None:
+    patch.setattr(several, "_tells", lambda *_: False)
+
+
+def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
+    patch.setattr(several, "_tells", lambda _, page: page is not None)
+
+
+def pruned_events_count_as_never_written(patch: Patch) -> None:
+    patch.setattr(several, "absent_from", lambda *_: Earlier.ABSENT)
+
+
+def what_pages_tell_is_not_asked_for(patch: Patch) -> None:
+    patch.setattr(several, "_tells", lambda *_: None)
+
+
+def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
+    patch.setattr(several, "accepts", lambda *_: True)
+
+
+def stamps_are_what_the_clock_says(patch: Patch) -> None:
+    patch.setattr(batch, "_after", lambda now, _last: now)
+
+
+def a_page_is_left_without_being_closed(patch: Patch) -> None:
+    def as_it_is(_table: str, _batch: Packed, known: Any) -> Steps[Any]:
+        yield from ()
+        return known
+
+    patch.setattr(attempt, "_closed", as_it_is)
+
+
+def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
+
+    def rejected(_table: str, ready: Sequence[Any], refusal: Refusal) -> Steps[Any]:
+        yield from ()
+        heads = (None if item is None else read_page(item) for item in refusal.items[: len(ready)])
+        return [Rejected(head=head) for head in heads]
+
+    patch.setattr(several, "_moved", rejected)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (streams_are_written_one_after_the_other, two_who_move_on_what_they_know, "not in the other"),
+        (
+            a_refused_append_is_not_looked_for,
+            one_who_moves_among_those_who_append,
+            "in its streams|and it is at",
+        ),
+        (whatever_is_in_the_way_is_taken_for_ours, two_who_move_on_what_they_know, "and it is at"),
+        (pruned_events_count_as_never_written, one_whose_streams_are_pruned, "in its streams"),
+        (what_pages_tell_is_not_asked_for, one_who_moves_among_those_who_append, "evidence"),
+        (
+            what_is_in_the_way_is_not_held_to_what_was_expected,
+            two_who_move_on_what_they_know,
+            "expected|was there",
+        ),
+        (stamps_are_what_the_clock_says, two_who_move_on_what_they_know, "increase"),
+        (a_page_is_left_without_being_closed, batches_that_no_page_takes, "a fork"),
+        (
+            a_refusal_is_told_though_any_version_would_do,
+            one_who_moves_among_those_who_append,
+            "in conflict with",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_left_out_is_found_out(
+    mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, CorruptData), match=found):
+        world().explore()
