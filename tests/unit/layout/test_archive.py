@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.layout.streams import Layout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
@@ -20,6 +21,7 @@ from epochal.store.results import Direction
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
+from tests.support.stream_layouts import LAYOUTS
 from tests.unit.layout.items import STREAM
 
 EVENTS = 20
@@ -154,6 +156,27 @@ def test_a_stream_that_was_deleted_from_the_archive_is_neither_copied_there_for_
     with pytest.raises(InvalidInput, match="the archive has only the events below 0"):
         live.prune(STREAM, 5)
     assert list(tables.items("live")) == before
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("gone", [1, 3, 5, None])
+def test_an_archive_that_has_been_pruned_itself_takes_what_follows(
+    tables: MemoryTables, layout: Layout, gone: int | None
+) -> None:
+    archive = replace(over(tables), table="archive", layout=layout, archive=None)
+    streams = replace(archive, table="live", archive=archive)
+    streams.append(STREAM, [Event(type="E")] * 3)
+    streams.append(STREAM, [Event(type="E")] * 2)
+    streams.copy_to_archive(STREAM, 5)
+    if gone is None:
+        archive.delete(STREAM, leave_open=True)
+    else:
+        archive.prune(STREAM, gone)
+
+    streams.append(STREAM, [Event(type="E")] * 3)
+
+    assert streams.copy_to_archive(STREAM, 8) == 8
+    assert [each.index for each in archive.read(STREAM)] == list(range(5 if gone is None else gone, 8))
 
 
 def test_copying_needs_an_archive(live: Streams) -> None:

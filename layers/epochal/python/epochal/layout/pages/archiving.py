@@ -6,6 +6,8 @@ more than it was asked for. Copying resumes where the archive's version says, wh
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.pages.frames import Frame
 from epochal.layout.pages.items import Page, read_page, write_page
@@ -45,12 +47,15 @@ def _holding(table: str, head: Page, index: int) -> Steps[Page]:
 
 
 def _copy(into: str, page: Page, target: Page | None) -> Put:
-    """The page with what the archive has of it, if the archive is as it was read."""
-    begun = target if target is not None and target.index == page.index else None
-    copied = (*begun.frames, *_from(page, begun.version)) if begun is not None else page.frames
-    whole = Page(stream=page.stream, index=page.index, version=page.version, frames=copied, full=page.full)
-    condition = Absent("i") if begun is None else as_read(begun)
-    return Put(table=into, item=write_page(whole), condition=condition)
+    """The page with what the archive has of it, if the archive is as it was read. It may have been pruned, too."""
+    if target is not None and target.index == page.index:
+        frames = (*target.frames, *_from(page, target.version))
+        whole = replace(target, version=page.version, frames=frames, full=page.full, stamp=None)
+        return Put(table=into, item=write_page(whole), condition=as_read(target))
+    whole = Page(
+        stream=page.stream, index=page.index, version=page.version, frames=page.frames, full=page.full
+    )
+    return Put(table=into, item=write_page(whole), condition=Absent("i"))
 
 
 def _from(page: Page, index: int) -> tuple[Frame, ...]:
