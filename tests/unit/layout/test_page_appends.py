@@ -175,6 +175,17 @@ def test_a_prune_goes_on_where_the_call_before_ended(store: Streams) -> None:
     assert list(store.read(STREAM)) == []
 
 
+@pytest.mark.parametrize("before", [0, 2, 7])
+def test_a_prune_of_less_than_is_gone_already_is_done(store: Streams, before: int) -> None:
+    last = filled(store, 12)
+    store.prune(STREAM, last.version - 1)
+
+    again = store.prune(STREAM, before)
+
+    assert again is not None
+    assert (again.deleted, again.done) == (0, True)
+
+
 def test_a_page_that_is_missing_in_the_middle_is_corruption(store: Streams, tables: MemoryTables) -> None:
     filled(store, 4)
     middle = sorted(pages_of(store))[1]

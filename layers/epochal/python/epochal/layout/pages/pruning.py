@@ -130,7 +130,7 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         if written == writes:
             break
     yield from _tell_first(table, first, at)
-    return PruneProgress(low_water=low, deleted=written, done=low == mark)
+    return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
 
 def _pages_from(table: str, head: Page, at: int, writes: int) -> Steps[tuple[Page, ...]]:
