@@ -126,6 +126,23 @@ def test_the_token_of_a_tombstone_is_refused(store: Streams) -> None:
     assert refused.deleted
 
 
+def test_a_clock_that_was_ahead_dates_its_own_events_and_none_that_follow(store: Streams) -> None:
+    def at(seconds: float) -> Streams:
+        return replace(store, now=lambda: int(seconds * 10**9))
+
+    def times() -> list[str]:
+        return [each.timestamp[17:22] for each in store.read(STREAM)]
+
+    at(1).append(STREAM, [Event(type="E")])
+    at(1.5).append(STREAM, [Event(type="E")])
+    at(1).append(STREAM, [Event(type="E")])
+    assert times() == ["01.00", "01.50", "01.50"]
+
+    at(50).append(STREAM, [Event(type="E")])
+    at(2).append(STREAM, [Event(type="E"), Event(type="E", timestamp="1970-01-01T00:00:03Z")])
+    assert times()[3:] == ["50.00", "02.00", "03.00"]
+
+
 def test_unfolds_that_are_kept_move_to_the_next_page(store: Streams) -> None:
     token = store.append(
         STREAM, [event()], unfolds=[Unfold(type="Total", data=b"3")], expected=NO_STREAM

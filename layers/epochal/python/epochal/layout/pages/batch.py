@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.codec.bodies import EMPTY, Encoded
-from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
+from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of, time_of
+from epochal.layout.stored import StoredEvent
 from epochal.layout.streams import Batch
-from epochal.model.times import Ticks
+from epochal.model.times import PER_SECOND, Ticks
 
 WHOSE: Final = 5
 """Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
@@ -17,6 +18,10 @@ WHOSE: Final = 5
 MARK_BYTES: Final = 8
 """Bytes of an etag that tell writes without events apart."""
 
+AHEAD: Final = PER_SECOND
+"""By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
+clock that was years ahead would date all later events of the stream."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
@@ -24,7 +29,8 @@ class Packed:
 
     Attributes:
         count: how many events.
-        content: theirs.
+        events: they, and
+        content: theirs, where their time is that of the stamp.
         unfolds: how many there are to replace those stored, and their content; None keeps those.
         rest: what follows the time in the append's stamp,
         mark: and in the stamp of a write without events.
@@ -35,6 +41,7 @@ class Packed:
 
     stream: str
     count: int
+    events: tuple[StoredEvent, ...]
     content: Encoded
     unfolds: tuple[int, Encoded] | None
     now: Ticks
@@ -54,7 +61,9 @@ class Packed:
 
     def frames(self, stamp: bytes) -> tuple[Frame, ...]:
         """The events as a frame, if there are any."""
-        return (Frame(stamp=stamp, count=self.count, content=self.content),) if self.count else ()
+        return (
+            (Frame(stamp=stamp, count=self.count, content=self._dated(time_of(stamp))),) if self.count else ()
+        )
 
     def unfolds_at(self, version: int) -> bytes:
         """The unfolds, made from `version`; empty where there are none."""
@@ -62,6 +71,9 @@ class Packed:
             return b""
         count, content = self.unfolds
         return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
+
+    def _dated(self, time: Ticks) -> Encoded:
+        return self.content if time - self.now <= AHEAD else pack_events(self.events, time)
 
 
 def packed(batch: Batch) -> Packed:
@@ -71,6 +83,7 @@ def packed(batch: Batch) -> Packed:
     return Packed(
         stream=batch.stream,
         count=len(batch.events),
+        events=batch.events,
         content=pack_events(batch.events, batch.now) if batch.events else EMPTY,
         unfolds=unfolds,
         now=batch.now,
