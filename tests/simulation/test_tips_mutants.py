@@ -288,8 +288,8 @@ def calves_forget_the_first_event(patch: Patch) -> None:
 
 @mutant()
 def only_the_tip_is_read(patch: Patch) -> None:
-    def tip_only(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
-        del table, limit
+    def tip_only(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
+        del table, limit, consistent
         yield from ()
         at = cursor.head.span.base if cursor.forward else cursor.head.low_water
         return reading.ReadPart(spans=(), cursor=replace(cursor, at=at))
@@ -303,8 +303,8 @@ def a_page_is_forgotten(patch: Patch) -> None:
     """All calves but the first are skipped, as by a query whose next pages nobody asks for."""
     forward = reading._forward
 
-    def first_page(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
-        pages = yield from forward(table, cursor, limit)
+    def first_page(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
+        pages = yield from forward(table, cursor, limit, consistent=consistent)
         return pages and replace(pages, cursor=replace(pages.cursor, at=cursor.head.span.base))
 
     patch.setattr(reading, "_forward", first_page)
@@ -318,8 +318,8 @@ def events_that_calf_and_tip_both_hold_are_read_twice(patch: Patch) -> None:
 def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
     """Calves are read whole, whatever of them has been passed."""
 
-    def whole(table: str, cursor: Any, limit: int | None) -> Steps[Any]:
-        pages = yield from steps(table, cursor, limit)
+    def whole(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
+        pages = yield from steps(table, cursor, limit, consistent=consistent)
         if pages is None or not pages.spans:
             return pages
         reply = yield Query(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epochal.layout.streams import Layout
 from epochal.store.cache import Cache
-from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
+from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
 from tests.support.stream_layouts import WAYS
 from tests.unit.deciders.tally import (
     CODEC,
@@ -47,7 +47,9 @@ def several(count: int) -> Decide:
 COMMANDS: st.SearchStrategy[Decide] = st.one_of(
     st.integers(-20, 20).map(add), st.just(clear), st.integers(1, 5).map(several)
 )
-LOADS: st.SearchStrategy[Load | AllowStale] = st.sampled_from([REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()])
+LOADS: st.SearchStrategy[Load | AllowStale] = st.sampled_from(
+    [REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY, AllowStale()]
+)
 WRITERS = st.sampled_from(["cached", "uncached", "shared cache"])
 LAYOUT_CHOICES: st.SearchStrategy[Layout] = st.sampled_from([*WAYS.values()])
 

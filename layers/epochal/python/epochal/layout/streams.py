@@ -212,8 +212,13 @@ class StreamLayout(Protocol[H, C]):
             InvalidInput: the key was used for other contents.
         """
 
-    def load(self, table: str, stream: str) -> Steps[H | None]:
-        """The head, strongly consistent; None where there is no such stream."""
+    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[H | None]:
+        """The head; None where there is no such stream.
+
+        Args:
+            consistent: False costs half, and the head may be one that has been, or None though there is one by now. An
+                append on it is refused, if it is not the head any more.
+        """
 
     def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[C | None]:
         """Read the head and stand before event `start`, or before all of them. None: there is no such stream."""
@@ -221,11 +226,15 @@ class StreamLayout(Protocol[H, C]):
     def stand(self, head: H, start: int | None, *, forward: bool) -> C:
         """Stand before event `start` of a stream whose head is in hand."""
 
-    def advance(self, table: str, cursor: C, limit: int | None) -> Steps[ReadPart[EventSpan, C]]:
+    def advance(
+        self, table: str, cursor: C, limit: int | None, *, consistent: bool = True
+    ) -> Steps[ReadPart[EventSpan, C]]:
         """One part more. Without spans where the cursor moves over what is gone.
 
         Args:
             limit: events wanted; more may come.
+            consistent: False costs half: what a reply lacks is asked for again, strongly consistent, and what has been
+                pruned a moment ago may be there.
 
         Raises:
             CorruptData: an event is in no item, and was not pruned.

@@ -1,8 +1,8 @@
 """Deciders on streams: load a state, decide on it, store what was decided, and decide again where another was faster.
 
-    load        from the head, one request; or from the cache, none; or assumed empty, none
-    decide      the user's function, on a state that may be an old one where nothing was read
-    nothing     to store: a state that was not read is first compared with the head, and decided on again if it was old
+    load        from the head, one request, which may lag; or from the cache, none; or assumed empty, none
+    decide      the user's function, on a state that may be an old one where nothing was read, or the read may lag
+    nothing     to store, or an error: a state that may be old is first compared with the head, and decided on again
     append      on exactly the head the state was made from, one request
      ├ stored      done; the state goes into the cache with the token that came back
      ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2)

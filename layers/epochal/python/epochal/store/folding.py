@@ -67,6 +67,7 @@ class Folder(Generic[S, E]):
 
     Attributes:
         forget_pruned: a state begins anew where its stream was pruned.
+        consistent: False reads events before a head for half, where a replica has them.
     """
 
     streams: Streams
@@ -75,6 +76,7 @@ class Folder(Generic[S, E]):
     codec: EventCodec[E]
     access: Access[S, E]
     forget_pruned: bool
+    consistent: bool = True
 
     def fold(self, state: S, events: Iterable[E]) -> S:
         """A state moved on by events."""
@@ -152,7 +154,7 @@ class Folder(Generic[S, E]):
 
     def _forward(self, head: Head, start: _Start[S]) -> S:
         state = start.state
-        for found in self.streams.reader().onward(head, start.version, "forward"):
+        for found in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
             if isinstance(found, Hole):
                 state = self._begun_anew(head, found)
                 continue
@@ -186,7 +188,7 @@ class Folder(Generic[S, E]):
         """Where to look for an origin: where a state is known, in the head alone, since a part of older events would
         go far beyond it.
         """
-        events = self.streams.reader().onward(head, None, "backward")
+        events = self.streams.reader(consistent=self.consistent).onward(head, None, "backward")
         return (
             events
             if start.version == 0

@@ -1,10 +1,12 @@
 """Getting at states: from the store, from the cache, or by assumption.
 
     REQUIRE_LOAD   the head is read: one request; what is cached is moved on by what is new
-    AllowStale     what is cached, if it is young enough: no request; else as above
+    ALLOW_LAG      the same, eventually consistent: half the read units
+    AllowStale     what is cached, if it is young enough: no request; else as REQUIRE_LOAD
     ASSUME_EMPTY   the initial state: no request
 
-A state that was not read is unconfirmed. A decision on one is confirmed by an append on its token, or by a read.
+A state that was not read, or that may lag, is unconfirmed. A decision on one is confirmed by an append on its token, or
+by a read.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+from epochal.errors import CorruptData, EventsPruned, MissingBody, UnknownType
 from epochal.layout.streams import Head, Known
 from epochal.model.versions import Token
 from epochal.store.cache import Cache, CachedState
@@ -27,10 +30,12 @@ class Load(Enum):
     """How to get at a state."""
 
     REQUIRED = "required"
+    ALLOW_LAG = "allow_lag"
     ASSUME_EMPTY = "assume_empty"
 
 
 REQUIRE_LOAD: Final = Load.REQUIRED
+ALLOW_LAG: Final = Load.ALLOW_LAG
 ASSUME_EMPTY: Final = Load.ASSUME_EMPTY
 
 
@@ -61,18 +66,35 @@ class Loader(Generic[S, E]):
         if how is ASSUME_EMPTY:
             return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
-        if entry is None:
-            return self.read(stream)
-        cached: Loaded[S] = Loaded(
-            state=entry.state,
-            known=entry.token,
-            low_water=entry.low_water,
-            confirmed=False,
-            begun=entry.begun,
-        )
-        if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
-            return cached
-        return self.read(stream, cached)
+        cached: Loaded[S] | None = None
+        if entry is not None:
+            cached = Loaded(
+                state=entry.state,
+                known=entry.token,
+                low_water=entry.low_water,
+                confirmed=False,
+                begun=entry.begun,
+            )
+            if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
+                return cached
+        return self.lagging(stream, cached) if how is ALLOW_LAG else self.read(stream, cached)
+
+    def lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
+        """A state that the store has had, unconfirmed; the one `before` where that is later.
+
+        It is not cached, because it may be of any age; what a decision on it leads to is.
+        """
+        begun = self.now()
+        folder = replace(self.folder, consistent=False)
+        head = folder.streams.head(stream, consistent=False)
+        if before is not None and before.version > (0 if head is None else head.version):
+            return before
+        try:
+            loaded = folder.load(stream, head, before)
+        except (CorruptData, EventsPruned, MissingBody, UnknownType):
+            # An old head may need what has been pruned, or replaced, since.
+            return self.read(stream, before)
+        return replace(loaded, confirmed=False, begun=begun if before is None else before.begun)
 
     def read(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
         """The state in the store, from the one `before` where that saves work."""

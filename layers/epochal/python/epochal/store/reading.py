@@ -43,7 +43,11 @@ _Place = tuple[EventSpan, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads one table of streams, and its archive."""
+    """Reads one table of streams, and its archive.
+
+    Attributes:
+        consistent: False reads what is before a head that is in hand for half, where a replica has all of it.
+    """
 
     driver: Driver
     table: str
@@ -51,6 +55,7 @@ class Reader:
     codec: BodyCodec
     fetch: bool
     archive: Reader | None
+    consistent: bool = True
 
     def events(
         self, stream: str, start: int | None, limit: int | None, direction: Direction
@@ -211,7 +216,7 @@ class _Walk:
     def _part(self) -> Generator[Found, None, ReadPart[EventSpan, ReadCursor]]:
         """One part more. Nothing of it is held once it has been consumed: a part in wire form is large."""
         reader, stream = self.reader, self.cursor.head.stream
-        steps = reader.layout.advance(reader.table, self.cursor, self.limit)
+        steps = reader.layout.advance(reader.table, self.cursor, self.limit, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = _CHUNK if self.limit is None else min(_CHUNK, self.limit)
         for chunk in _chunks(_places(part.spans, forward=self.cursor.forward), size):

@@ -370,9 +370,9 @@ class Streams:
         """The same store, with all its requests through another driver, those to its archive too."""
         return replace(self, driver=driver, archive=self.archive and self.archive.on(driver))
 
-    def reader(self, *, fetch: bool = True) -> Reader:
+    def reader(self, *, fetch: bool = True, consistent: bool = True) -> Reader:
         """What reads this table and its archive; without `fetch`, bodies in the bucket stay claims."""
-        archive = None if self.archive is None else self.archive.reader(fetch=fetch)
+        archive = None if self.archive is None else self.archive.reader(fetch=fetch, consistent=consistent)
         return Reader(
             driver=self.driver,
             table=self.table,
@@ -380,11 +380,13 @@ class Streams:
             codec=self.codec,
             fetch=fetch,
             archive=archive,
+            consistent=consistent,
         )
 
-    def head(self, stream: str) -> Head | None:
-        """`load` in the layout's terms, for stores built on this one."""
-        found: Head | None = self.driver.run(self.layout.load(self.table, stream_name(stream)))
+    def head(self, stream: str, *, consistent: bool = True) -> Head | None:
+        """`load` in the layout's terms, for stores built on this one; not `consistent`, it may be an older one."""
+        steps = self.layout.load(self.table, stream_name(stream), consistent=consistent)
+        found: Head | None = self.driver.run(steps)
         return found
 
     def append_on(

@@ -57,9 +57,12 @@ class Cursor:
 Part = ReadPart[PageSpan, Cursor]
 
 
-def load_head(table: str, stream: str) -> Steps[Page | None]:
-    """The last page, strongly consistent; None where the stream does not exist."""
-    reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1)
+def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
+    """The last page, or where the read need not be consistent one that has been; None where the stream does not exist.
+
+    A page that is full stays as it is: an append on one that is the last no more finds another where it would begin.
+    """
+    reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
     return read_page(reply.items[0], table) if reply.items else None
 
 
@@ -87,18 +90,22 @@ def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
     )
 
 
-def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]:
+def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent: bool = True) -> Steps[Part]:
     """One part more: one request, or none, and another only to read again what has grown.
 
     Args:
         limit: events wanted; more may come, since pages are read whole.
+        consistent: False reads pages as they have been, which may have less; then again, as they are.
 
     Raises:
         CorruptData: an event is in no page, and was not pruned.
     """
     if cursor.at_end:
         return ReadPart(spans=(), cursor=cursor)
-    part = yield from (_forward if cursor.forward else _backward)(table, cursor, limit)
+    move = _forward if cursor.forward else _backward
+    part = yield from move(table, cursor, limit, consistent=consistent)
+    if part is None and not consistent:
+        part = yield from move(table, cursor, limit, consistent=True)
     if part is None:
         wanted = cursor.at if cursor.forward else cursor.at - 1
         raise CorruptData(f"{cursor.head.stream}: event {wanted} is in no page, and was not pruned")
@@ -106,7 +113,14 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]
 
 
 def query(
-    table: str, stream: str, lowest: int, highest: int, *, forward: bool = True, limit: int | None = None
+    table: str,
+    stream: str,
+    lowest: int,
+    highest: int,
+    *,
+    forward: bool = True,
+    limit: int | None = None,
+    consistent: bool = True,
 ) -> Query:
     """Pages that begin at these indices."""
     return Query(
@@ -115,6 +129,7 @@ def query(
         sort=("i", number(lowest), number(highest)),
         forward=forward,
         limit=limit,
+        consistent=consistent,
     )
 
 
@@ -133,16 +148,16 @@ def _begin_at_first(table: str, stream: str) -> Steps[Cursor | None]:
     return Cursor(head=head, at=mark, forward=True, located=mark == 0, ahead=() if mark else pages)
 
 
-def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     stream, end = cursor.head.stream, cursor.head.index
     held = cursor.ahead or ((cursor.head,) if cursor.at >= end else ())
     part = _onward(replace(cursor, ahead=()), held)
     if part is None and cursor.located:
         # A page has an event at least, so no more pages than events are needed.
-        reply = yield query(table, stream, cursor.at, end - 1, limit=limit)
+        reply = yield query(table, stream, cursor.at, end - 1, limit=limit, consistent=consistent)
         part = _onward(cursor, _sound(table, reply.items))
     if part is None:
-        reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1)
+        reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
         part = _onward(cursor, _sound(table, reply.items))
     return part
 
@@ -166,10 +181,11 @@ def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     return ReadPart(spans=tuple(spans), cursor=onward)
 
 
-def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     if cursor.at > cursor.head.index:
         return _downward(cursor, (cursor.head,))
-    reply = yield query(table, cursor.head.stream, 0, cursor.at - 1, forward=False, limit=limit)
+    stream, last = cursor.head.stream, cursor.at - 1
+    reply = yield query(table, stream, 0, last, forward=False, limit=limit, consistent=consistent)
     return _downward(cursor, _sound(table, reply.items))
 
 

@@ -68,9 +68,9 @@ class Pages:
 
         return several.append_all(table, [(packed(batch), expected) for batch, expected in appends])
 
-    def load(self, table: str, stream: str) -> Steps[Page | None]:
+    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
         """The last page."""
-        return reading.load_head(table, stream)
+        return reading.load_head(table, stream, consistent=consistent)
 
     def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
         """See `reading.begin`."""
@@ -80,9 +80,11 @@ class Pages:
         """See `reading.stand`."""
         return reading.stand(head, start, forward=forward)
 
-    def advance(self, table: str, cursor: Cursor, limit: int | None) -> Steps[ReadPart[PageSpan, Cursor]]:
+    def advance(
+        self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
+    ) -> Steps[ReadPart[PageSpan, Cursor]]:
         """See `reading.advance`."""
-        return reading.advance(table, cursor, limit)
+        return reading.advance(table, cursor, limit, consistent=consistent)
 
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
         """See `pruning`."""

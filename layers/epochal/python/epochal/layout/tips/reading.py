@@ -59,9 +59,9 @@ class Cursor:
 Part: TypeAlias = ReadPart[StoredSpan, Cursor]
 
 
-def load_tip(table: str, stream: str) -> Steps[Tip | None]:
-    """The Tip, strongly consistent; None where the stream does not exist."""
-    reply = yield Get(table=table, key=tip_key(stream))
+def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
+    """The Tip, or where the read need not be consistent one that has been; None where the stream does not exist."""
+    reply = yield Get(table=table, key=tip_key(stream), consistent=consistent)
     return None if reply.item is None else read_tip(reply.item)
 
 
@@ -80,22 +80,25 @@ def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
     return Cursor(head=tip, at=last, forward=False)
 
 
-def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False) -> Steps[Part]:
+def advance(
+    table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False, consistent: bool = True
+) -> Steps[Part]:
     """One part more: one request, and others only to get round an overlap or to explain a hole.
 
     Args:
         limit: events wanted; more may come, since calves are read whole.
         shared: other libraries may prune the stream, and leave no mark.
+        consistent: False looks first at calves as they have been, of which some may not be there yet.
 
     Raises:
         CorruptData: an event is in no item, and was not pruned.
     """
-    for _ in range(LOOKS):
-        part = yield from _advance(table, cursor, limit)
+    for look in range(LOOKS):
+        part = yield from _advance(table, cursor, limit, consistent=consistent or look > 0)
         if part is not None:
             return part
     yield _settled(table, cursor)
-    part = yield from _advance(table, cursor, limit)
+    part = yield from _advance(table, cursor, limit, consistent=True)
     if part is None and shared:
         part = yield from _pruned_by_others(table, cursor)
     if part is not None:
@@ -103,7 +106,7 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, shared: boo
     raise CorruptData(f"{cursor.head.stream}: event {cursor.wanted} is in no item, and was not pruned")
 
 
-def _advance(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+def _advance(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     base = cursor.head.span.base
     if cursor.at_end:
         return ReadPart(spans=(), cursor=cursor)
@@ -112,17 +115,18 @@ def _advance(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None
             return ReadPart(
                 spans=(cursor.head.span.since(cursor.at),), cursor=replace(cursor, at=cursor.head.version)
             )
-        return (yield from _forward(table, cursor, limit))
+        return (yield from _forward(table, cursor, limit, consistent=consistent))
     if cursor.at > base:
         own = cursor.head.span.before(cursor.at).since(cursor.head.low_water)
         return ReadPart(spans=(own,), cursor=replace(cursor, at=own.base))
-    return (yield from _backward(table, cursor, limit))
+    return (yield from _backward(table, cursor, limit, consistent=consistent))
 
 
-def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     if not cursor.located:
-        return (yield from _holding(table, cursor))
-    reply = yield _query(table, cursor, cursor.at, cursor.head.span.base - 1, limit=limit)
+        return (yield from _holding(table, cursor, consistent=consistent))
+    last = cursor.head.span.base - 1
+    reply = yield _query(table, cursor, cursor.at, last, limit=limit, consistent=consistent)
     spans: list[StoredSpan] = []
     at = cursor.at
     for span in _sound(reply.items):
@@ -132,15 +136,17 @@ def _forward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None
             spans.append(span.since(at))
             at = span.next
     if not spans:
-        return (yield from _holding(table, cursor))
+        return (yield from _holding(table, cursor, consistent=consistent))
     return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at, located=True))
 
 
-def _holding(table: str, cursor: Cursor) -> Steps[Part | None]:
+def _holding(table: str, cursor: Cursor, *, consistent: bool) -> Steps[Part | None]:
     """The calf that holds the event wanted."""
     last: Key | None = None
     while True:
-        reply = yield _query(table, cursor, 0, cursor.at, forward=False, limit=1, after=last)
+        reply = yield _query(
+            table, cursor, 0, cursor.at, forward=False, limit=1, after=last, consistent=consistent
+        )
         for span in map(read_span, reply.items):
             if span.next > cursor.at:
                 passed = replace(cursor, at=span.next, located=True)
@@ -150,10 +156,12 @@ def _holding(table: str, cursor: Cursor) -> Steps[Part | None]:
         last = reply.last
 
 
-def _backward(table: str, cursor: Cursor, limit: int | None) -> Steps[Part | None]:
+def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     last: Key | None = None
     while True:
-        reply = yield _query(table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last)
+        reply = yield _query(
+            table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last, consistent=consistent
+        )
         spans: list[StoredSpan] = []
         for span in _sound(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
@@ -224,6 +232,7 @@ def _query(
     forward: bool = True,
     limit: int | None,
     after: Key | None = None,
+    consistent: bool = True,
 ) -> Query:
     # A calf has at least one event, so no more calves than events are needed.
     return Query(
@@ -233,4 +242,5 @@ def _query(
         forward=forward,
         limit=limit,
         after=after,
+        consistent=consistent,
     )

@@ -52,9 +52,9 @@ class Tips:
         now = unix_seconds(batch.now)
         return keyed.append(table, in_wire_form(batch), expected, self.calving, key, now=now)
 
-    def load(self, table: str, stream: str) -> Steps[Tip | None]:
+    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
         """The Tip."""
-        return reading.load_tip(table, stream)
+        return reading.load_tip(table, stream, consistent=consistent)
 
     def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
         """See `reading.begin`."""
@@ -64,9 +64,11 @@ class Tips:
         """See `reading.stand`."""
         return reading.stand(head, start, forward=forward)
 
-    def advance(self, table: str, cursor: Cursor, limit: int | None) -> Steps[ReadPart[StoredSpan, Cursor]]:
+    def advance(
+        self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
+    ) -> Steps[ReadPart[StoredSpan, Cursor]]:
         """See `reading.advance`. Equinox applications may prune the stream."""
-        return reading.advance(table, cursor, limit, shared=True)
+        return reading.advance(table, cursor, limit, shared=True, consistent=consistent)
 
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
         """See `pruning`."""
