@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.pages import pruning
+from epochal.layout.pages import heads, pruning
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import STREAMS, page_key
 from epochal.layout.pages.streams import Pages
@@ -201,6 +201,40 @@ def test_a_prune_of_less_than_is_gone_already_is_done(store: Streams, before: in
 
     assert again is not None
     assert (again.deleted, again.done) == (0, True)
+
+
+def test_a_stream_without_events_that_is_emptied_loses_its_unfolds_too(store: Streams) -> None:
+    store.append(STREAM, [Event(type="E")], unfolds=[Unfold(type="State")])
+    store.prune(STREAM, 1)
+
+    store.delete(STREAM, leave_open=True)
+
+    state = store.load(STREAM)
+    assert state is not None
+    assert state.unfolds == ()
+
+
+def test_a_prune_takes_unfolds_from_pages_that_others_follow(store: Streams, tables: MemoryTables) -> None:
+    last = store.append(STREAM, [event()], unfolds=[Unfold(type="State")])
+    while len(pages_of(store)) < 2:
+        last = store.append(STREAM, [event()], expected=last.token)
+    assert ["u" in item for item in tables.items("streams")] == [True, True]
+
+    store.prune(STREAM, last.first)
+
+    assert sorted("u" in item for item in tables.items("streams")) == [False, True]
+
+
+def test_the_heads_of_a_deleted_stream_tell_that_it_ends_and_that_all_is_gone(
+    store: Streams, tables: MemoryTables
+) -> None:
+    filled(store, 3)
+    store.delete(STREAM)
+
+    ends = [end for item in tables.items("streams") if (end := heads.end(item)) is not None]
+
+    assert [each.last for each in sorted(ends, key=lambda each: each.since)] == [False] * 3 + [True]
+    assert all(each.pruned >= (each.next or 0) for each in ends)
 
 
 def test_a_page_that_is_missing_in_the_middle_is_corruption(store: Streams, tables: MemoryTables) -> None:
