@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 import boto3
 import pytest
 
+from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecords
+from epochal.care.verify import Verifier
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
-from epochal.feed.histories.dcb import TagHistory
-from epochal.feed.histories.journal import AggregateHistory
-from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.reader import FeedReader
+from epochal.dynamo.stores import Place, open_pages
+from epochal.feed.deployed import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report
@@ -24,6 +25,8 @@ from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import site_of
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.reading import query
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.tables import TIPS
@@ -33,8 +36,12 @@ from epochal.model.events import Event
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -63,6 +70,7 @@ class Deployment:
             snapshot_table=self.tables.create(SNAPSHOT),
             events_table=self.tables.create(EVENTS),
             tags_table=self.tables.create(TAGS),
+            streams_table=self.tables.create(STREAMS),
             type_heads=True,
             partitions=2,
             dcb_partitions=3,
@@ -73,6 +81,9 @@ class Deployment:
         self.streams = Streams(driver=self.driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
         self.tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+        endpoint = self.tables.endpoint
+        place = Place(endpoint=endpoint.url, region=endpoint.region)
+        self.pages = open_pages(self.settings.table("streams"), place=place)
         self.indexer = Indexer(
             driver=self.driver,
             index_table=self.settings.index_table,
@@ -80,15 +91,7 @@ class Deployment:
             limits=EpochLimits(entries=3),
         )
         self.indexer.register()
-        self.reader = FeedReader(
-            driver=self.driver,
-            table=self.settings.index_table,
-            histories=(
-                StreamHistory(self.streams),
-                AggregateHistory(self.aggregates),
-                TagHistory(self.tagged),
-            ),
-        )
+        self.reader = reader_of(self.settings, self.driver, BodyCodec())
 
     def perform(self, *ops: Op) -> None:
         for op in ops:
@@ -105,12 +108,8 @@ class Deployment:
         """Index all that is new, in batches of four of one table."""
         batches = [
             records[start : start + 4]
-            for table in (
-                self.settings.table("tips"),
-                self.settings.table("snapshot"),
-                self.settings.table("tags"),
-            )
-            for records in [self.fresh(table)]
+            for source in self.indexer.sources
+            for records in [self.fresh(source.table)]
             for start in range(0, len(records), 4)
         ]
         return [self.indexer.index(read_records(batch)) for batch in batches]
@@ -172,6 +171,8 @@ def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: 
     for k in range(12):
         deployed.streams.append(f"Order-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
         expected.setdefault(f"Order-{k % 3}", []).append((k // 3, f"T{k}"))
+        deployed.pages.append(f"Cart-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
+        expected.setdefault(f"Cart-{k % 3}", []).append((k // 3, f"T{k}"))
         persist(deployed, f"T{k}")
         expected.setdefault(str(ALICE), []).append((k, f"T{k}"))
         deployed.tagged.append(
@@ -187,9 +188,34 @@ def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: 
         **places(deployed.feed(0)),
         **places(deployed.feed(10_000)),
         **places(deployed.feed(20_000)),
+        **places(deployed.feed(30_000)),
     } == expected
     once = [item.type for item in deployed.feed(20_000, once=True)]
     assert sorted(once) == sorted(f"T{k}" for k in range(12))
+
+
+def test_a_stream_of_pages_is_appended_to_by_the_library_indexed_fed_reacted_to_and_verified(
+    deployed: Deployment,
+) -> None:
+    seen: list[tuple[str, int, str, bytes]] = []
+
+    def board(delivery: Delivery) -> None:
+        seen.extend((each.stream, each.index, each.type, each.data) for each in delivery.events)
+
+    facts = [(f"T{k}", Random(k).randbytes(900)) for k in range(40)]
+    for kind, data in facts:
+        deployed.pages.append("Cart-1", [Event(type=kind, data=data)])
+    assert len(list(deployed.driver.ask(query(deployed.pages.table, "Cart-1", 0, 40)).items)) > 1
+    verifier = Verifier(
+        mender=Mender(driver=deployed.driver, index_table=deployed.settings.index_table),
+        sources=deployed.indexer.sources,
+    )
+    assert [finding.stream for finding in verifier.findings()] == ["Cart-1"]
+    assert not any(report.failed or report.set_aside for report in deployed.index())
+    assert list(verifier.findings()) == []
+    reaction = Reaction(name="board", handler=board, sources=["pages"])
+    Reactor(member=Member(reaction=reaction, reader=deployed.reader)).run(30_000, seconds=30)
+    assert seen == [("Cart-1", k, kind, data) for k, (kind, data) in enumerate(facts)]
 
 
 def test_what_another_library_persists_is_in_the_feed_too(deployed: Deployment) -> None:
@@ -207,20 +233,18 @@ def test_what_another_library_persists_is_in_the_feed_too(deployed: Deployment) 
 def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(deployed: Deployment) -> None:
     for k in range(30):
         deployed.streams.append("Order-1", [Event(type=f"T{k}", data=b"{}")])
+        deployed.pages.append("Cart-1", [Event(type=f"T{k}", data=b"{}")])
         persist(deployed, f"T{k}")
         deployed.tagged.append([TaggedEvent(type=f"T{k}", data="{}", tags=("course:1",))])
-    for table in (
-        deployed.settings.table("tips"),
-        deployed.settings.table("snapshot"),
-        deployed.settings.table("tags"),
-    ):
-        deployed.fresh(table)
+    for source in deployed.indexer.sources:
+        deployed.fresh(source.table)
     deployed.streams.append("Order-1", [Event(type="T30", data=b"{}")])
+    deployed.pages.append("Cart-1", [Event(type="T30", data=b"{}")])
     persist(deployed, "T30")
     deployed.tagged.append([TaggedEvent(type="T30", data="{}", tags=("course:1",))])
     reports = deployed.index()
-    assert sum(ingested.healed for report in reports for ingested in report.by_partition.values()) == 90
-    for first in (0, 10_000, 20_000):
+    assert sum(ingested.healed for report in reports for ingested in report.by_partition.values()) == 120
+    for first in (0, 10_000, 20_000, 30_000):
         (found,) = places(deployed.feed(first)).values()
         assert found == [(k, f"T{k}") for k in range(31)]
 

@@ -11,6 +11,7 @@ from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
 from epochal.index.names import SERIES, epoch_stream
+from epochal.layout.registry import layout_names
 from epochal.layout.tables import INDEX, store_tables
 from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event
@@ -45,7 +46,7 @@ def test_status_prints_each_partition_and_how_many_records_wait(terminal: Termin
     assert not rest
     (view,) = terminal.documents("index", "status", "--all-groups")
     assert view["partitions"][0]["tail"] == "0@1"
-    assert view["poison"] == {"tips": 0, "journal": 0, "dcb": 0}
+    assert view["poison"] == {"tips": 0, "journal": 0, "dcb": 0, "pages": 0}
 
 
 def test_verify_of_an_index_that_is_right_says_so_and_succeeds(terminal: Terminal) -> None:
@@ -170,6 +171,7 @@ def test_an_index_is_rebuilt_into_another_table(roomy: Terminal) -> None:
         "tips  2 streams, 3 events indexed",
         "journal  0 streams, 0 events indexed",
         "dcb  0 streams, 0 events indexed",
+        "pages  0 streams, 0 events indexed",
     ]
     again = roomy.documents("index", "rebuild", "--into", "anew")
     assert again[0]["tips"] == {"streams": 2, "events": 0}
@@ -199,7 +201,7 @@ def test_a_rebuild_into_the_index_in_use_is_made_where_that_is_empty_as_after_a_
 ) -> None:
     for item in list(terminal.tables.items("index")):
         terminal.tables.execute(Delete(table="index", key={"p": item["p"], "i": item["i"]}))
-    counts = [word for name in ("tips", "journal", "dcb") for word in ("--partitions", f"{name}=1")]
+    counts = [word for name in layout_names() for word in ("--partitions", f"{name}=1")]
     lines = terminal.lines("index", "rebuild", "--into", "index", *counts)
     assert lines[0] == "tips  1 streams, 2 events indexed"
     assert terminal.lines("index", "verify", *FAST) == ["the index is right"]

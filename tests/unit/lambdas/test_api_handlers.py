@@ -70,6 +70,7 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
             variable("snapshot_table"): "snapshot",
             variable("aggregate_types"): "order,user-account",
             variable("journal_shards"): "8",
+            variable("streams_table"): "streams",
             **environment,
         },
         capture_output=True,

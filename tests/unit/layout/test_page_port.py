@@ -10,7 +10,6 @@ from epochal.layout import registry
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.streams import Pages
-from epochal.layout.registry import BASE_DISTANCE, Layout
 from epochal.model.events import Event
 from epochal.plan.values import number, text
 from epochal.settings import Settings
@@ -18,15 +17,6 @@ from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from stacks.heads import heads_of
 from tests.support.layout_contract import LayoutContract, World, Writer
-
-PAGES = Layout(
-    name="pages",
-    base=3 * BASE_DISTANCE,
-    table="streams_table",
-    partitions="pages_partitions",
-    module="epochal.layout.pages.port",
-    history="epochal.feed.histories.pages",
-)
 
 
 def streams(driver: Driver) -> Streams:
@@ -45,11 +35,6 @@ class Contract(LayoutContract):
         prune=lambda driver, stream, before: streams(driver).prune(stream, before),
         end=lambda driver, stream: streams(driver).delete(stream),
     )
-
-    @pytest.fixture(autouse=True)
-    def registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The registry has pages, and settings know their table."""
-        monkeypatch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, PAGES))
 
 
 class TestOnePage(Contract):

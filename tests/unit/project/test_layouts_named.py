@@ -38,7 +38,6 @@ ALLOWED = {
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/cli/aggregates.py": "says which option names the tables of aggregates",
     "epochal/cli/tagged.py": "says which option names the tables of tagged events",
-    "epochal/testing/stores.py": "opens pages before they are registered",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }
 

@@ -37,6 +37,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "max_read_units": 70,
     "max_upload_bytes": 1_000,
     "max_write_units": 30,
+    "pages_partitions": 2,
     "partitions": 7,
     "read_models": True,
     "requests_per_second": 40,

@@ -28,6 +28,7 @@ EVENTS = {
     "EPOCHAL_JOURNAL_SHARDS",
     "EPOCHAL_EVENTS_TABLE",
     "EPOCHAL_TAGS_TABLE",
+    "EPOCHAL_STREAMS_TABLE",
     "EPOCHAL_SERVICE",
 }
 STATES = {
@@ -41,6 +42,7 @@ FEED = {
     "EPOCHAL_PARTITIONS",
     "EPOCHAL_JOURNAL_PARTITIONS",
     "EPOCHAL_DCB_PARTITIONS",
+    "EPOCHAL_PAGES_PARTITIONS",
 }
 WRITES = {
     "EPOCHAL_MAX_UPLOAD_BYTES",
@@ -265,7 +267,12 @@ def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(syn
 @pytest.mark.parametrize("name", ["feed", "indexer"])
 def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
     settings = read_back(synthesise(**CHOSEN), name)
-    assert settings.feed_partitions == {"partitions": 7, "journal_partitions": 5, "dcb_partitions": 3}
+    assert settings.feed_partitions == {
+        "partitions": 7,
+        "journal_partitions": 5,
+        "dcb_partitions": 3,
+        "pages_partitions": 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["append", "replay"])

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.stacks.templates import CHOSEN, Deployment, Synthesise
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
-TABLES = {"Tips": "Heads", "Snapshot": "SnapshotHeads", "Tags": "TagsHeads"}
+TABLES = {"Tips": "Heads", "Snapshot": "SnapshotHeads", "Tags": "TagsHeads", "Streams": "StreamsHeads"}
 """Tables of heads, and the mappings of their streams, by logical id."""
 
 
@@ -40,6 +40,7 @@ def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
         ("Tips", {"i": {"N": ["2147483647"]}, "a": {"N": [{"anything-but": ["0"]}, {"exists": False}]}}),
         ("Snapshot", {"seq_nr": {"N": ["0"]}}),
         ("Tags", {"pk": {"S": [{"prefix": "SERVICE#shop#TAG#"}]}, "sk": {"S": ["#"]}}),
+        ("Streams", {"r": {"N": [{"exists": True}]}, "w": {"B": [{"exists": False}]}}),
     ],
 )
 def test_only_heads_of_the_stages_tenant_wake_it(

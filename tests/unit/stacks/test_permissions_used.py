@@ -16,6 +16,7 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory
+from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams.writing import Writing, prune_stream
@@ -26,6 +27,9 @@ from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.reading import EventRange, events
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import site_of
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.port import heal_pages
+from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, store_tables
@@ -67,6 +71,7 @@ ORDER = aggregate_id("order", "1")
 TAGGED = {EVENTS.kind, TAGS.kind, f"GSI1 of {TAGS.kind}"}
 STATES = {PROJECTION_STATES.kind}
 AGGREGATES = {JOURNAL.kind, SNAPSHOT.kind}
+PAGES = {STREAMS.kind}
 OCCURRED = AggregateEvent(type="Paid", data=b"{}")
 EVENTS_OF_ORDER = 20
 """So many that 1 and 2 are not neighbours as text."""
@@ -106,6 +111,10 @@ class Tables:
     @property
     def streams(self) -> Streams:
         return Streams(driver=self.driver, table=TIPS.kind)
+
+    @property
+    def pages(self) -> Streams:
+        return Streams(driver=self.driver, table=STREAMS.kind, layout=Pages())
 
     @property
     def tagged(self) -> TaggedEvents:
@@ -211,6 +220,7 @@ def feed(tables: Tables) -> None:
     )
     *_, missing = AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
+    assert len(list(StreamHistory(tables.pages).events()("Cart-1", 0, CALVES))) == CALVES
 
 
 def index(tables: Tables) -> None:
@@ -218,6 +228,8 @@ def index(tables: Tables) -> None:
     assert tables.driver.run(heal_dcb(tables.tagged.site)(Gap(stream="order:1", index=0, end=1))).events == 1
     heal = heal_journal(tables.aggregates.site)
     assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == EVENTS_OF_ORDER
+    heal = heal_pages(STREAMS.kind)
+    assert tables.driver.run(heal(Gap(stream="Cart-1", index=0, end=None))).events == CALVES
 
 
 def react(tables: Tables) -> None:
@@ -226,14 +238,17 @@ def react(tables: Tables) -> None:
     """
     feed = MemoryFeed(tables=tables.memory)
     for number in range(CALVES):
-        feed.streams.append("Flight-1", [Event(type=f"Moved{number:0200}", data=bytes(2_000))])
+        moved = Event(type=f"Moved{number:0200}", data=Random(number).randbytes(2_000))
+        feed.streams.append("Flight-1", [moved])
+        feed.pages.append("Cart-1", [moved])
         feed.index()
     member = Member(
         reaction=Reaction(name="board", handler=refusing, attempts=1),
         reader=feed.reader.on(tables.driver),
     )
     parking = Parking(reactor=Reactor(member=member))
-    for source, stream in (("tips", "Flight-1"), ("journal", str(ORDER)), ("dcb", "order:1")):
+    told = {"tips": "Flight-1", "journal": str(ORDER), "dcb": "order:1", "pages": "Cart-1"}
+    for source, stream in told.items():
         parking.reactor.run(base_of(source), seconds=10)
         (parked,) = (each for each in parking.streams(base_of(source)) if each.stream == stream)
         assert parked.cause is not None
@@ -275,6 +290,7 @@ def tables() -> Tables:
     found = Tables()
     for _ in range(CALVES):
         found.streams.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
+        found.pages.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
     found.tagged.append([paid("order:1", "shop:1")])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
@@ -323,8 +339,8 @@ def test_who_keeps_copies_of_snapshots_uses_one_index_to_retire_them(days: int) 
             replay,
             {*(spec.kind for spec in store_tables()), f"GSI1 of {TAGS.kind}", f"GSI1 of {EVENTS.kind}"},
         ),
-        ("feed", feed, TAGGED | STATES | AGGREGATES),
-        ("indexer", index, TAGGED | STATES | AGGREGATES),
+        ("feed", feed, TAGGED | STATES | AGGREGATES | PAGES),
+        ("indexer", index, TAGGED | STATES | AGGREGATES | PAGES),
         ("reaction", react, {spec.kind for spec in (*store_tables(), READ_MODELS)}),
     ],
 )

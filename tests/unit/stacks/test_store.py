@@ -229,6 +229,7 @@ def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, st
         "Snapshot86FBE57A",
         "EventsD32975C2",
         "Tags32675B89",
+        "Streams72478C78",
         "ProjectionStates9CC80B4A",
     }
     assert set(deployment.of_type("store", BUCKET)) == {"Bodies3FF2AA63"}
@@ -237,7 +238,14 @@ def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, st
 def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
     store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
     tables = {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable"}
-    assert {*tables, "EventsTable", "TagsTable", "ProjectionStatesTable", "BucketName"} <= set(store)
+    assert {
+        *tables,
+        "EventsTable",
+        "TagsTable",
+        "StreamsTable",
+        "ProjectionStatesTable",
+        "BucketName",
+    } <= set(store)
     facts = {
         "JournalShards": "64",
         "JournalKeys": "javascript",

@@ -44,7 +44,8 @@ def test_a_stream_that_is_followed_minutes_late_alarms(
 
 
 @pytest.mark.parametrize(
-    ("mapping", "table"), [("Heads", "tips"), ("SnapshotHeads", "snapshot"), ("TagsHeads", "tags")]
+    ("mapping", "table"),
+    [("Heads", "tips"), ("SnapshotHeads", "snapshot"), ("TagsHeads", "tags"), ("StreamsHeads", "streams")],
 )
 @pytest.mark.parametrize(
     ("name", "measured"),

@@ -75,6 +75,14 @@ LAYOUTS: tuple[Layout, ...] = (
         module="epochal.layout.dcb.port",
         history="epochal.feed.histories.dcb",
     ),
+    Layout(
+        name="pages",
+        base=3 * BASE_DISTANCE,
+        table="streams_table",
+        partitions="pages_partitions",
+        module="epochal.layout.pages.port",
+        history="epochal.feed.histories.pages",
+    ),
 )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from epochal.deployment import Deployment
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings
@@ -38,8 +37,7 @@ def memory_streams(tables: MemoryTables | None = None) -> Streams:
 
 def memory_pages(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory that are stored as pages, with a bucket."""
-    tables = tables or MemoryTables({STREAMS.kind: STREAMS})
-    return _deployment(tables, streams_table=STREAMS.kind).pages
+    return _deployment(tables).pages
 
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:

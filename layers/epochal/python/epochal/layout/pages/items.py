@@ -24,6 +24,7 @@ from epochal.plan.values import AttributeValue, Item, Key, binary, number, read_
 
 STREAMS: Final = TableSpec(
     kind="streams",
+    help="Table of streams that are stored as pages",
     partition=KeyAttribute(name="p", type="S"),
     sort=KeyAttribute(name="i", type="N"),
     ttl="ttl",

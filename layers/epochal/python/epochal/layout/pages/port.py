@@ -61,14 +61,12 @@ def _kind_of(item: Item) -> str | None:
 
 
 def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
-    """A stream is read by its key; a page is put and updated, and never deleted."""
+    """A stream is read by its key. The HTTP API has no operation on pages: applications append by the library."""
     actions = {
-        "append": ("GetItem", "Query", "PutItem", "UpdateItem"),
-        "replay": ("GetItem", "Query"),
-        "feed": ("GetItem", "Query"),
-        "indexer": ("GetItem", "Query"),
+        "feed": ("Query",),
+        "indexer": ("Query",),
         "auditor": ("GetItem", "Query", "Scan"),
-        "reaction": ("GetItem", "Query"),
+        "reaction": ("Query",),
     }
     return {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
 
