@@ -1,17 +1,49 @@
-"""Events of the streams that a deployment stores as pages."""
+"""Events of the streams that a deployment stores as pages.
+
+Their store is opened when events are first asked for: a function starts up without it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.hydration import Hydrate
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.streams import pages_of
 
 
-def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> StreamHistory:
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    """Events of streams as pages."""
+
+    settings: Settings
+    driver: Driver
+    codec: BodyCodec
+    name: ClassVar[str] = "pages"
+
+    def on(self, driver: Driver) -> PageHistory:
+        """The same, through another driver."""
+        return replace(self, driver=driver)
+
+    def events(self, *, fetch: bool = True) -> Hydrate:
+        """Reads events of streams."""
+        return lambda stream, first, end: self._opened().events(fetch=fetch)(stream, first, end)
+
+    def end_of(self, stream: str, since: int) -> int:
+        """The next index of a stream."""
+        return self._opened().end_of(stream, since)
+
+    def _opened(self) -> StreamHistory:
+        return StreamHistory(pages_of(self.settings, self.driver, self.codec))
+
+
+def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> PageHistory:
     """The streams of a deployment."""
-    return StreamHistory(pages_of(settings, driver, codec))
+    return PageHistory(settings, driver, codec)
 
 
 def history_of(_: object) -> None:
