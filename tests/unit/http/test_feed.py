@@ -269,13 +269,14 @@ def test_every_partition_is_listed_with_its_tail(api: Api) -> None:
             {"partition": 0, "tail": "0@3"},
             {"partition": 10_000, "tail": "0@0"},
             {"partition": 20_000, "tail": "0@0"},
+            {"partition": 30_000, "tail": "0@0"},
         ]
     }
 
 
 def test_partitions_that_nothing_was_indexed_in_are_listed_too() -> None:
     listed = Api(partitions=3).call("GET", "/feed").json["partitions"]
-    assert listed == [{"partition": number, "tail": "0@0"} for number in (0, 1, 2, 10_000, 20_000)]
+    assert listed == [{"partition": number, "tail": "0@0"} for number in (0, 1, 2, 10_000, 20_000, 30_000)]
 
 
 def test_streams_are_spread_over_partitions_and_none_is_in_two() -> None:

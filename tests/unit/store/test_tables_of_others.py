@@ -13,7 +13,7 @@ from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
@@ -46,6 +46,8 @@ def used() -> MemoryTables:
     """Every table of a deployment in use, and one of read models."""
     feed = MemoryFeed()
     feed.streams.append("Order-1", [Event(type="E")], idempotency_key="k")
+    feed.pages.append("Cart-1", [Event(type="E")])
+    feed.pages.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
     feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}", idempotency_key="k")
     feed.tagged.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
     states = memory_projection_states(feed.tables)
@@ -66,6 +68,9 @@ def guarded(tables: MemoryTables, kinds: dict[str, str]) -> Driver:
 
 USES: dict[str, Callable[[Driver, str], Any]] = {
     "tips": lambda driver, table: Streams(driver=driver, table=table).append("Order-2", [Event(type="E")]),
+    "streams": lambda driver, table: replace(MemoryFeed().pages, driver=driver, table=table).append(
+        "Cart-2", [Event(type="E")]
+    ),
     "index": lambda driver, table: replace(MemoryFeed().reader, driver=driver, table=table).partitions(),
     "read-models": lambda driver, table: replace(MemoryFeed().read_models, driver=driver, table=table).live(
         "seen"
@@ -155,7 +160,7 @@ def test_a_table_of_the_right_kind_is_looked_at_once(used: MemoryTables, kind: s
     key = {name: next(used.items(kind))[name] for name in KINDS[kind].keys}
     for _ in range(3):
         perform(Get(table=kind, key=key))
-    looks = {"index": [Get], "tips": [Scan, Get]}.get(kind, [Scan])
+    looks = {"index": [Get], "tips": [Scan, Get], "streams": [Scan, Get]}.get(kind, [Scan])
     assert [type(op) for op in asked] == [*looks, Get, Get, Get]
     assert not any(op.consistent for op in asked[: len(looks)] if isinstance(op, Get | Scan))
 

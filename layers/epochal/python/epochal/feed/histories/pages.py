@@ -31,7 +31,7 @@ class PageHistory:
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Reads events of streams."""
-        return lambda stream, first, end: self._opened().events(fetch=fetch)(stream, first, end)
+        return self._opened().events(fetch=fetch)
 
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""
