@@ -72,7 +72,7 @@ class Store:
     @property
     def settings(self) -> Settings:
         names = {f"{kind.replace('-', '_')}_table": self.table(kind) for kind in (*KINDS, "index")}
-        return Settings(**names, bucket=BUCKET)
+        return Settings.of(**names, bucket=BUCKET)
 
     @property
     def place(self) -> Place:
