@@ -8,8 +8,12 @@ import pytest
 
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
+from epochal.layout.pages.port import pages_source
+from epochal.layout.pages.streams import Pages
+from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from tests.unit.care.damage import Damaged
 from tests.unit.feed.layouts import ALICE, BOB
 from tests.unit.stacks.templates import Deployment, Synthesise
@@ -76,6 +80,7 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
     world.layouts.persist_elsewhere(BOB, "late")
     world.layouts.tag("late", "room:1")
     world.layouts.tag("later", "room:1")
+    pages = Streams(driver=world.layouts.driver, table="streams", layout=Pages())
     used: Allowed = set()
 
     def execute(op: Op) -> Reply:
@@ -83,7 +88,11 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
         return world.layouts.execute(op)
 
     driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
+    sources = (*world.layouts.sources, pages_source("streams"))
     for _ in range(60):
-        Auditor(mender=Mender(driver=driver, index_table="index"), sources=world.layouts.sources).audit(60)
-        world.layouts.append("Long-1", *(f"Moved{turn:0200}" for turn in range(40)))
+        Auditor(mender=Mender(driver=driver, index_table="index"), sources=sources).audit(60)
+        moved = [f"Moved{turn:0200}" for turn in range(40)]
+        world.layouts.append("Long-1", *moved)
+        pages.append("Long-3", [Event(type=each, data=each.encode()) for each in moved])
+        pages.prune("Long-3", 10)
     assert used == EXPECTED["auditor"] - OWN_LOG
