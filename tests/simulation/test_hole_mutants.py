@@ -12,6 +12,7 @@ from epochal.layout.tips import reading
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Get, Steps
 from epochal.store import reading as stores
+from epochal.store import streams
 from epochal.store.results import Hole
 from epochal.store.streams import Streams
 from tests.simulation.hole_simulation import replay
@@ -76,18 +77,18 @@ def the_archive_is_not_asked_below_the_first_event(patch: Patch) -> None:
 
 @mutant("pruned unarchived")
 def what_is_not_archived_is_pruned(patch: Patch) -> None:
-    patch.setattr(Streams, "_archived", lambda _streams, _stream, before, _archive: before)
+    patch.setattr(streams, "_archived", lambda _store, _stream, before, _archive: before)
 
 
 @mutant("pruned unarchived", dear=True)
 def as_much_is_pruned_as_was_asked_for_whatever_came_meanwhile(patch: Patch) -> None:
-    archived = Streams._archived
+    archived = streams._archived
 
-    def checked(streams: Streams, stream: str, before: int, archive: Streams) -> int:
-        archived(streams, stream, before, archive)
+    def checked(store: Streams, stream: str, before: int, archive: Streams) -> int:
+        archived(store, stream, before, archive)
         return before
 
-    patch.setattr(Streams, "_archived", checked)
+    patch.setattr(streams, "_archived", checked)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())
