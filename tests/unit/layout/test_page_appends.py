@@ -203,6 +203,30 @@ def test_a_prune_of_less_than_is_gone_already_is_done(store: Streams, before: in
     assert (again.deleted, again.done) == (0, True)
 
 
+@pytest.mark.parametrize("through", ["token", "load", "text"])
+def test_what_an_interrupted_deletion_hid_stays_hidden_whoever_begins_the_next_pages(
+    store: Streams, through: str
+) -> None:
+    last = filled(store, 6)
+    deletion = pruning.delete("streams", STREAM, last.token, "0" * 32, leave_open=True, writes=1)
+    assert not store.driver.run(deletion).done
+    state = store.load(STREAM)
+    assert state is not None
+    token = state.token
+
+    for _ in range(4):
+        if through == "load":
+            token = store.load(STREAM).token  # type: ignore[union-attr]
+        elif through == "text":
+            token = parse_token(token.text())
+        token = store.append(STREAM, [event()], expected=token).token
+
+    added = list(range(last.version, last.version + 4))
+    assert [each.index for each in store.read(STREAM)] == added
+    assert [each.index for each in store.read(STREAM, direction="backward")] == added[::-1]
+    assert store.load(STREAM).low_water == last.version  # type: ignore[union-attr]
+
+
 def test_a_stream_without_events_that_is_emptied_loses_its_unfolds_too(store: Streams) -> None:
     store.append(STREAM, [Event(type="E")], unfolds=[Unfold(type="State")])
     store.prune(STREAM, 1)

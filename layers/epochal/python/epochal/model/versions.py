@@ -63,6 +63,7 @@ class Token:
         appends: appends those events came in.
         of: the stream whose head it was made from, where this process has made it; what comes from outside may be
             forged. No part of its text, nor of what tokens are compared by.
+        low_water: of the stream, as far as that head told; likewise.
     """
 
     version: int
@@ -73,6 +74,7 @@ class Token:
     events: int = 0
     appends: int = 0
     of: str = field(default="", compare=False, repr=False)
+    low_water: int = field(default=0, compare=False, repr=False)
 
     def text(self) -> str:
         """At most 83 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version."""

@@ -116,6 +116,7 @@ class Page:
             events=self.count,
             appends=len(self.frames),
             of=origin(self.table, self.stream),
+            low_water=self.low_water,
         )
 
     def read_frame(self, position: int) -> tuple[StoredEvent, ...]:

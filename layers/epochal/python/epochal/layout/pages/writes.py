@@ -91,6 +91,8 @@ def marking(etag: str, page: Page) -> bytes:
 def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
     """The page that follows the one known (None: the first), if there is none.
 
+    It says as well what is pruned: a deletion that was interrupted hides pages before it has emptied them.
+
     Args:
         unfolds: those stored, which stay where the batch does not replace them.
     """
@@ -105,6 +107,7 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
         version=version,
         frames=batch.frames(stamp),
         unfolds=unfolds if batch.unfolds is None else batch.unfolds_at(version),
+        low_water=0 if known is None else known.low_water,
         stamp=None if batch.count else stamp,
     )
     before = None if known is None else token_of(known)
