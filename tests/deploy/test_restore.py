@@ -28,7 +28,7 @@ from epochal.care.verify import Verifier
 from epochal.dynamo.stores import (
     Place,
     open_aggregates,
-    open_feed,
+    open_pages,
     open_projection_states,
     open_streams,
     open_tagged_events,
@@ -71,8 +71,11 @@ class Store:
 
     @property
     def settings(self) -> Settings:
-        names = {f"{kind.replace('-', '_')}_table": self.table(kind) for kind in (*KINDS, "index")}
-        return Settings.of(**names, bucket=BUCKET)
+        return self.settings_with(self.table("index"))
+
+    def settings_with(self, index: str) -> Settings:
+        names = {f"{kind.replace('-', '_')}_table": self.table(kind) for kind in KINDS}
+        return Settings.of(**names, index_table=index, bucket=BUCKET)
 
     @property
     def place(self) -> Place:
@@ -81,6 +84,10 @@ class Store:
     @property
     def streams(self) -> Any:
         return open_streams(self.table("tips"), bucket=BUCKET, place=self.place)
+
+    @property
+    def pages(self) -> Any:
+        return open_pages(self.table("streams"), bucket=BUCKET, place=self.place)
 
     @property
     def aggregates(self) -> Any:
@@ -105,13 +112,7 @@ class Store:
 
     def feed(self, index: str = "") -> dict[str, list[FeedEvent]]:
         """Every event of the feed, with its data, by stream."""
-        reader = open_feed(
-            index or self.table("index"),
-            streams=self.streams,
-            aggregates=self.aggregates,
-            tagged=self.tagged,
-            place=self.place,
-        )
+        reader = self.place.opened(self.settings_with(index or self.table("index"))).feed
         found: dict[str, list[FeedEvent]] = {}
         for tail in reader.partitions():
             for page in reader.read(tail.partition, data=True):
@@ -128,6 +129,7 @@ def fill(store: Store) -> None:
         store.streams.append("Long-1", long, unfolds=[Unfold(type="State", data=b"%d" % turn)])
         for number in range(5):
             store.streams.append(f"Cart-{number}", [Event(type="Added", data=b'{"turn":%d}' % turn)])
+        store.pages.append("Page-1", [Event(type="Noted", data=os.urandom(2_000)) for _ in range(2)])
         event = AggregateEvent(type="Paid", data=b'{"turn":%d}' % turn)
         store.aggregates.append(ORDER, [event, event], snapshot=b'{"turn":%d}' % turn)
         store.tagged.append([TaggedEvent(type="Booked", data="1.50", tags=(ROOM, f"guest:{turn}"))])
@@ -275,7 +277,7 @@ def test_the_index_is_built_from_the_restored_tables_and_is_right(restore: Resto
 
 def test_the_feed_is_the_old_one_stream_by_stream_and_body_by_body(restore: Restore) -> None:
     assert restore.new.feed() == restore.fed
-    assert len(restore.fed) == 1 + 5 + 1 + 1 + 4
+    assert len(restore.fed) == 1 + 5 + 1 + 1 + 1 + 4
     (large,) = restore.fed["Large-1"]
     assert large.data == LARGE
 
