@@ -55,7 +55,10 @@ def test_streams_open_as_pages_on_a_table_of_their_own_and_not_on_one_of_tips(dd
     assert [event.type for event in streams.read("Order-1")] == ["Placed", "Paid"]
 
     tips = ddbl_tables.create(TIPS)
-    open_streams(tips, place=place).append("Order-1", [Event(type="Placed")])
+    older = open_streams(tips, place=place)
+    older.append("Order-1", [Event(type="Placed")])
+    feed = open_feed(ddbl_tables.create(INDEX), streams=older, pages=streams, place=place)
+    assert feed.partitions() == ()
     with pytest.raises(WrongTable):
         open_pages(tips, place=place).append("Order-1", [Event(type="Paid")])
 

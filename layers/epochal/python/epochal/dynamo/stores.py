@@ -101,11 +101,12 @@ def open_feed(
     streams: Streams | None = None,
     aggregates: AggregateStore | None = None,
     tagged: TaggedEvents | None = None,
+    pages: Streams | None = None,
     place: Place = HERE,
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
     distinct(streams="" if streams is None else streams.table, index_table=index_table)
-    stores = (each for each in (streams, aggregates, tagged) if each is not None)
+    stores = (each for each in (streams, aggregates, tagged, pages) if each is not None)
     return FeedReader(
         driver=place.opened(Settings.of(index_table=index_table)).driver,
         table=index_table,
