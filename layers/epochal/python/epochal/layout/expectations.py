@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.layout.streams import Head
-from epochal.model.versions import NO_STREAM, AtVersion, Expected, ExpectedVersion, Token
+from epochal.model.versions import NO_STREAM, ExpectedVersion, Token, meets
 
 
 class Unread(Enum):
@@ -29,15 +29,7 @@ def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
     """Whether a head is what a writer expects."""
     if head is not None and head.deleted:
         return False
-    version = 0 if head is None else head.version
-    match expected:
-        case Expected.ANY:
-            return True
-        case Expected.NO_STREAM:
-            return head is None
-        case Expected.STREAM_EXISTS:
-            return head is not None
-        case AtVersion(version=wanted):
-            return version == wanted
-        case Token(version=wanted, etag=etag):
-            return version == wanted and (etag is None or (head is not None and head.etag == etag))
+    if isinstance(expected, Token):
+        version, etag = (0, None) if head is None else (head.version, head.etag)
+        return version == expected.version and (expected.etag is None or etag == expected.etag)
+    return meets(expected, None if head is None else head.version)

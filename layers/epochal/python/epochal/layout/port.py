@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
@@ -27,6 +27,9 @@ from epochal.plan.ops import Steps
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, decodes
 from epochal.settings import Options, Settings
+
+if TYPE_CHECKING:
+    from epochal.layout.streams import ReadCursor, ReadPart
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""
@@ -98,6 +101,35 @@ def soundly(heal: Heal, layout: str) -> Heal:
             raise CorruptData(f"{gap.stream}: an item of it is not of the {layout} layout") from error
 
     return healed
+
+
+def heal_streams(
+    layout: str,
+    begin: Callable[[str, int], Steps[ReadCursor | None]],
+    advance: Callable[[Any], Steps[ReadPart[Any, Any]]],
+) -> Heal:
+    """Heals gaps of named streams by reading them; what is pruned is passed over.
+
+    Args:
+        begin: stands before an event of a stream.
+        advance: reads one part more, whose spans have `types`.
+    """
+
+    def healed(gap: Gap) -> Steps[Healed]:
+        cursor = yield from begin(gap.stream, gap.index)
+        found = Healed()
+        while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
+            if found.full:
+                found.whole = False
+                return found
+            part = yield from advance(cursor)
+            for span in part.spans:
+                kept = len(span.types) if gap.end is None else max(0, gap.end - span.base)
+                found.add(Span(gap.stream, span.base, tuple(span.types[:kept])))
+            cursor = part.cursor
+        return found
+
+    return soundly(healed, layout)
 
 
 def end_since(heal: Heal, stream: str, index: int) -> Steps[tuple[int, CorruptData | None]]:

@@ -87,6 +87,19 @@ class Token:
 ExpectedVersion = Expected | AtVersion | Token
 
 
+def meets(expected: Expected | AtVersion, version: int | None) -> bool:
+    """Whether a stream of this version is what a writer expects; None: there is no stream."""
+    match expected:
+        case Expected.ANY:
+            return True
+        case Expected.NO_STREAM:
+            return version is None
+        case Expected.STREAM_EXISTS:
+            return version is not None
+        case AtVersion(version=wanted):
+            return (version or 0) == wanted
+
+
 def check_expected(expected: object) -> None:
     """Raise `InvalidInput` for what is no expectation: compared with a stream it would be a conflict, always."""
     must_be(

@@ -24,7 +24,7 @@ from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite, Key, lock_after, transaction
 from epochal.model.aggregates import AggregateId, ExpectedLock, Lock
-from epochal.model.versions import NO_STREAM, AtVersion, Expected
+from epochal.model.versions import NO_STREAM, meets
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Overflow, Refusal, Steps, TransactGet
@@ -116,17 +116,9 @@ def check_form(site: JournalSite, head: AggregateHead | None) -> None:
 
 def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
     """Whether a head is what a writer expects."""
-    match expected:
-        case Expected.ANY:
-            return True
-        case Expected.NO_STREAM:
-            return head is None
-        case Expected.STREAM_EXISTS:
-            return head is not None
-        case AtVersion(version=version):
-            return (0 if head is None else head.version) == version
-        case Lock(version=version):
-            return head is not None and head.version == version
+    if isinstance(expected, Lock):
+        return head is not None and head.version == expected.version
+    return meets(expected, None if head is None else head.version)
 
 
 def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:

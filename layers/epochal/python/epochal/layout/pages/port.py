@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from epochal.layout.pages import heads
 from epochal.layout.pages.items import STREAMS, is_page
 from epochal.layout.pages.reading import advance, begin
-from epochal.layout.port import Access, Gap, Heal, Healed, Port, Source, soundly
-from epochal.model.spans import Span
-from epochal.plan.ops import Steps
+from epochal.layout.port import Access, Heal, Port, Source, heal_streams
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
 
@@ -33,23 +32,8 @@ def pages_source(table: str, partitions: int = 1) -> Source:
 
 
 def heal_pages(table: str) -> Heal:
-    """Heals gaps of streams from their pages; what is pruned is passed over."""
-    return soundly(lambda gap: _healed(table, gap), "pages")
-
-
-def _healed(table: str, gap: Gap) -> Steps[Healed]:
-    cursor = yield from begin(table, gap.stream, gap.index)
-    found = Healed()
-    while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
-        if found.full:
-            found.whole = False
-            return found
-        part = yield from advance(table, cursor)
-        for span in part.spans:
-            kept = span if gap.end is None else span.before(gap.end)
-            found.add(Span(gap.stream, kept.base, tuple(kept.types)))
-        cursor = part.cursor
-    return found
+    """Heals gaps of streams from their pages."""
+    return heal_streams("pages", partial(begin, table), partial(advance, table))
 
 
 def _source(settings: Settings) -> Source:

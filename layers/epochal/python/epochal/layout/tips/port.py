@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from epochal.layout.port import Access, Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.port import Access, Change, Heal, Port, Source, Touched, heal_streams
 from epochal.layout.tips import heads
 from epochal.layout.tips.items import is_tip
 from epochal.layout.tips.reading import advance, begin
 from epochal.layout.tips.tables import TIPS
-from epochal.model.spans import Span
-from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
 
@@ -34,23 +33,8 @@ def tips_source(table: str, partitions: int = 1) -> Source:
 
 
 def heal_tips(table: str) -> Heal:
-    """Heals gaps of streams from their Tips and calves; what is pruned is passed over."""
-    return soundly(lambda gap: _healed(table, gap), "tips")
-
-
-def _healed(table: str, gap: Gap) -> Steps[Healed]:
-    cursor = yield from begin(table, gap.stream, gap.index)
-    found = Healed()
-    while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
-        if found.full:
-            found.whole = False
-            return found
-        pages = yield from advance(table, cursor, shared=True)
-        for span in pages.spans:
-            kept = span if gap.end is None else span.before(gap.end)
-            found.add(Span(gap.stream, kept.base, kept.types))
-        cursor = pages.cursor
-    return found
+    """Heals gaps of streams from their Tips and calves."""
+    return heal_streams("tips", partial(begin, table), partial(advance, table, shared=True))
 
 
 def _told(item: Item) -> Change | None:
