@@ -36,6 +36,10 @@ def value_size(value: AttributeValue) -> int:
 
 def number_size(digits: str) -> int:
     """Bytes of a number: leading and trailing zeroes do not count."""
+    if digits.isdecimal():
+        # Nearly all are whole and have no sign, and every item has some.
+        stripped = digits.rstrip("0")
+        return _paired(len(stripped.lstrip("0")), len(digits) - len(stripped))
     mantissa, _, exponent = digits.lower().partition("e")
     negative = mantissa.startswith("-")
     whole, _, fraction = mantissa.lstrip("+-").partition(".")
@@ -44,9 +48,15 @@ def number_size(digits: str) -> int:
     shift = int(exponent or 0) - len(fraction)
     significant = (whole + fraction).lstrip("0")
     stripped = significant.rstrip("0")
-    # A byte holds two digits, aligned to the decimal point: an odd power of ten takes half a byte more.
-    power = shift + len(significant) - len(stripped)
-    pairs = (len(stripped) + (power % 2) + 1) // 2
+    return _paired(len(stripped), shift + len(significant) - len(stripped), negative=negative)
+
+
+def _paired(significant: int, power: int, *, negative: bool = False) -> int:
+    """Bytes of a number of so many significant digits, of which the last stands at a power of ten.
+
+    A byte holds two digits, aligned to the decimal point: an odd power takes half a byte more.
+    """
+    pairs = (significant + (power % 2) + 1) // 2 if significant else 0
     return min(1 + pairs + negative, NUMBER)
 
 
