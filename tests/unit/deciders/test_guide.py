@@ -1,18 +1,24 @@
-"""The guide's code runs, in the order it is written."""
+"""The guides' code runs, in the order it is written, and prints what they say."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "deciders.md"
+import pytest
+
+GUIDES = Path(__file__).parents[3] / "docs" / "guide"
 
 
-def test_the_guide_to_deciders_runs_from_top_to_bottom() -> None:
-    text = GUIDE.read_text()
+@pytest.mark.parametrize(("name", "least"), [("deciders", 6), ("events", 6)])
+def test_the_guide_runs_from_top_to_bottom(name: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
+    guide = GUIDES / f"{name}.md"
+    text = guide.read_text()
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 7
+    assert len(blocks) >= least
     names: dict[str, object] = {"__name__": __name__}
     for block in blocks:
         first = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
+        exec(compile("\n" * first + block[1], str(guide), "exec", dont_inherit=True), names)  # noqa: S102
+    printed = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert capsys.readouterr().out == "".join(printed)

@@ -15,7 +15,7 @@ PUBLIC = {
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec", "lambda_handler",
     "open_aggregates", "open_feed", "open_pages", "open_projection_states", "open_read_models", "open_streams",
-    "open_tagged_events", "projection", "reaction",
+    "open_tagged_events", "projection", "reaction", "upcast",
 }  # fmt: skip
 
 

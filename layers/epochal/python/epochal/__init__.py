@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epochal.codec.upcasts import upcast as upcast
     from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_pages as open_pages
@@ -86,6 +87,7 @@ _ROOMS = {
     "open_tagged_events": "dynamo.stores",
     "projection": "store.decisions",
     "reaction": "reactions.reaction",
+    "upcast": "codec.upcasts",
 }
 
 __all__ = [*_ROOMS]  # noqa: PLE0604  every element is a string: the keys of the table above

@@ -1,4 +1,4 @@
-"""Dataclasses as JSON values and back, by their type hints.
+"""Dataclasses, and classes of attrs, as JSON values and back, by their type hints.
 
     str  bool  int  None                    themselves
     float  Decimal                          numbers, to the digit
@@ -7,7 +7,7 @@
     X | None                                null or X
     list  tuple  Sequence  set  frozenset   arrays; sets in an order of their own
     dict[str, X]  Mapping[str, X]           objects
-    a dataclass                             an object of its fields
+    a dataclass, a class of attrs           an object of its fields
     Any                                     whatever JSON it is
 
 Hints are read once, when a shape is made, and what has no form in JSON is refused then. Values are held to their hints
@@ -18,6 +18,7 @@ new writers: members that a dataclass does not have are ignored, and a member th
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from enum import Enum
 from types import NoneType, UnionType
@@ -56,7 +57,7 @@ class _Shapes:
             return SCALARS[hint]
         if isinstance(hint, type) and issubclass(hint, Enum):
             return enum_of(hint)
-        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_attrs(hint)):
             return self._record(hint)
         return self._composed(hint, get_origin(hint), get_args(hint))
 
@@ -93,9 +94,8 @@ class _Shapes:
     def _fields(self, kind: Any) -> list[Field]:
         hints = _hints(kind)
         return [
-            Field(field.name, self._of_field(kind, field.name, hints[field.name]), _has_default(field))
-            for field in dataclasses.fields(kind)
-            if field.init
+            Field(name, self._of_field(kind, name, hints[name]), optional, argument)
+            for name, argument, optional in _arguments(kind)
         ]
 
     def _of_field(self, kind: type, name: str, hint: Any) -> Shape:
@@ -103,6 +103,19 @@ class _Shapes:
             return self.of(hint)
         except TypeError as error:
             raise TypeError(f"{kind.__name__}.{name}: {error}") from error
+
+
+def _is_attrs(kind: type) -> bool:
+    return "__attrs_attrs__" in vars(kind)
+
+
+def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
+    """Of each field that the constructor takes: its name, that of its argument, and whether it may be left out."""
+    if _is_attrs(kind):
+        nothing = sys.modules["attr"].NOTHING
+        fields = [each for each in kind.__attrs_attrs__ if each.init]
+        return [(each.name, each.alias, each.default is not nothing) for each in fields]
+    return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
 
 
 def _hints(kind: type) -> dict[str, Any]:

@@ -43,11 +43,12 @@ class Shape(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of a record; one that is `optional` may be missing when read."""
+    """A field of a record, which its constructor calls `argument`; one that is `optional` may be missing when read."""
 
     name: str
     shape: Shape
     optional: bool
+    argument: str
 
 
 def record_of(kind: type, fields: Sequence[Field]) -> Shape:
@@ -67,7 +68,10 @@ def record_of(kind: type, fields: Sequence[Field]) -> Shape:
             raise Mismatch("is missing", missing[0])
         present = [field for field in fields if field.name in members]
         return kind(
-            **{field.name: _within(field.name, field.shape.read, members[field.name]) for field in present}
+            **{
+                field.argument: _within(field.name, field.shape.read, members[field.name])
+                for field in present
+            }
         )
 
     return Shape(write, _one(_anything, f"is not a valid {kind.__name__}", read))

@@ -2,22 +2,24 @@
 
 A codec is two functions. `encode` turns a domain event into an `Event`; `decode` turns what is stored into a domain
 event, or None where the type is not one of its own. Unfolds pass through the same codec, since a snapshot is an event
-to `evolve` like any other. `json_codec` makes one for dataclasses, from a register of their names. The register alone
-names what is stored, so that moving or renaming a class renames nothing stored.
+to `evolve` like any other. `json_codec` makes one for dataclasses and for classes of attrs, Pydantic and msgspec, from
+a register of their names. The register alone names what is stored, so that moving or renaming a class renames nothing
+stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.codec.hints import shape_of
-from epochal.codec.shapes import Mismatch, Shape
-from epochal.errors import CorruptData, InvalidInput
-from epochal.model.events import Event
-from epochal.model.plain import must_be_plain
+from epochal.codec.forms import Form, form_of
+from epochal.codec.shapes import Mismatch
+from epochal.codec.upcasts import VERSION, Upcast, Versions, versions_of
+from epochal.errors import CorruptData, InvalidInput, UnknownType
+from epochal.model.events import Claim, Event, content_of
+from epochal.model.plain import must_be_done, must_be_plain
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -39,6 +41,20 @@ class Stored:
     meta: bytes = b""
     timestamp: str = ""
     index: int = 0
+
+
+class StoredEvent(Protocol):
+    """What a reader of any layout answers: `Recorded`, `RecordedUnfold`, `RecordedAggregateEvent`,
+    `RecordedTaggedEvent`, `FeedEvent`.
+    """
+
+    @property
+    def type(self) -> str:
+        """Its type; empty where the event is gone."""
+
+    @property
+    def data(self) -> bytes | str | Claim:
+        """Its body."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -63,55 +79,126 @@ class EventCodec(Generic[E]):
         must_be_plain(self.encode, "encode")
         must_be_plain(self.decode, "decode")
 
+    def read(self, event: StoredEvent) -> E | None:
+        """An event as a reader, a reaction or a read model is given it; None where its type is unknown and
+        `skips_unknown`, or where the feed says that it is gone.
+
+        Raises:
+            UnknownType: a type that the codec does not know.
+            InvalidInput: its body was left in the bucket.
+            CorruptData: its body is not what its type says.
+        """
+        if getattr(event, "gone", None) is not None:
+            return None
+        stored = _stored(event)
+        found = must_be_done(self.decode(stored), "decode")
+        if found is None and not self.skips_unknown:
+            raise UnknownType(str(getattr(event, "stream", "")), stored.index, event.type)
+        return found
+
+    def keeping(self) -> EventCodec[E | Stored]:
+        """The same, where events of unknown types are kept as they are: as `Stored`."""
+
+        def encode(event: E | Stored) -> Event:
+            if isinstance(event, Stored):
+                raise InvalidInput("events", f"{event.type} is of a type that the codec does not know")
+            return self.encode(event)
+
+        def decode(stored: Stored) -> E | Stored:
+            found = must_be_done(self.decode(stored), "decode")
+            return stored if found is None else found
+
+        return EventCodec[E | Stored](encode=encode, decode=decode)
+
+
+def _stored(event: StoredEvent) -> Stored:
+    """Any layout's event as codecs are given it. An aggregate's events are counted from 1."""
+    data, meta = event.data, getattr(event, "meta", b"")
+    index = getattr(event, "index", getattr(event, "seq_nr", 0))
+    return Stored(
+        type=event.type,
+        data=data.encode() if isinstance(data, str) else content_of(data),
+        meta=meta.encode() if isinstance(meta, str) else b"" if isinstance(meta, Claim) else meta,
+        timestamp=getattr(event, "timestamp", getattr(event, "occurred_at", "")),
+        index=index,
+    )
+
 
 # Several classes are one type to a checker only if they are told apart here; else it takes what they have in common.
 @overload
-def json_codec(one: type[A], two: type[B], /, *, skips_unknown: bool = False) -> EventCodec[A | B]: ...
+def json_codec(
+    one: type[A], two: type[B], /, *, skips_unknown: bool = False, upcasts: Iterable[Upcast] = ()
+) -> EventCodec[A | B]: ...
 
 
 @overload
 def json_codec(
-    one: type[A], two: type[B], three: type[C], /, *, skips_unknown: bool = False
+    one: type[A],
+    two: type[B],
+    three: type[C],
+    /,
+    *,
+    skips_unknown: bool = False,
+    upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[A | B | C]: ...
 
 
 @overload
 def json_codec(
-    one: type[A], two: type[B], three: type[C], four: type[D], /, *, skips_unknown: bool = False
+    one: type[A],
+    two: type[B],
+    three: type[C],
+    four: type[D],
+    /,
+    *,
+    skips_unknown: bool = False,
+    upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[A | B | C | D]: ...
 
 
 @overload
 def json_codec(
-    *types: type[E], named: Mapping[str, type[E]] | None = None, skips_unknown: bool = False
+    *types: type[E],
+    named: Mapping[str, type[E]] | None = None,
+    skips_unknown: bool = False,
+    upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[E]: ...
 
 
 def json_codec(
-    *types: type[E], named: Mapping[str, type[E]] | None = None, skips_unknown: bool = False
+    *types: type[E],
+    named: Mapping[str, type[E]] | None = None,
+    skips_unknown: bool = False,
+    upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[E]:
-    """A codec of JSON objects over dataclasses; `codec.hints` lists what their fields may be.
+    """A codec of JSON objects over classes; `codec.hints` lists what fields of dataclasses and of attrs may be.
 
     Args:
-        types: dataclasses, each stored under its class's name.
-        named: dataclasses by the names they are stored under. A class may have several, for what older programs
+        types: dataclasses, or classes of attrs, Pydantic or msgspec, each stored under its class's name.
+        named: classes by the names they are stored under. A class may have several, for what older programs
             wrote: the first is the one that is written.
+        upcasts: what brings events of older versions to that of today (`upcast`). An event of a newer version than
+            is known here is `CorruptData`, whatever `skips_unknown` says: to skip it would be to misread its type.
 
     Raises:
-        TypeError: a field whose type has no form in JSON, or a name that stands for two classes.
+        TypeError: a field whose type has no form in JSON, a name that stands for two classes, or upcasts with a gap.
     """
     register = _register(types, named or {})
-    shapes = {kind: shape_of(kind) for kind in register.values()}
-    names = {kind: name for name, kind in reversed(register.items())}
+    forms = {kind: form_of(kind) for kind in register.values()}
+    versions = versions_of(upcasts, register)
+    known = {name: _Kind(name, forms[kind], versions[name]) for name, kind in register.items()}
+    written = {register[name]: kind for name, kind in reversed(known.items())}
 
     def encode(event: E) -> Event:
-        if type(event) not in names:
+        kind = written.get(type(event))
+        if kind is None:
             raise InvalidInput("events", f"{type(event).__name__} is not registered with the codec")
-        return Event(type=names[type(event)], data=_written(shapes[type(event)], event))
+        return Event(type=kind.name, data=kind.write(event))
 
     def decode(stored: Stored) -> E | None:
-        kind = register.get(stored.type)
-        return None if kind is None else _read(shapes[kind], stored)
+        kind = known.get(stored.type)
+        found: E | None = None if kind is None else kind.read(stored)
+        return found
 
     return EventCodec(encode=encode, decode=decode, skips_unknown=skips_unknown)
 
@@ -125,19 +212,29 @@ def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[
     return register
 
 
-def _written(shape: Shape, event: object) -> bytes:
-    name = f"events.{type(event).__name__}"
-    try:
-        return json.dumps(shape.write(event))
-    except Mismatch as mismatch:
-        raise InvalidInput(f"{name}.{mismatch.path}".rstrip("."), mismatch.rule) from None
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(name, str(error)) from error
+class _Kind(NamedTuple):
+    """Events that are stored under one name."""
+
+    name: str
+    form: Form
+    versions: Versions
+
+    def write(self, event: object) -> bytes:
+        name = f"events.{type(event).__name__}"
+        try:
+            return json.dumps(self.versions.mark(self.form.write(event)))
+        except Mismatch as mismatch:
+            raise InvalidInput(f"{name}.{mismatch.path}".rstrip("."), mismatch.rule) from None
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(name, str(error)) from error
+
+    def read(self, stored: Stored) -> Any:
+        try:
+            if self.versions.steps or _MARK in stored.data:
+                return self.form.read(self.versions.unmark(json.loads(stored.data)))
+            return self.form.parse(stored.data)
+        except ValueError as error:
+            raise CorruptData(f"{stored.type} (index {stored.index}): {error}") from error
 
 
-def _read(shape: Shape, stored: Stored) -> E | None:
-    try:
-        event: E = shape.read(json.loads(stored.data))
-    except ValueError as error:
-        raise CorruptData(f"{stored.type} (index {stored.index}): {error}") from error
-    return event
+_MARK = json.dumps(VERSION)

@@ -1,0 +1,81 @@
+"""How events of a class become JSON values: by the library that the class is made with.
+
+    dataclass, attrs      their fields' hints, as `codec.hints` reads them
+    pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's
+    msgspec.Struct        `to_builtins` and `json.decode`
+
+The libraries are loaded by whoever made the class, never from here. What could not be read back is not written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from epochal.codec import json
+from epochal.codec.hints import shape_of
+from epochal.codec.shapes import Mismatch
+
+
+class Form(NamedTuple):
+    """How values of one class are written and read. All three raise `ValueError`, `Mismatch` where a field is known.
+
+    Attributes:
+        write: a value as what JSON can hold.
+        read: a value from what JSON holds.
+        parse: a value from JSON itself, which spares those a detour who parse on their own.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    parse: Callable[[bytes], Any]
+
+
+def form_of(kind: type) -> Form:
+    """The form of a class; raises `TypeError` where something in it has no form in JSON."""
+    if hasattr(kind, "__pydantic_validator__"):
+        return _parsed_by(*_pydantic(kind))
+    if hasattr(kind, "__struct_config__"):
+        return _parsed_by(*_msgspec(kind))
+    shape = shape_of(kind)
+    return Form(shape.write, shape.read, lambda data: shape.read(json.loads(data)))
+
+
+def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Form:
+    return Form(write, lambda value: parse(json.dumps(value)), parse)
+
+
+def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    pydantic = sys.modules["pydantic"]
+    adapter = pydantic.TypeAdapter(kind)
+
+    def write(value: Any) -> Any:
+        return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True)
+
+    def parse(data: bytes) -> Any:
+        try:
+            return adapter.validate_json(data)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise Mismatch(first["msg"], ".".join(map(str, first["loc"]))) from None
+
+    return write, parse
+
+
+def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    msgspec = sys.modules["msgspec"]
+    if kind.__struct_config__.array_like:
+        raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
+    decode = msgspec.json.Decoder(kind).decode
+
+    def write(value: Any) -> Any:
+        return msgspec.to_builtins(value, str_keys=True)
+
+    def parse(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except msgspec.MsgspecError as error:
+            raise Mismatch(str(error)) from None
+
+    return write, parse
