@@ -4,12 +4,11 @@
     pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's
     msgspec.Struct        `to_builtins` and `json.decode`
 
-The libraries are loaded by whoever made the class, never from here. What could not be read back is not written.
+Whoever made the class has loaded its library, so it is imported where it is used. What could not be read back is not written.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -47,7 +46,8 @@ def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Fo
 
 
 def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
-    pydantic = sys.modules["pydantic"]
+    import pydantic  # noqa: PLC0415  as above
+
     adapter = pydantic.TypeAdapter(kind)
 
     def write(value: Any) -> Any:
@@ -64,7 +64,8 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
 
 
 def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
-    msgspec = sys.modules["msgspec"]
+    import msgspec  # noqa: PLC0415  as above
+
     if kind.__struct_config__.array_like:
         raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
     decode = msgspec.json.Decoder(kind).decode

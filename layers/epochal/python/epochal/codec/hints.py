@@ -18,7 +18,6 @@ new writers: members that a dataclass does not have are ignored, and a member th
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from enum import Enum
 from types import NoneType, UnionType
@@ -112,9 +111,10 @@ def _is_attrs(kind: type) -> bool:
 def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
     """Of each field that the constructor takes: its name, that of its argument, and whether it may be left out."""
     if _is_attrs(kind):
-        nothing = sys.modules["attr"].NOTHING
+        from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
+
         fields = [each for each in kind.__attrs_attrs__ if each.init]
-        return [(each.name, each.alias, each.default is not nothing) for each in fields]
+        return [(each.name, each.alias, each.default is not NOTHING) for each in fields]
     return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
 
 
