@@ -4,7 +4,8 @@
     pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's
     msgspec.Struct        `to_builtins` and `json.decode`
 
-Whoever made the class has loaded its library, so it is imported where it is used. What could not be read back is not written.
+Whoever made the class has loaded its library, so it is imported where it is used. What could not be read back is not
+written.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Fo
 def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     import pydantic  # noqa: PLC0415  as above
 
-    adapter = pydantic.TypeAdapter(kind)
+    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
 
     def write(value: Any) -> Any:
         return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True)
