@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from epochal.layout.dcb.conditions import fence_after
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.writes import tags_of
+from epochal.layout.fences import fence_after
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from tests.simulation.dcb_world import World, tag_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.dcb.reading import Seen
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
-from epochal.model.tagged_results import Down, Rest, parse_down
+from epochal.model.tagged_results import Down, Rest, Seen, parse_down
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tag_listings import TagListings

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from epochal.layout.dcb import append, conditions, reading
-from epochal.layout.dcb.append import Condition
-from epochal.layout.dcb.conditions import fence
+from epochal.layout import fences
+from epochal.layout.dcb import append, reading
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
+from epochal.layout.fences import Condition, fence
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
@@ -111,7 +111,7 @@ def write(writer: Writer, type_heads: bool, seen: set[str]) -> Steps[TaggedAppen
             found = yield from reading.read(site, asked)
             seen.update(event.id for event in found.events)
             after = found.position
-            fenced = conditions.fence_after(writer.query, after, type_heads=type_heads)
+            fenced = fences.fence_after(writer.query, after, type_heads=type_heads)
         condition = Condition(fence=fenced, after=after)
     return (yield from append.append(site, batch, condition))
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.dcb import conditions
-from epochal.layout.dcb.conditions import Fence
+from epochal.layout import fences
+from epochal.layout.fences import Fence
 from epochal.model.dcb import Position, Query
 from tests.simulation.dcb_explorer import Explorer
 from tests.simulation.dcb_states import Budget, Writer
@@ -120,12 +120,12 @@ def a_condition_that_is_narrower_than_what_was_read() -> Explorer:
 
 
 def one_of_its_tags_is_enough_for_a_narrower_item(patch: Patch) -> None:
-    sound = conditions.fence_after
+    sound = fences.fence_after
 
     def any_of_them(query: Query, position: Position, *, type_heads: bool) -> Fence:
         return replace(sound(query, position, type_heads=type_heads), together=frozenset())
 
-    patch.setattr(conditions, "fence_after", any_of_them)
+    patch.setattr(fences, "fence_after", any_of_them)
 
 
 WORLDS = (

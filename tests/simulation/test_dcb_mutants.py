@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb import append, entries, reading, writes
-from epochal.layout.dcb.append import Condition
-from epochal.layout.dcb.conditions import Fence, fence
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
+from epochal.layout.fences import Condition, Fence, fence
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.conditions import Absent

@@ -47,6 +47,21 @@ class TaggedConflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Events in order of their sortable ids, or newest first, and the position that a read of them has reached.
+
+    Attributes:
+        more: there are others, beyond the limit. A read forward has then not seen these; one backward
+            has: its position is that of the newest event.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    more: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedPage:
     """Some events of a read. It may have none, and still have moved on.
 

@@ -15,15 +15,15 @@ from typing import Final, Literal
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
-from epochal.layout.dcb.append import Condition, append
+from epochal.layout.dcb.append import append
 from epochal.layout.dcb.backward import last_events, read_back
-from epochal.layout.dcb.conditions import Fence, fence, fence_after
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
 from epochal.layout.dcb.paging import first_events, read_page
-from epochal.layout.dcb.reading import Seen, read
+from epochal.layout.dcb.reading import read
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
+from epochal.layout.fences import Condition, Fence, fence, fence_after
 from epochal.model.dcb import (
     Position,
     Query,
@@ -39,6 +39,7 @@ from epochal.model.tagged_results import (
     BackwardPage,
     Down,
     Rest,
+    Seen,
     TaggedAppended,
     TaggedConflict,
     TaggedPage,

@@ -11,33 +11,20 @@ condition. What a refusal means:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.paging import first_matches
 from epochal.layout.dcb.reading import matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
+from epochal.layout.fences import Condition, check_covered
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """Fail if an event matches that `after` has not seen; without a position, if any matches at all.
-
-    Attributes:
-        takes: how many of the events in the way are wanted; None is all, however many there are.
-    """
-
-    fence: Fence
-    after: Position | None = None
-    takes: Takes | None = None
 
 
 def append(

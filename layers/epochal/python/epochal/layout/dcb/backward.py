@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.entries import (
     Slice,
-    begun,
     just_after,
     key_of,
     places_of,
@@ -23,10 +21,12 @@ from epochal.layout.dcb.entries import (
     whole,
 )
 from epochal.layout.dcb.paging import ENTRIES, take
-from epochal.layout.dcb.reading import Seen, stand
+from epochal.layout.dcb.reading import stand
 from epochal.layout.dcb.site import TagSite
+from epochal.layout.fences import Fence, check_covered
+from epochal.layout.matching import begun
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Takes
+from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Seen, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.dcb.conditions import Fence
 from epochal.layout.dcb.site import TagSite
+from epochal.layout.fences import Fence
+from epochal.layout.matching import types_fenced_by
 from epochal.model.dcb import Reached
-from epochal.model.tagged_results import Reach
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number
 
@@ -29,11 +29,6 @@ class Slice:
 
     entries: tuple[Item, ...]
     whole: bool
-
-
-def begun(fenced: Fence, before: Reach) -> Reach:
-    """Where a read of what is new since `before` begins, by tag."""
-    return {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
 
 
 def possible_keys(fenced: Fence, slices: Mapping[str, Slice]) -> set[str]:
@@ -69,12 +64,6 @@ def just_after(reached: Reached) -> str:
 def after_id(sortable_id: str | None) -> str:
     """A sort key behind all entries of a sortable id, or before the first: event ids have no character as high as ~."""
     return f"{sortable_id}#~" if sortable_id else "0"
-
-
-def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
-    """Types that the items fenced by a tag ask for; none where one of them asks for any."""
-    types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
-    return frozenset().union(*types) if all(types) else frozenset()
 
 
 def read_entries(

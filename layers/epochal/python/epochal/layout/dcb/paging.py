@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from epochal.layout.dcb.conditions import Fence, check_covered
 from epochal.layout.dcb.entries import (
     Slice,
-    begun,
     event_id_of,
     just_after,
     key_of,
@@ -26,10 +24,12 @@ from epochal.layout.dcb.entries import (
     read_entries,
     whole,
 )
-from epochal.layout.dcb.reading import Seen, at_the_end, certain_events, is_new, stand
+from epochal.layout.dcb.reading import certain_events, stand
 from epochal.layout.dcb.site import TagSite
+from epochal.layout.fences import Fence, check_covered
+from epochal.layout.matching import at_the_end, begun, is_new
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, Reach, Rest, TaggedPage, Takes
+from epochal.model.tagged_results import REST, Reach, Rest, Seen, TaggedPage, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number

@@ -11,34 +11,19 @@ which waits for the append: an event that this does not find has expired.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
-from epochal.layout.dcb.conditions import Fence
-from epochal.layout.dcb.entries import begun, just_after, places_of, read_entries, types_fenced_by, whole
+from epochal.layout.dcb.entries import just_after, places_of, read_entries, whole
 from epochal.layout.dcb.items import read_event, read_head
 from epochal.layout.dcb.site import TagSite
-from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
-from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.tagged_results import Reach
+from epochal.layout.fences import Fence
+from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.model.tagged_results import Reach, Seen
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """Events in order of their sortable ids, or newest first, and the position that a read of them has reached.
-
-    Attributes:
-        more: there are others, beyond the limit. A read forward has then not seen these; one backward
-            has: its position is that of the newest event.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    more: bool = False
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 def read(
@@ -109,39 +94,6 @@ def matches(
         return tuple(new)
     trail = Trail(base=begun(fenced, before), passed=passed, end=end)
     return tuple(replace(event, trail=trail) for event in new)
-
-
-def at_the_end(
-    events: tuple[RecordedTaggedEvent, ...], position: Position
-) -> tuple[RecordedTaggedEvent, ...]:
-    """The events of a read, the last of which tells the position of the whole read."""
-    if not events:
-        return events
-    return (*events[:-1], replace(events[-1], trail=Trail.of(position)))
-
-
-def is_new(event: RecordedTaggedEvent, fenced: Fence, before: Reach, until: Reach) -> bool:
-    """Whether an event matches, and is beyond `before` through every item that it matches, but not beyond `until`.
-
-    Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
-    at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.
-    """
-    carried = {*event.tags, type_tag(event.type), EVERYTHING}
-    seen, reached = _reached(event, before), _reached(event, until)
-    fences = {
-        number: carried.intersection(tags)
-        for number, (item, tags) in enumerate(zip(fenced.query.items, fenced.tags, strict=True))
-        if item.matches(event.type, event.tags)
-    }
-    was_seen = any(
-        tags <= seen if number in fenced.together else not tags.isdisjoint(seen)
-        for number, tags in fences.items()
-    )
-    return not was_seen and any(not tags.isdisjoint(reached) for tags in fences.values())
-
-
-def _reached(event: RecordedTaggedEvent, position: Reach) -> set[str]:
-    return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}
 
 
 def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, type_tag
+from epochal.model.tagged_results import Takes
 
 MARK: Final = 12
 """Hex digits of an item's mark."""
@@ -46,6 +47,19 @@ class Fence:
             for item, tags in zip(self.query.items, self.tags, strict=True)
             if tags == _default(item) and len(_candidates(item, reached)) > 1
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Fail if an event matches that `after` has not seen; without a position, if any matches at all.
+
+    Attributes:
+        takes: how many of the events in the way are wanted; None is all, however many there are.
+    """
+
+    fence: Fence
+    after: Position | None = None
+    takes: Takes | None = None
 
 
 def fence(query: Query, *, type_heads: bool) -> Fence:
