@@ -25,10 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 BASELINE = "boto3 and a DynamoDB client"
 CLIENT = "import boto3; boto3.client('dynamodb')"
-POWERTOOLS = (
-    f"{CLIENT}; from aws_lambda_powertools import Logger, Metrics;"
-    "from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver"
-)
+POWERTOOLS = f"{CLIENT}; from aws_lambda_powertools import Logger, Metrics"
 FUNCTIONS = ("append", "replay", "feed")
 
 _TIMED = """

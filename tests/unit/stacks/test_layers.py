@@ -30,7 +30,6 @@ import epochal
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
     importlib.import_module(module.name)
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 print(len(sys.modules))
 """
 

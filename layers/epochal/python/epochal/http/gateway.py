@@ -1,4 +1,4 @@
-"""API Gateway around the operations: Powertools' resolver, logs and metrics. The only module that knows AWS Lambda.
+"""API Gateway around the operations: routing, logs and metrics. The only module that knows AWS Lambda.
 
 Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
 under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
@@ -13,8 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver
-from aws_lambda_powertools.event_handler.api_gateway import Response as Answer
 from aws_lambda_powertools.metrics import MetricUnit
 
 from epochal.deployment import Deployment
@@ -25,7 +23,7 @@ from epochal.http.operation import Function, Operation, Response
 from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.performers import Performers
 from epochal.http.problems import Problem, problem_of, problem_response
-from epochal.http.transport import correlation_id, is_request, request_of
+from epochal.http.transport import correlation_id, is_request, path_of, request_of
 from epochal.settings import service_name
 
 if TYPE_CHECKING:
@@ -50,38 +48,17 @@ class _Gateway:
         service = service_name(os.environ, function)
         self._logger = Logger(service=service)
         self._metrics = Metrics(namespace=NAMESPACE, service=service)
-        self._app = APIGatewayHttpResolver()
         for operation in self._operations:
             if not operation.rare:
                 self._performers.of(operation)
-            path = operation.path.replace("{", "<").replace("}", ">")
-            self._app.route(path, operation.method)(self._matched(operation))
-        self._app.not_found(self._unmatched)
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event."""
         if not is_request(event):
             return self._foreign(context.aws_request_id)
-        self._logger.set_correlation_id(correlation_id(event))
-        answer: dict[str, Any] = self._app.resolve(event, context)
-        return answer
-
-    def _matched(self, operation: Operation) -> Callable[..., Answer[str]]:
-        def answer(**_: str) -> Answer[str]:
-            # The resolver's patterns overlook a line break at the end of a path: a policy could be evaded with it.
-            path = operation.parameters(self._app.current_event.path)
-            return self._answer(None, {}) if path is None else self._answer(operation, path)
-
-        return answer
-
-    def _unmatched(self, _: Exception) -> Answer[str]:
-        """A path that the resolver's patterns do not match: the operation says which rule its names break."""
-        event = self._app.current_event
-        for operation in self._operations:
-            path = operation.parameters(event.path)
-            if path is not None and operation.method == event.http_method:
-                return self._answer(operation, path)
-        return self._answer(None, {})
+        identity = correlation_id(event)
+        self._logger.set_correlation_id(identity)
+        return self._answer(event, context, identity)
 
     def _foreign(self, identity: str) -> dict[str, Any]:
         """What did not come through the gateway is refused in its own form."""
@@ -91,32 +68,39 @@ class _Gateway:
         self._log(error, problem)
         response = problem_response(problem, identity)
         self._measure("none", response, identity, 0.0)
-        headers = {"Content-Type": response.media, "X-Correlation-Id": identity}
-        return {
-            "statusCode": response.status,
-            "headers": headers,
-            "body": response.body,
-            "isBase64Encoded": False,
-        }
+        return _sent(response, identity)
 
-    def _answer(self, operation: Operation | None, path: dict[str, str]) -> Answer[str]:
+    def _answer(self, event: dict[str, Any], context: LambdaContext, identity: str) -> dict[str, Any]:
         started = time.perf_counter()
-        identity = correlation_id(self._app.current_event.raw_event)
+        operation, parameters = self._asked(event)
         try:
-            response = self._perform(operation, path)
+            response = self._perform(operation, event, parameters, context)
         except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
             problem = problem_of(error)
             self._log(error, problem)
             response = problem_response(problem, identity)
-        name = "none" if operation is None else operation.name
+        name = operation.name if isinstance(operation, Operation) else "none"
         self._measure(name, response, identity, time.perf_counter() - started)
         return _sent(response, identity)
 
-    def _perform(self, operation: Operation | None, path: dict[str, str]) -> Response:
-        event, context = self._app.current_event, self._app.lambda_context
-        if operation is None:
-            raise _no_operation(event.http_method, event.path)
-        request = request_of(event.raw_event, path, context.get_remaining_time_in_millis() / 1000)
+    def _asked(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
+        """The operation that a request is of, and its path's parameters, which the operation itself looks at."""
+        method, path = event["requestContext"]["http"]["method"], path_of(event)
+        for operation in self._operations:
+            if operation.method == method and (found := operation.parameters(path)) is not None:
+                return operation, found
+        return _no_operation(method, path), {}
+
+    def _perform(
+        self,
+        operation: Operation | Problem,
+        event: dict[str, Any],
+        parameters: dict[str, str],
+        context: LambdaContext,
+    ) -> Response:
+        if isinstance(operation, Problem):
+            raise operation
+        request = request_of(event, parameters, context.get_remaining_time_in_millis() / 1000)
         return self._performers.of(operation)(request)
 
     def _log(self, error: Exception, problem: Problem) -> None:
@@ -150,10 +134,11 @@ def _no_operation(method: str, path: str) -> Problem:
     return Problem(problems.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
 
 
-def _sent(response: Response, identity: str) -> Answer[str]:
-    return Answer(
-        status_code=response.status,
-        content_type=None if response.body is None else response.media,
-        body=response.body or "",
-        headers={**response.headers, "X-Correlation-Id": identity},
-    )
+def _sent(response: Response, identity: str) -> dict[str, Any]:
+    media = {} if response.body is None else {"Content-Type": response.media}
+    return {
+        "statusCode": response.status,
+        "headers": {**media, **response.headers, "X-Correlation-Id": identity},
+        "body": response.body or "",
+        "isBase64Encoded": False,
+    }

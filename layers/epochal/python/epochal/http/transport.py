@@ -44,6 +44,12 @@ def is_request(event: Any) -> bool:
             return False
 
 
+def path_of(event: Mapping[str, Any]) -> str:
+    """The path of a request, without the name of the stage that the gateway puts before it."""
+    path, stage = event["rawPath"], event["requestContext"]["stage"]
+    return str(path.removeprefix(f"/{stage}")) if path.startswith(f"/{stage}/") else str(path)
+
+
 def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
     """The request that an event carries.
 
