@@ -32,7 +32,7 @@ from epochal.plan.units import Units
 from epochal.store.bodies import BodyCodec
 from epochal.store.encoding import store_events, store_unfolds
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 
 BOUND = 1.10
 SIZES = (100, 150, 200, 300, 400, 500, 700, 850, 1000, 1500, 2000, 3000, 4096)
@@ -141,7 +141,7 @@ def run(workload: Workload, calving: Calving | Script, *, writer: Writer = "toke
     """Units that the library uses for a workload in memory."""
     # A script is no way to calve that a store offers, so its type does not know it.
     rule = cast("Calving", calving)
-    return play(replace(memory_streams(), layout=Tips(calving=rule)), workload, writer=writer)
+    return play(replace(memory_tips(), layout=Tips(calving=rule)), workload, writer=writer)
 
 
 def play(streams: Streams, workload: Workload, *, writer: Writer = "token") -> Units:

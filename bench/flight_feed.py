@@ -20,7 +20,7 @@ from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from examples.flights.dataset import YEAR, days, zones
 from examples.flights.happenings import Batch, by_moment, in_order
 
@@ -67,7 +67,7 @@ def bare_index(events: int, at_once: int) -> MemoryTables:
 def full_feed(events: int, at_once: int) -> MemoryTables:
     """Events in their streams, and their index."""
     tables = memory_tables()
-    store = memory_streams(tables)
+    store = memory_tips(tables)
     found: list[Span] = []
     reached = Counter[str]()
     for batch in appends(events):

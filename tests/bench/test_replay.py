@@ -7,7 +7,7 @@ from bench.corpus import Workload
 from bench.local import local_at
 from bench.replay import BOUND, Long, read
 from epochal.layout.tips.tables import TIPS
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
@@ -34,7 +34,7 @@ def test_a_read_that_lacks_an_event_or_has_another_is_not_complete(ddbl):
 
 def test_the_long_stream_is_calved_as_the_library_calves_it():
     tables = memory_tables()
-    play(memory_streams(tables), Workload(size=300, length=20))
+    play(memory_tips(tables), Workload(size=300, length=20))
     calves = [(item["i"], item["n"]) for item in tables.items(TIPS.kind) if "etag" not in item]
 
     assert [(item["i"], item["n"]) for item in Long(events=20).items()][:-1] == calves

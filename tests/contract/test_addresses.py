@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_streams
+from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import Unavailable
 
 
@@ -17,7 +17,7 @@ def test_an_address_where_nobody_listens_is_named_and_not_waited_for(monkeypatch
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        streams = open_streams("tips", place=Place(endpoint=address, region="eu-central-1"))
+        streams = open_tips("tips", place=Place(endpoint=address, region="eu-central-1"))
         began = time.monotonic()
         with pytest.raises(
             Unavailable, match=f"nothing has ever answered at {address}: is the address right"

@@ -15,7 +15,7 @@ from epochal.care.quarantined import PoisonRecords
 from epochal.care.verify import Verifier
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
-from epochal.dynamo.stores import Place, open_pages
+from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.deployed import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
@@ -78,12 +78,12 @@ class Deployment:
         )
         self.execute = interpreter(self.tables.client)
         self.driver = Driver(execute=self.execute, meter=Meter())
-        self.streams = Streams(driver=self.driver, table=self.settings.table("tips"))
+        self.tips = Streams(driver=self.driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
         self.tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
         endpoint = self.tables.endpoint
         place = Place(endpoint=endpoint.url, region=endpoint.region)
-        self.pages = open_pages(self.settings.table("streams"), place=place)
+        self.streams = open_streams(self.settings.table("streams"), place=place)
         self.indexer = Indexer(
             driver=self.driver,
             index_table=self.settings.index_table,
@@ -169,9 +169,9 @@ def places(items: list[FeedItem]) -> dict[str, list[tuple[int, str]]]:
 def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: Deployment) -> None:
     expected: dict[str, list[tuple[int, str]]] = {}
     for k in range(12):
-        deployed.streams.append(f"Order-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
+        deployed.tips.append(f"Order-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
         expected.setdefault(f"Order-{k % 3}", []).append((k // 3, f"T{k}"))
-        deployed.pages.append(f"Cart-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
+        deployed.streams.append(f"Cart-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
         expected.setdefault(f"Cart-{k % 3}", []).append((k // 3, f"T{k}"))
         persist(deployed, f"T{k}")
         expected.setdefault(str(ALICE), []).append((k, f"T{k}"))
@@ -204,8 +204,8 @@ def test_a_stream_of_pages_is_appended_to_by_the_library_indexed_fed_reacted_to_
 
     facts = [(f"T{k}", Random(k).randbytes(900)) for k in range(40)]
     for kind, data in facts:
-        deployed.pages.append("Cart-1", [Event(type=kind, data=data)])
-    assert len(list(deployed.driver.ask(query(deployed.pages.table, "Cart-1", 0, 40)).items)) > 1
+        deployed.streams.append("Cart-1", [Event(type=kind, data=data)])
+    assert len(list(deployed.driver.ask(query(deployed.streams.table, "Cart-1", 0, 40)).items)) > 1
     verifier = Verifier(
         mender=Mender(driver=deployed.driver, index_table=deployed.settings.index_table),
         sources=deployed.indexer.sources,
@@ -232,14 +232,14 @@ def test_what_another_library_persists_is_in_the_feed_too(deployed: Deployment) 
 
 def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(deployed: Deployment) -> None:
     for k in range(30):
-        deployed.streams.append("Order-1", [Event(type=f"T{k}", data=b"{}")])
-        deployed.pages.append("Cart-1", [Event(type=f"T{k}", data=b"{}")])
+        deployed.tips.append("Order-1", [Event(type=f"T{k}", data=b"{}")])
+        deployed.streams.append("Cart-1", [Event(type=f"T{k}", data=b"{}")])
         persist(deployed, f"T{k}")
         deployed.tagged.append([TaggedEvent(type=f"T{k}", data="{}", tags=("course:1",))])
     for source in deployed.indexer.sources:
         deployed.fresh(source.table)
-    deployed.streams.append("Order-1", [Event(type="T30", data=b"{}")])
-    deployed.pages.append("Cart-1", [Event(type="T30", data=b"{}")])
+    deployed.tips.append("Order-1", [Event(type="T30", data=b"{}")])
+    deployed.streams.append("Cart-1", [Event(type="T30", data=b"{}")])
     persist(deployed, "T30")
     deployed.tagged.append([TaggedEvent(type="T30", data="{}", tags=("course:1",))])
     reports = deployed.index()

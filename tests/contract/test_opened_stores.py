@@ -19,10 +19,10 @@ from epochal import (
     aggregate_id,
     open_aggregates,
     open_feed,
-    open_pages,
     open_projection_states,
     open_streams,
     open_tagged_events,
+    open_tips,
 )
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
@@ -39,7 +39,7 @@ from tests.support.tables import Tables
 
 def test_streams_and_their_feed_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    streams = open_streams(ddbl_tables.create(TIPS), place=place)
+    streams = open_streams(ddbl_tables.create(STREAMS), place=place)
     answer = streams.append("Order-1", [Event(type="Placed", data=b"{}")], expected=NO_STREAM)
     assert isinstance(answer, Appended)
     assert [event.type for event in streams.read("Order-1")] == ["Placed"]
@@ -49,18 +49,18 @@ def test_streams_and_their_feed_open_on_tables_of_their_own(ddbl_tables: Tables)
 
 def test_streams_open_as_pages_on_a_table_of_their_own_and_not_on_one_of_tips(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    streams = open_pages(ddbl_tables.create(STREAMS), place=place)
+    streams = open_streams(ddbl_tables.create(STREAMS), place=place)
     token = streams.append("Order-1", [Event(type="Placed", data=b"{}")], expected=NO_STREAM).token
     streams.append("Order-1", [Event(type="Paid")], expected=token)
     assert [event.type for event in streams.read("Order-1")] == ["Placed", "Paid"]
 
     tips = ddbl_tables.create(TIPS)
-    older = open_streams(tips, place=place)
+    older = open_tips(tips, place=place)
     older.append("Order-1", [Event(type="Placed")])
-    feed = open_feed(ddbl_tables.create(INDEX), streams=older, pages=streams, place=place)
+    feed = open_feed(ddbl_tables.create(INDEX), tips=older, streams=streams, place=place)
     assert feed.partitions() == ()
     with pytest.raises(WrongTable):
-        open_pages(tips, place=place).append("Order-1", [Event(type="Paid")])
+        open_streams(tips, place=place).append("Order-1", [Event(type="Paid")])
 
 
 def test_aggregates_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:

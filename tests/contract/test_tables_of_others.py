@@ -20,6 +20,7 @@ from epochal import (
     open_read_models,
     open_streams,
     open_tagged_events,
+    open_tips,
 )
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, Store, open_store
@@ -41,8 +42,8 @@ A = AggregateEvent(type="A", data=b"{}")
 Open = Callable[[Callable[[str], str], Place], Any]
 
 USES: dict[str, tuple[tuple[str, ...], Open]] = {
-    "append": (("tips",), lambda of, place: open_streams(of("tips"), place=place).append("Order-1", [E])),
-    "load": (("tips",), lambda of, place: open_streams(of("tips"), place=place).load("Order-1")),
+    "append": (("tips",), lambda of, place: open_tips(of("tips"), place=place).append("Order-1", [E])),
+    "load": (("tips",), lambda of, place: open_tips(of("tips"), place=place).load("Order-1")),
     "feed": (("index",), lambda of, place: open_feed(of("index"), place=place).partitions()),
     "persist": (
         ("journal", "snapshot"),
@@ -105,11 +106,11 @@ def test_streams_are_not_appended_to_an_index_nor_read_from_it(ddbl_tables: Tabl
     place = Place(endpoint=ddbl_tables.endpoint.url)
     tips, index = ddbl_tables.create(KINDS["tips"]), ddbl_tables.create(KINDS["index"])
     Indexer(driver=place.driver(), index_table=index, sources=(tips_source(tips),)).register()
-    open_streams(tips, place=place).append("Order-1", [E])
+    open_tips(tips, place=place).append("Order-1", [E])
     before = ddbl_tables.client.scan(TableName=index)["Items"]
 
     with pytest.raises(WrongTable, match=f"table: {index} is a table of index, not a table of tips"):
-        open_streams(index, place=place).append("Order-1", [E])
+        open_tips(index, place=place).append("Order-1", [E])
     with pytest.raises(WrongTable, match=f"table: {tips} is a table of tips, not a table of index"):
         open_feed(tips, place=place).partitions()
     assert ddbl_tables.client.scan(TableName=index)["Items"] == before
@@ -117,6 +118,7 @@ def test_streams_are_not_appended_to_an_index_nor_read_from_it(ddbl_tables: Tabl
 
 def test_one_table_is_not_opened_for_two_purposes() -> None:
     for opened in (
+        lambda: open_feed("t", tips=open_tips("t")),
         lambda: open_feed("t", streams=open_streams("t")),
         lambda: open_aggregates("t", "t"),
         lambda: open_tagged_events("t", "t"),
@@ -136,7 +138,7 @@ def test_a_command_with_swapped_tables_or_one_table_twice_writes_nothing(ddbl_ta
     swapped = opened(tips_table=index, index_table=tips)
     with pytest.raises(WrongTable, match="is a table of index, not a table of tips"):
         swapped.streams.append("Order-1", [E])
-    open_streams(tips, place=place).append("Order-1", [E])
+    open_tips(tips, place=place).append("Order-1", [E])
     with pytest.raises(WrongTable, match="is a table of tips, not a table of index"):
         swapped.feed.partitions()
     with pytest.raises(InvalidInput, match="--index-table: must be another table than --tips-table"):
@@ -152,5 +154,5 @@ def test_a_command_with_swapped_tables_or_one_table_twice_writes_nothing(ddbl_ta
 def _other(tables: Tables) -> str:
     """A table of streams that no setting names."""
     other = tables.create(KINDS["tips"])
-    open_streams(other, place=Place(endpoint=tables.endpoint.url)).append("Order-1", [E])
+    open_tips(other, place=Place(endpoint=tables.endpoint.url)).append("Order-1", [E])
     return other

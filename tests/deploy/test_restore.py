@@ -28,10 +28,10 @@ from epochal.care.verify import Verifier
 from epochal.dynamo.stores import (
     Place,
     open_aggregates,
-    open_pages,
     open_projection_states,
     open_streams,
     open_tagged_events,
+    open_tips,
 )
 from epochal.dynamo.tables import create_table
 from epochal.feed.results import FeedEvent
@@ -82,12 +82,12 @@ class Store:
         return Place(endpoint=self.endpoint.url, region=self.endpoint.region)
 
     @property
-    def streams(self) -> Any:
-        return open_streams(self.table("tips"), bucket=BUCKET, place=self.place)
+    def tips(self) -> Any:
+        return open_tips(self.table("tips"), bucket=BUCKET, place=self.place)
 
     @property
-    def pages(self) -> Any:
-        return open_pages(self.table("streams"), bucket=BUCKET, place=self.place)
+    def streams(self) -> Any:
+        return open_streams(self.table("streams"), bucket=BUCKET, place=self.place)
 
     @property
     def aggregates(self) -> Any:
@@ -126,15 +126,15 @@ def fill(store: Store) -> None:
     """Events of every layout: a stream with calves, bodies in the bucket, states in the table and in the bucket."""
     for turn in range(3):
         long = [Event(type=f"L{turn}", data=os.urandom(30_000)) for _ in range(4)]
-        store.streams.append("Long-1", long, unfolds=[Unfold(type="State", data=b"%d" % turn)])
+        store.tips.append("Long-1", long, unfolds=[Unfold(type="State", data=b"%d" % turn)])
         for number in range(5):
-            store.streams.append(f"Cart-{number}", [Event(type="Added", data=b'{"turn":%d}' % turn)])
-        store.pages.append("Page-1", [Event(type="Noted", data=os.urandom(2_000)) for _ in range(2)])
+            store.tips.append(f"Cart-{number}", [Event(type="Added", data=b'{"turn":%d}' % turn)])
+        store.streams.append("Page-1", [Event(type="Noted", data=os.urandom(2_000)) for _ in range(2)])
         event = AggregateEvent(type="Paid", data=b'{"turn":%d}' % turn)
         store.aggregates.append(ORDER, [event, event], snapshot=b'{"turn":%d}' % turn)
         store.tagged.append([TaggedEvent(type="Booked", data="1.50", tags=(ROOM, f"guest:{turn}"))])
         assert list(Repairer(store.verifier()).repair())
-    store.streams.append("Large-1", [Event(type="Large", data=LARGE)])
+    store.tips.append("Large-1", [Event(type="Large", data=LARGE)])
     store.states.save("small", "v1", [b"state"], events_processed=1, last_sortable_id="0" * 30)
     store.states.save("large", "v1", [LARGE], events_processed=1, last_sortable_id="0" * 30)
     assert list(Repairer(store.verifier()).repair())
@@ -238,11 +238,11 @@ def restore(server: Server) -> Restore:
         create_table(client, old.table(spec.kind), replace(spec, stream=False, ttl=None))
     fill(old)
     restore = Restore(endpoint, old, Store(endpoint, "-restored"), fed=old.feed())
-    restore.etag = old.streams.load("Cart-1").token.text()
+    restore.etag = old.tips.load("Cart-1").token.text()
     before = [command for command in commands(GUIDE) if command[0] == "aws"]
     for command in before:
         restore.perform(command)
-    old.streams.append("Cart-0", [Event(type="Lost")])  # after the backup
+    old.tips.append("Cart-0", [Event(type="Lost")])  # after the backup
     for example in list(examples(GUIDE))[:2]:
         restore.run(example)
     return restore
@@ -300,7 +300,7 @@ def test_states_and_snapshots_are_restored(restore: Restore) -> None:
     assert b"".join(states.open(states.find("large", "v1"))) == LARGE
     assert restore.new.aggregates.replay(ORDER).snapshot.data == b'{"turn":2}'
     assert restore.new.aggregates.lock(ORDER).seq_nr == 6
-    (state,) = restore.new.streams.load("Long-1").unfolds
+    (state,) = restore.new.tips.load("Long-1").unfolds
     assert state.data == b"2"
 
 

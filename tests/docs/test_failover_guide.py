@@ -58,7 +58,7 @@ def replicated(**tables: Sequence[Item]) -> MemoryFeed:
 
 def happen(feed: MemoryFeed, number: int) -> None:
     """Something in every layout."""
-    feed.streams.append("Cart-1", [Event(type=f"Cart{number}")])
+    feed.tips.append("Cart-1", [Event(type=f"Cart{number}")])
     feed.aggregates.append(ORDER, [AggregateEvent(type=f"Order{number}", data=b"{}")], snapshot=b"{}")
     feed.tagged.append([TaggedEvent(type=f"Room{number}", data="1", tags=("room:1",))])
 
@@ -73,7 +73,7 @@ def told_to(told: list[str]) -> Reaction:
 
 def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
     """What a command prints on these tables, and how it ends."""
-    driver = feed.streams.driver
+    driver = feed.tips.driver
     store = Store.of(Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list)
     monkeypatch.setattr(command_line, "open_store", lambda _: store)
     shown = io.StringIO()
@@ -157,14 +157,14 @@ def test_a_tip_that_was_sent_earlier_than_its_calf_is_told_by_reads() -> None:
     first.index()
     before = sent(first)
     for _ in range(4):
-        first.streams.append("Long-1", [Event(type="Long", data=os.urandom(100_000))])
+        first.tips.append("Long-1", [Event(type="Long", data=os.urandom(100_000))])
     after = sent(first)
     torn = [item for item in after["tips"] if item["i"] != {"N": "2"}]  # the calf below the Tip
     assert len(torn) == len(after["tips"]) - 1
     second = replicated(tips=torn, index=before["index"])
 
     with pytest.raises(CorruptData):
-        list(second.streams.read("Long-1"))
+        list(second.tips.read("Long-1"))
 
 
 def test_every_table_is_restored_from_its_replica_and_the_index_of_an_earlier_moment() -> None:

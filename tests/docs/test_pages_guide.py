@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.testing.stores import memory_pages, memory_streams
+from epochal.testing.stores import memory_streams, memory_tips
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "pages.md"
 TEXT = GUIDE.read_text()
@@ -32,5 +32,5 @@ def test_write_units_are_what_the_guide_says(names: dict[str, Any]) -> None:
     rows = re.findall(r"^\| `write_units\(…, (\d+)\)` \| \d+ \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 3
     for note, tips, pages in rows:
-        measured = [names["write_units"](store(), int(note)) for store in (memory_streams, memory_pages)]
+        measured = [names["write_units"](store(), int(note)) for store in (memory_tips, memory_streams)]
         assert measured == [float(tips), float(pages)]

@@ -13,7 +13,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from epochal import Event, open_streams
+from epochal import Event, open_tips
 from epochal.cli.main import epochal
 from epochal.dynamo.tables import create_table
 from epochal.errors import InvalidInput
@@ -60,7 +60,7 @@ def filled(streams: Streams, stream: str) -> list[int]:
 
 def test_events_leave_the_tip_of_a_shared_table_above_32_kib_only(shared: Streams) -> None:
     assert filled(shared, "Shared-1") == [0, 0, 0, 1]
-    assert filled(open_streams("orders"), "Ours-1")[2] > 0, "by default they leave when that is cheaper"
+    assert filled(open_tips("orders"), "Ours-1")[2] > 0, "by default they leave when that is cheaper"
 
 
 @pytest.mark.slow
@@ -77,9 +77,9 @@ def test_limits_of_ones_own_are_taken_and_two_steps_are_not(shared: Streams) -> 
     assert written == "calving=Fixed(max_bytes=…, max_events=…)"
     (module,) = re.findall(r"`Fixed` is in `([a-z.]+)`", TEXT)
     fixed = import_module(module).Fixed
-    open_streams("orders", equinox=True, calving=fixed(max_bytes=1_000, max_events=10))
+    open_tips("orders", equinox=True, calving=fixed(max_bytes=1_000, max_events=10))
     with pytest.raises(InvalidInput, match="calving"):
-        open_streams("orders", equinox=True, calving=fixed(mode="two-step"))
+        open_tips("orders", equinox=True, calving=fixed(mode="two-step"))
 
 
 def test_the_setting_and_the_option_that_it_names_are_there() -> None:

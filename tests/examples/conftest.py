@@ -13,7 +13,7 @@ from epochal.layout.tables import INDEX
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.tables import TIPS
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from examples.flights.through_library import LibraryStore
 
 
@@ -27,7 +27,7 @@ class World:
     _indexed: int = 0
 
     def __post_init__(self) -> None:
-        streams = memory_streams(self.tables)
+        streams = memory_tips(self.tables)
         self.store = LibraryStore(streams, INDEX.kind)
         self._indexer = Indexer(
             driver=streams.driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind),)

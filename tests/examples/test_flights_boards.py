@@ -38,7 +38,7 @@ def test_the_board_says_what_has_become_of_each_flight() -> None:
 def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
     feed, some = MemoryFeed(), batches(300)
     for batch in some:
-        feed.streams.append(batch.stream, batch.events)
+        feed.tips.append(batch.stream, batch.events)
     board, table = feed.read_models.open("departures", 1), feed.read_models.open("delays", 1)
     feed.react(departures_board(board))
     feed.react(delay_table(table, ()))

@@ -26,7 +26,7 @@ from epochal.model.events import Event
 from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Update
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.simulation.exploring import explore, put
 from tests.simulation.index_checks import EPOCH, Reading, Watch, check_order, closed, item_of
 from tests.simulation.index_states import NOTHING, Budget, Past, State
@@ -68,7 +68,7 @@ class Explorer:
 
     def explore(self) -> int:
         """Visit every state; how many there are. Fails with the way that led to one that must not be."""
-        streams = memory_streams(self.source)
+        streams = memory_tips(self.source)
         for span in (span for shard in self.shards for span in shard):
             streams.append(span.stream, [Event(type=kind) for kind in span.types])
         first = State(

@@ -23,7 +23,7 @@ from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
 
 LAYOUTS = ("tips", "journal", "dcb")
@@ -69,7 +69,7 @@ class TipsWriter:
         self.source = tips_source("tips")
         self.types: Types = {}
         self._rng = rng
-        self._store = replace(memory_streams(tables), fresh=rng.randbytes, now=lambda: 10**18)
+        self._store = replace(memory_tips(tables), fresh=rng.randbytes, now=lambda: 10**18)
 
     def append(self, streams: list[str]) -> None:
         """One or two events."""

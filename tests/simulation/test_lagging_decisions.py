@@ -14,7 +14,7 @@ from epochal.store.cache import Cache
 from epochal.store.driver import Driver, Meter
 from epochal.store.folding import Loaded
 from epochal.store.loading import ALLOW_LAG, Loader
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.world import NOON
 from tests.support.lagging import Lagging
@@ -53,7 +53,7 @@ class World:
         tables = memory_tables()
         lagging = Lagging(tables, self.luck.choice)
         self.streams = replace(
-            memory_streams(tables),
+            memory_tips(tables),
             driver=Driver(execute=lagging.execute, meter=Meter(), sleep=lambda _: None),
             layout=self.luck.choice(list(WAYS.values())),
             fresh=self.luck.randbytes,

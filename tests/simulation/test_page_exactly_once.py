@@ -9,7 +9,7 @@ import pytest
 from epochal.layout.pages import writes
 from epochal.model.outcomes import Conflict
 from epochal.model.versions import Token
-from epochal.testing.stores import memory_pages
+from epochal.testing.stores import memory_streams
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.test_exactly_once import ALL, Append, endured
 from tests.simulation.world import EQUAL, STREAM
@@ -35,6 +35,6 @@ def test_an_append_is_made_once_or_not_at_all_and_says_which(
 
 @pytest.mark.parametrize("etag", ["of another kind", "", "0" * 32, "f" * 32])
 def test_a_token_that_is_of_no_page_is_a_conflict(etag: str) -> None:
-    streams = memory_pages()
+    streams = memory_streams()
     streams.append(STREAM, [EQUAL])
     assert isinstance(streams.try_append(STREAM, [EQUAL], expected=Token(version=1, etag=etag)), Conflict)

@@ -123,7 +123,7 @@ class Api:
 
     @property
     def streams(self) -> Streams:
-        return self.deployment.streams
+        return self.deployment.tips
 
     @property
     def settings(self) -> Settings:

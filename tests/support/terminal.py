@@ -19,7 +19,7 @@ from epochal.store.streams import Streams
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
-from epochal.testing.stores import memory_settings, memory_streams, memory_tables
+from epochal.testing.stores import memory_settings, memory_tables, memory_tips
 
 TYPES = ("user-account",)
 
@@ -36,7 +36,7 @@ class Terminal:
 
     @property
     def streams(self) -> Streams:
-        return memory_streams(self.tables)
+        return memory_tips(self.tables)
 
     @property
     def deployment(self) -> Deployment:

@@ -29,7 +29,7 @@ Moment = Mapping[str, Sequence[Item]]
 
 def append(feed: MemoryFeed, *streams: str) -> None:
     for stream in streams:
-        feed.streams.append(stream, [Event(type="Added")])
+        feed.tips.append(stream, [Event(type="Added")])
 
 
 def happen(feed: MemoryFeed) -> None:
@@ -58,7 +58,7 @@ def sources(feed: MemoryFeed) -> tuple[Source, ...]:
 
 
 def mender(feed: MemoryFeed) -> Mender:
-    return Mender(driver=feed.streams.driver, index_table=INDEX.kind)
+    return Mender(driver=feed.tips.driver, index_table=INDEX.kind)
 
 
 def verifier(feed: MemoryFeed) -> Verifier:

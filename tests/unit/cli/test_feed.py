@@ -211,7 +211,7 @@ def test_counting_walks_the_index(filled: Terminal) -> None:
 
 def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Terminal) -> None:
     feed = MemoryFeed(types=["user-account"])
-    feed.streams.append("course-1", [Event(type="Opened")])
+    feed.tips.append("course-1", [Event(type="Opened")])
     created = AggregateEvent(type="Created", data=b"{}")
     feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)
     feed.tagged.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "plain"))])

@@ -15,7 +15,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 from tests.support.terminal import Terminal
 
 
@@ -123,7 +123,7 @@ def archiving() -> Archiving:
 def test_prune_hands_events_to_the_archive_first(archiving: Archiving) -> None:
     assert archiving.lines("prune", "Cart-1", "4", "--yes") == ["Cart-1: pruned below 4, 4 items deleted"]
     assert indices(archiving) == [0, 1, 2, 3, 4, 5]
-    assert [event.index for event in memory_streams(archiving.tables).read("Cart-1")] == [4, 5]
+    assert [event.index for event in memory_tips(archiving.tables).read("Cart-1")] == [4, 5]
 
 
 def test_delete_goes_on_to_the_end_whatever_the_archive_has(

@@ -23,7 +23,7 @@ from epochal.store.strategies import (
     snapshot,
 )
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Store:
 
     def __post_init__(self) -> None:
         self.tables = memory_tables()
-        quiet = memory_streams(self.tables)
+        quiet = memory_tips(self.tables)
         driver = Driver(
             execute=self.execute,
             meter=Meter(),

@@ -12,7 +12,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
 from epochal.store.cache import Cache
 from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS
 from tests.unit.deciders.tally import STRATEGIES, Refused, Store, Tallies, Tally, add
@@ -23,7 +23,7 @@ S = "Tally-1"
 def latest_of(choice: Choice, layout: Layout, strategy: str = "unoptimized", **options: object) -> Tallies:
     """Deciders whose eventually consistent reads are of the state that is chosen."""
     tables = memory_tables()
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
     driver = replace(streams.driver, execute=Lagging(tables, choice).execute)
     streams = replace(streams, driver=driver, layout=layout)
     return replace(Store().tallies(STRATEGIES[strategy], **options), streams=streams)
@@ -99,7 +99,7 @@ def test_a_cached_state_that_is_later_than_a_replica_is_decided_on() -> None:
 
 def test_what_an_old_head_needs_and_is_gone_is_no_error() -> None:
     tables = memory_tables()
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
     old = iter([tables])
     lagging = Lagging(tables, lambda states: next(old, states[-1]))
     streams = replace(

@@ -23,7 +23,7 @@ from epochal.dynamo.aws_configuration import cause_of, meaning_of
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.errors import failure_of
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.stores import Place, open_streams
+from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
 from epochal.plan.failures import NotApplied, Unreached
 from epochal.plan.ops import Get
@@ -69,7 +69,7 @@ def test_what_is_missing_is_said_with_how_to_give_it_in_library_and_command_line
         monkeypatch.setenv(name, value)
 
     def load() -> None:
-        open_streams("tips").load("A-1")
+        open_tips("tips").load("A-1")
 
     with pytest.raises(Misconfigured) as raised:
         load()
@@ -104,7 +104,7 @@ def test_what_boto_itself_refuses_is_an_error_of_ours_too() -> None:
 
 def test_an_endpoint_that_is_no_url_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="endpoint: must be a URL"):
-        open_streams("tips", place=Place(endpoint="nonsense", region="eu-central-1"))
+        open_tips("tips", place=Place(endpoint="nonsense", region="eu-central-1"))
 
 
 def test_an_address_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

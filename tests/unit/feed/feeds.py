@@ -18,7 +18,7 @@ from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 
 Fault = Callable[[Op], None]
 """Sees each request before it is performed, and may raise."""
@@ -72,7 +72,7 @@ class Feeds:
 
     @property
     def streams(self) -> Streams:
-        return memory_streams(self.tables)
+        return memory_tips(self.tables)
 
     def indexer(self) -> Indexer:
         """A new process: it holds nothing yet."""

@@ -19,7 +19,7 @@ from epochal.plan.ops import Op, Put, Reply
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, tips_of
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from tests.support.api import Clock
@@ -38,7 +38,7 @@ class World:
         self.seconds = 0.0
         driver = Driver(execute=self.execute, meter=Meter(), clock=self.clock, sleep=self.clock.sleep)
         self.deployment = Deployment(settings=SETTINGS, driver=driver, bucket=MemoryBucket())
-        self.streams = streams_of(SETTINGS, driver, BodyCodec())
+        self.streams = tips_of(SETTINGS, driver, BodyCodec())
         for number in range(EVENTS):
             self.streams.append(STREAM, [Event(type="E", data=Random(number).randbytes(9_000))])
 

@@ -6,7 +6,7 @@ import pytest
 
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 
 
 @pytest.fixture
@@ -16,4 +16,4 @@ def tables() -> MemoryTables:
 
 @pytest.fixture
 def streams(tables: MemoryTables) -> Streams:
-    return memory_streams(tables)
+    return memory_tips(tables)

@@ -11,7 +11,7 @@ from epochal.plan.ops import Get, Put
 from epochal.plan.values import binary, sequence
 from epochal.store.results import Direction
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_pages
+from epochal.testing.stores import memory_streams
 
 STREAM = "Cart-1"
 
@@ -19,7 +19,7 @@ STREAM = "Cart-1"
 @pytest.fixture
 def streams() -> Streams:
     """A page of three frames, one event each but the second, which has two and is broken."""
-    streams = memory_pages()
+    streams = memory_streams()
     for count in (1, 2, 1):
         streams.append(STREAM, [Event(type="Added", data=b"x" * 100)] * count)
     ask = streams.driver.ask

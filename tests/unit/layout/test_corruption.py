@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.plan.values import Item, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 from tests.unit.layout.items import STREAM, TABLE, calf, item, numbered, store, tip
 
 READS: dict[str, Callable[[Streams], object]] = {
@@ -85,7 +85,7 @@ def test_a_calf_that_reaches_beyond_the_tip_ends_an_append_instead_of_a_loop(
 ) -> None:
     store(tables, tip(2, numbered(0, 2)), calf(0, numbered(0, 3)))
     calving = Streams(
-        driver=memory_streams(tables).driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode=mode))
+        driver=memory_tips(tables).driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode=mode))
     )
 
     with pytest.raises(CorruptData, match="reaches beyond the Tip"):
@@ -96,7 +96,7 @@ def test_a_calf_that_reaches_beyond_the_tip_ends_an_append_instead_of_a_loop(
 def test_a_calf_without_events_ends_an_append_instead_of_a_loop(tables: MemoryTables, mode: str) -> None:
     store(tables, tip(2, numbered(0, 2)), item(0, 0, []))
     calving = Streams(
-        driver=memory_streams(tables).driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode=mode))
+        driver=memory_tips(tables).driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode=mode))
     )
 
     with pytest.raises(CorruptData, match="holds no events"):

@@ -16,7 +16,7 @@ from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 from tests.unit.layout.items import STREAM, TABLE, calf, event, numbered, store, tip, without
 
 
@@ -117,7 +117,7 @@ def test_a_calf_is_a_copy_to_the_byte_of_whatever_the_tip_held(tables: MemoryTab
     events = list(EQUINOX.values())
     store(tables, tip(len(events), events, future=text("kept")))
     before = stored(tables)
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
     calving = Streams(driver=streams.driver, table=TABLE, layout=Tips(calving=Fixed(max_events=1, mode=mode)))
 
     calving.append(STREAM, [Event(type="New")])

@@ -32,7 +32,7 @@ from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.bodies import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_pages, memory_streams
+from epochal.testing.stores import memory_streams, memory_tips
 
 E = Event(type="Moved", data=b'{"amount": 1}')
 A, B, C = "Account-a", "Account-b", "Account-c"
@@ -40,12 +40,12 @@ A, B, C = "Account-a", "Account-b", "Account-c"
 
 @pytest.fixture
 def tables() -> MemoryTables:
-    return tables_of(memory_pages())
+    return tables_of(memory_streams())
 
 
 @pytest.fixture
 def streams(tables: MemoryTables) -> Streams:
-    return memory_pages(tables)
+    return memory_streams(tables)
 
 
 def tables_of(streams: Streams) -> MemoryTables:
@@ -379,7 +379,7 @@ def test_more_than_a_transaction_takes_is_refused_with_its_size(streams: Streams
 
 def test_streams_stored_as_tips_are_refused_by_what_their_layout_can_do() -> None:
     with pytest.raises(InvalidInput, match="cannot be one append where streams are stored as tips"):
-        memory_streams().append_all(both())
+        memory_tips().append_all(both())
 
 
 def test_a_stream_is_held_to_its_own_limit(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from epochal.settings import Settings
 from epochal.store.aggregates import aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, tips_of
 from epochal.store.tagged import tagged_of
 from tests.support.layout_contract import LayoutContract, Writer
 
@@ -36,7 +36,7 @@ TAGS = Settings.of(events_table="events", tags_table="tags")
 
 
 def streams(driver: Driver) -> Streams:
-    return streams_of(STREAMS, driver, BodyCodec())
+    return tips_of(STREAMS, driver, BodyCodec())
 
 
 def persist(driver: Driver, stream: str, types: tuple[str, ...]) -> None:

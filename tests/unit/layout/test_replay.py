@@ -17,7 +17,7 @@ from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.results import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip
 
 STREAMS: dict[str, Calving] = {
@@ -30,7 +30,7 @@ EVENTS = 25
 
 
 def written(calving: Calving, events: int = EVENTS, size: int = 300) -> Streams:
-    streams, dice = replace(memory_streams(), layout=Tips(calving=calving)), random.Random(1)
+    streams, dice = replace(memory_tips(), layout=Tips(calving=calving)), random.Random(1)
     expected: ExpectedVersion = NO_STREAM
     for index in range(events):
         outcome = streams.append(
@@ -91,11 +91,11 @@ def test_a_page_ends_at_its_size_but_has_at_least_one_event(direction: Direction
 
 
 def test_a_page_of_what_does_not_exist_says_so() -> None:
-    page = memory_streams().page("Nothing-1")
+    page = memory_tips().page("Nothing-1")
 
     assert (page.events, page.next, page.version, page.exists) == ((), None, 0, False)
-    assert list(memory_streams().read("Nothing-1")) == []
-    assert memory_streams().load("Nothing-1") is None
+    assert list(memory_tips().read("Nothing-1")) == []
+    assert memory_tips().load("Nothing-1") is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_page_of_what_does_not_exist_says_so() -> None:
 )
 @pytest.mark.slow
 def test_more_than_ten_thousand_events_and_a_megabyte_replay_completely(calving: Calving) -> None:
-    events, streams = 10_500, replace(memory_streams(), layout=Tips(calving=calving))
+    events, streams = 10_500, replace(memory_tips(), layout=Tips(calving=calving))
     for first in range(0, events, 50):
         streams.append(
             STREAM, [Event(type=f"E{index}", data=b"%0100d" % index) for index in range(first, first + 50)]
@@ -120,7 +120,7 @@ def test_more_than_ten_thousand_events_and_a_megabyte_replay_completely(calving:
 
 def counted(tables: MemoryTables) -> tuple[Streams, list[Op]]:
     ops: list[Op] = []
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
 
     def perform(op: Op) -> Reply:
         ops.append(op)
@@ -180,7 +180,7 @@ OVERLAPS = {
 def test_calves_that_overlap_the_tip_are_dropped_by_index(items: tuple[dict[str, object], ...]) -> None:
     tables = memory_tables()
     store(tables, *items)
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
     for start in range(7):
         assert [int(event.data) for event in streams.read(STREAM, start=start)] == list(range(start, 6))
     assert [int(event.data) for event in streams.read(STREAM, direction="backward")] == [5, 4, 3, 2, 1, 0]
@@ -200,7 +200,7 @@ def test_calves_that_overlap_each_other_hide_nothing(start: int) -> None:
     """A prune that cuts a Tip gives it a base inside calves of before."""
     tables = memory_tables()
     store(tables, *CUT)
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
 
     assert [int(event.data) for event in streams.read(STREAM, start=start)] == list(range(start, 8))
     assert [int(event.data) for event in streams.read(STREAM, start=start, direction="backward")] == list(
@@ -235,8 +235,8 @@ def test_a_prune_between_two_pages_leaves_a_read_in_order_and_complete_above_it(
     store(
         tables, tip(9, numbered(8, 9)), *(calf(index, numbered(index, index + 2)) for index in range(0, 8, 2))
     )
-    streams = memory_streams(tables)
-    execute = interrupted(tables, after, lambda: memory_streams(tables).prune(STREAM, before))
+    streams = memory_tips(tables)
+    execute = interrupted(tables, after, lambda: memory_tips(tables).prune(STREAM, before))
     reading = replace(streams, driver=replace(streams.driver, execute=execute))
 
     found: list[int] = []

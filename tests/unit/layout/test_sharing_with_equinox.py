@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_streams
+from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
@@ -21,7 +21,7 @@ from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, tips_of
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.equinox import Equinox
 
@@ -50,7 +50,7 @@ def dying(execute: Execute, after: int) -> Execute:
 
 
 def opened(execute: Execute, calving: Calving | None = None) -> Streams:
-    streams = streams_of(SHARED, Driver(execute=execute, meter=Meter()), BodyCodec())
+    streams = tips_of(SHARED, Driver(execute=execute, meter=Meter()), BodyCodec())
     return streams if calving is None else replace(streams, layout=Tips(calving=calving))
 
 
@@ -113,7 +113,7 @@ def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: M
     assert equinox.append(STREAM, "theirs", "e" * 32)
     assert [event.type for event in streams.read(STREAM)] == ["theirs"]
 
-    alone = streams_of(OURS, streams.driver, BodyCodec())
+    alone = tips_of(OURS, streams.driver, BodyCodec())
     alone.delete(STREAM)
     assert equinox.append(STREAM, "past the tombstone", "f" * 32)
     assert list(alone.read(STREAM)) == []
@@ -121,14 +121,14 @@ def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: M
 
 def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     place = Place(endpoint="http://127.0.0.1:1", region="eu-central-1")
-    streams = open_streams("t", equinox=True, place=place)
+    streams = open_tips("t", equinox=True, place=place)
     assert (streams.layout, streams.tombstones) == (Tips(calving=Fixed()), False)
     assert streams.layout.calving.mode == "transactional"
     small = Fixed(max_bytes=1_000, max_events=5)
-    assert open_streams("t", equinox=True, calving=small, place=place).layout == Tips(calving=small)
-    assert open_streams("t", calving=small, place=place).layout == Tips(calving=small)
+    assert open_tips("t", equinox=True, calving=small, place=place).layout == Tips(calving=small)
+    assert open_tips("t", calving=small, place=place).layout == Tips(calving=small)
     with pytest.raises(InvalidInput, match="calving: must be transactional"):
-        open_streams("t", equinox=True, calving=ByCost(), place=place)
+        open_tips("t", equinox=True, calving=ByCost(), place=place)
     assert Settings.from_environment({variable("equinox"): "true"}).equinox
     (history,) = reader_of(SHARED, streams.driver, BodyCodec()).histories
     assert isinstance(history, StreamHistory)

@@ -18,7 +18,7 @@ from epochal.plan.sizes import value_size
 from epochal.plan.values import Item, number, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.unit.layout.items import STREAM, TABLE
 
 E = Event(type="E", data=b"{}")
@@ -34,7 +34,7 @@ class Recorder:
         self.ops: list[Op] = []
 
     def store(self, calving: Calving = TWO_STEP) -> Streams:
-        streams = replace(memory_streams(self.tables), layout=Tips(calving=calving))
+        streams = replace(memory_tips(self.tables), layout=Tips(calving=calving))
         return replace(streams, driver=replace(streams.driver, execute=self._perform))
 
     def tip(self) -> Item:

@@ -27,9 +27,9 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import (
     memory_aggregates,
     memory_projection_states,
-    memory_streams,
     memory_tables,
     memory_tagged_events,
+    memory_tips,
 )
 
 S = "Cart-1"
@@ -41,7 +41,7 @@ TAKE = TaggedEvent(type="Taken", data="{}", tags=("name:ann",))
 
 
 def begun() -> Streams:
-    streams = memory_streams()
+    streams = memory_tips()
     streams.append(S, [E])
     return streams
 
@@ -81,9 +81,9 @@ def test_a_stream_that_is_elsewhere_is_an_error_that_carries_the_outcome(
 @pytest.mark.parametrize("expected", [AtVersion(version=3), STREAM_EXISTS])
 def test_a_stream_that_is_not_there_is_said_to_have_no_event(expected: Any) -> None:
     with pytest.raises(ConflictError, match="but there is no event"):
-        memory_streams().append(S, [E], expected=expected)
+        memory_tips().append(S, [E], expected=expected)
     with pytest.raises(ConflictError, match="expected any stream there is, but there is no event"):
-        memory_streams().delete(S)
+        memory_tips().delete(S)
 
 
 @pytest.mark.parametrize("expected", [ANY, NO_STREAM, AtVersion(version=1), AtVersion(version=9)])
@@ -99,7 +99,7 @@ def test_a_deleted_stream_is_a_conflict_of_its_own_kind_whatever_is_expected(exp
 
 def test_an_outcome_that_nothing_can_tell_is_raised_and_is_no_conflict() -> None:
     tables = memory_tables()
-    others = memory_streams(tables)
+    others = memory_tips(tables)
     lost = iter([True])
 
     def losing(op: Op) -> Reply:
@@ -110,7 +110,7 @@ def test_an_outcome_that_nothing_can_tell_is_raised_and_is_no_conflict() -> None
             raise Lost("the test's fault")
         return reply
 
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
     with pytest.raises(OutcomeUndetermined) as raised:
         replace(streams, driver=replace(streams.driver, execute=losing)).append(S, [E])
     assert not isinstance(raised.value, ConflictError)

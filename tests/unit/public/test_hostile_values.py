@@ -34,8 +34,8 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import (
     memory_aggregates,
     memory_projection_states,
-    memory_streams,
     memory_tagged_events,
+    memory_tips,
 )
 
 HALF = "\ud800"
@@ -100,13 +100,11 @@ def aggregate(data: bytes = b"{}", snapshot: bytes = b"{}", **changed: Any) -> N
 
 
 DOORS: dict[str, Callable[[str], object]] = {
-    "a stream's name": lambda text: memory_streams().append(text, [Event(type="x")]),
-    "a stream's name, read": lambda text: list(memory_streams().read(text)),
-    "an event's type": lambda text: memory_streams().append("A-1", [Event(type=text)]),
-    "an event's timestamp": lambda text: memory_streams().append("A-1", [Event(type="x", timestamp=text)]),
-    "an idempotency key": lambda text: memory_streams().append(
-        "A-1", [Event(type="x")], idempotency_key=text
-    ),
+    "a stream's name": lambda text: memory_tips().append(text, [Event(type="x")]),
+    "a stream's name, read": lambda text: list(memory_tips().read(text)),
+    "an event's type": lambda text: memory_tips().append("A-1", [Event(type=text)]),
+    "an event's timestamp": lambda text: memory_tips().append("A-1", [Event(type="x", timestamp=text)]),
+    "an idempotency key": lambda text: memory_tips().append("A-1", [Event(type="x")], idempotency_key=text),
     "a token": parse_token,
     "a time": lambda text: parse_time(text, "at"),
     "a checkpoint": parse_checkpoint,

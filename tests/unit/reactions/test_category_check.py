@@ -19,7 +19,7 @@ from epochal.testing.feeds import MemoryFeed
 def filled() -> MemoryFeed:
     feed = MemoryFeed()
     for stream in ("Flight-UA1", "Flight-B61", "Passenger-7"):
-        feed.streams.append(stream, [Event(type="Scheduled")])
+        feed.tips.append(stream, [Event(type="Scheduled")])
     feed.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=("course:1",))])
     return feed
 
@@ -58,7 +58,7 @@ def test_a_category_whose_first_stream_comes_later_is_warned_of_no_more() -> Non
     feed, asked = filled(), board("Flight", "Crew")
     with pytest.warns(UserWarning, match="'Crew'"):
         feed.react(asked)
-    feed.streams.append("Crew-1", [Event(type="Hired")])
+    feed.tips.append("Crew-1", [Event(type="Hired")])
     feed.react(asked)
     feed.react(asked)
     assert left(feed, asked) == ()
@@ -84,7 +84,7 @@ def test_a_group_that_is_behind_is_not_judged_by_what_it_has_still_to_read() -> 
     with pytest.warns(UserWarning, match="'Crew'"):
         feed.react(asked)
     assert left(feed, asked) == ("category Crew",)
-    feed.streams.append("Crew-1", [Event(type="Hired")])
+    feed.tips.append("Crew-1", [Event(type="Hired")])
     feed.index()
     assert left(feed, asked) == ()
 
@@ -134,7 +134,7 @@ def test_a_type_whose_first_event_comes_later_is_warned_of_no_more() -> None:
     with pytest.warns(UserWarning, match="no event of the type '(Departed|Arrived)'") as told:
         feed.react(asked)
     assert len(told) == 2
-    feed.streams.append("Flight-UA1", [Event(type="Boarded"), Event(type="Departed")])
+    feed.tips.append("Flight-UA1", [Event(type="Boarded"), Event(type="Departed")])
     with pytest.warns(UserWarning, match="'Arrived'"):
         feed.react(asked)
     assert left(feed, asked) == ("type Arrived",)

@@ -113,7 +113,7 @@ def test_a_stream_whose_claim_check_names_what_may_not_be_read_is_parked_with_th
 
     feed, told = MemoryFeed(), list[str]()
     for stream in ("Order-1", "Order-2"):
-        feed.streams.append(stream, [Event(type="Paid")])
+        feed.tips.append(stream, [Event(type="Paid")])
     key, claim = tip_key(StreamName("Order-1")), encode_claim(Claim(key="exports/1", sha256="0" * 64, size=9))
     tip = feed.tables.execute(Get(table="tips", key=key)).item
     assert tip is not None

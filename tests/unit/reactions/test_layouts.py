@@ -11,7 +11,7 @@ Seen = list[tuple[str, int, str, bytes | object]]
 
 def filled() -> MemoryFeed:
     feed = MemoryFeed(types=["user-account"])
-    feed.streams.append("Order-1", [Event(type="Placed", data=b"{}"), Event(type="Paid", data=b"1")])
+    feed.tips.append("Order-1", [Event(type="Placed", data=b"{}"), Event(type="Paid", data=b"1")])
     feed.aggregates.append(
         aggregate_id("user-account", "7"),
         [AggregateEvent(type="Opened", data=b'{"n":1}')],

@@ -93,7 +93,7 @@ def test_a_delivery_whose_handler_returns_work_to_be_done_has_failed_and_its_str
     made: Callable[[], object],
 ) -> None:
     feed = MemoryFeed()
-    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.tips.append("Cart-1", [Event(type="Opened")])
     board = reaction(name="board", attempts=2)(lambda _: made())
     (ran,) = feed.react(board)[:1]
     assert [failure.stream for failure in ran.parked] == ["Cart-1"]
@@ -124,14 +124,14 @@ def test_a_function_that_runs_its_coroutine_is_plain() -> None:
         handled.append(delivery.stream)
 
     feed = MemoryFeed()
-    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.tips.append("Cart-1", [Event(type="Opened")])
     feed.react(reaction(name="board")(lambda delivery: asyncio.run(later(delivery))))
     assert handled == ["Cart-1"]
 
 
 def test_a_fold_that_would_have_to_be_awaited_moves_no_read_model() -> None:
     feed = MemoryFeed()
-    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.tips.append("Cart-1", [Event(type="Opened")])
     model = feed.read_models.open("carts", 1)
     for fold in (waits, lambda *_: waits()):
         (ran, *_) = feed.react(reaction(name=f"carts-{id(fold)}", attempts=1)(partial(_apply, model, fold)))
@@ -185,7 +185,7 @@ def test_functions_of_a_domain_that_would_have_to_be_awaited_are_refused(
 
 def test_a_predicate_that_would_have_to_be_awaited_is_not_taken_for_true() -> None:
     feed = MemoryFeed()
-    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.tips.append("Cart-1", [Event(type="Opened")])
     feed.index()
     for predicate in (waits, coroutine_of):
         with pytest.raises(InvalidInput, match="predicate: must be a plain function"):
@@ -199,7 +199,7 @@ def coroutine_of(*_: object) -> Any:
 @pytest.mark.parametrize("decide", [waits, coroutine_of])
 def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) -> None:
     feed = MemoryFeed()
-    deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
+    deciders = Deciders(streams=feed.tips, decider=DECIDER, codec=CODEC)
     state = StateCodec(encode=plain, decode=plain)
     aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
     for refused in (
@@ -220,7 +220,7 @@ def on_streams(feed: MemoryFeed | None = None, **changed: Any) -> Deciders[Any, 
     rules = {name: changed.pop(name) for name in ("initial", "evolve") if name in changed}
     codec = {name: changed.pop(name) for name in ("encode", "decode") if name in changed}
     return Deciders(
-        streams=(feed or MemoryFeed()).streams,
+        streams=(feed or MemoryFeed()).tips,
         decider=replace(DECIDER, **rules),
         codec=replace(CODEC, **codec),
         **changed,
@@ -266,7 +266,7 @@ def test_a_decider_whose_function_returns_work_to_be_done_stores_nothing_and_is_
     field: str, changed: dict[str, Any]
 ) -> None:
     feed = MemoryFeed()
-    written = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC, access=SNAPSHOTS)
+    written = Deciders(streams=feed.tips, decider=DECIDER, codec=CODEC, access=SNAPSHOTS)
     written.transact("Tally-1", lambda _: [Added(1, 1)])
     before = list(feed.tables.items("tips"))
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:

@@ -50,7 +50,7 @@ from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, tips_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents
@@ -109,11 +109,11 @@ class Tables:
         return Driver(execute=self.execute, meter=Meter(), sleep=lambda _: None)
 
     @property
-    def streams(self) -> Streams:
+    def tips(self) -> Streams:
         return Streams(driver=self.driver, table=TIPS.kind)
 
     @property
-    def pages(self) -> Streams:
+    def streams(self) -> Streams:
         return Streams(driver=self.driver, table=STREAMS.kind, layout=Pages())
 
     @property
@@ -158,7 +158,7 @@ def append(tables: Tables) -> None:
 
 def write_streams(tables: Tables) -> None:
     """A stream that calves; pruned, then deleted."""
-    streams = tables.streams
+    streams = tables.tips
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
     streams.prune("Flight-1", CALVES // 2)
@@ -194,8 +194,8 @@ def replay(tables: Tables) -> None:
     pages.listings.count()
     tables.states.find("totals", "1")
     tables.states.list("totals")
-    tables.streams.load("Flight-1")
-    tables.streams.page("Flight-1", start=0, limit=10)
+    tables.tips.load("Flight-1")
+    tables.tips.page("Flight-1", start=0, limit=10)
     lock = tables.aggregates.lock(ORDER)
     assert lock is not None
     for limit in (2, 1_000):
@@ -220,7 +220,7 @@ def feed(tables: Tables) -> None:
     )
     *_, missing = AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
-    assert len(list(StreamHistory(tables.pages).events()("Cart-1", 0, CALVES))) == CALVES
+    assert len(list(StreamHistory(tables.streams).events()("Cart-1", 0, CALVES))) == CALVES
 
 
 def index(tables: Tables) -> None:
@@ -239,8 +239,8 @@ def react(tables: Tables) -> None:
     feed = MemoryFeed(tables=tables.memory)
     for number in range(CALVES):
         moved = Event(type=f"Moved{number:0200}", data=Random(number).randbytes(2_000))
-        feed.streams.append("Flight-1", [moved])
-        feed.pages.append("Cart-1", [moved])
+        feed.tips.append("Flight-1", [moved])
+        feed.streams.append("Cart-1", [moved])
         feed.index()
     member = Member(
         reaction=Reaction(name="board", handler=refusing, attempts=1),
@@ -289,8 +289,8 @@ def tables() -> Tables:
     """With an event of each kind, and nothing asked of them yet."""
     found = Tables()
     for _ in range(CALVES):
-        found.streams.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
-        found.pages.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
+        found.tips.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
+        found.streams.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
     found.tagged.append([paid("order:1", "shop:1")])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
@@ -301,7 +301,7 @@ def tables() -> Tables:
 def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
     tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (TIPS, ARCHIVE)}))
     settings = Settings.of(tips_table=TIPS.kind, archive_table=ARCHIVE.kind)
-    streams = streams_of(settings, tables.driver, BodyCodec())
+    streams = tips_of(settings, tables.driver, BodyCodec())
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
     tables.used.clear()

@@ -24,7 +24,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_pages, memory_streams, memory_tagged_events
+from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events, memory_tips
 
 EVENT = Event(type="Added", data=b"{}")
 OPENED = TaggedEvent(type="Opened", tags=("cart:1",), data="{}")
@@ -36,13 +36,13 @@ Store = Streams | AggregateStore | TaggedEvents
 
 
 def streams() -> Streams:
-    store = memory_streams()
+    store = memory_tips()
     store.append("Cart-1", [EVENT] * 3)
     return store
 
 
 def paged() -> Streams:
-    store = memory_pages()
+    store = memory_streams()
     store.append("Cart-1", [EVENT] * 3)
     return store
 
@@ -118,7 +118,7 @@ def test_an_outcome_carries_what_its_call_has_moved_the_meter_by(call: str) -> N
 
 def test_archiving_and_pruning_is_one_call() -> None:
     tables = MemoryTables(dict.fromkeys(("tips", "archive"), TIPS))
-    store = memory_streams(tables)
+    store = memory_tips(tables)
     store = replace(store, archive=replace(store, table="archive"))
     store.append("Cart-1", [EVENT] * 3)
     meter = store.driver.meter
@@ -146,7 +146,7 @@ def test_calls_in_threads_each_carry_their_own(made: Callable[[], Streams]) -> N
 
 
 def test_what_was_refused_and_tried_again_is_part_of_it() -> None:
-    store = memory_streams()
+    store = memory_tips()
     faults = Faults(store.driver.execute, {0: Fault.UNANSWERED, 1: Fault.THROTTLED})
     driver = replace(store.driver, execute=faults.execute, sleep=lambda _: None)
     appended = replace(store, driver=driver).append("Cart-1", [EVENT], expected=NO_STREAM)
@@ -165,7 +165,7 @@ def test_errors_carry_it_and_so_do_the_conflicts_in_them() -> None:
 
 
 def test_an_outage_says_how_many_requests_it_took() -> None:
-    store = memory_streams()
+    store = memory_tips()
     faults = Faults(store.driver.execute, dict.fromkeys(range(9), Fault.THROTTLED))
     patience = Patience(retries=3)
     driver = Driver(execute=faults.execute, meter=Meter(), patience=patience, sleep=lambda _: None)
@@ -176,12 +176,12 @@ def test_an_outage_says_how_many_requests_it_took() -> None:
 
 def test_what_was_not_asked_of_dynamodb_was_not_measured() -> None:
     with pytest.raises(InvalidInput) as invalid:
-        memory_streams().append("Cart-1", [])
+        memory_tips().append("Cart-1", [])
     assert invalid.value.capacity is None
 
 
 def test_a_read_is_measured_as_far_as_it_was_consumed() -> None:
-    store = memory_pages()
+    store = memory_streams()
     for number in range(40):
         store.append("Cart-1", [Event(type="Added", data=Random(number).randbytes(LARGE))])
     measured, meter = store.metered()

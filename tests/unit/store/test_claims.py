@@ -20,7 +20,7 @@ from epochal.store.bodies import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.stream_layouts import LAYOUTS
 
 STREAM = "Flight-1"
@@ -56,7 +56,7 @@ def tables() -> MemoryTables:
 
 @pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS)
 def streams(bucket: CountingBodies, tables: MemoryTables, request: pytest.FixtureRequest) -> Streams:
-    return replace(memory_streams(tables), codec=BodyCodec(bodies=bucket), layout=request.param)
+    return replace(memory_tips(tables), codec=BodyCodec(bodies=bucket), layout=request.param)
 
 
 def largest_item(tables: MemoryTables) -> int:
@@ -168,7 +168,7 @@ def test_more_small_events_than_an_item_holds_are_refused_with_the_size_and_noth
 def test_without_a_bucket_a_body_over_the_limit_is_refused_and_nothing_is_written(
     tables: MemoryTables,
 ) -> None:
-    bare = replace(memory_streams(tables), codec=BodyCodec())
+    bare = replace(memory_tips(tables), codec=BodyCodec())
 
     with pytest.raises(TooLarge) as refused:
         bare.append(STREAM, [Event(type="E", data=noise(401 * KB))])
@@ -180,7 +180,7 @@ def test_without_a_bucket_a_body_over_the_limit_is_refused_and_nothing_is_writte
 
 
 def test_a_calf_of_claims_is_a_copy_and_its_bodies_are_still_found() -> None:
-    streams = replace(memory_streams(), layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
+    streams = replace(memory_tips(), layout=Tips(calving=Fixed(max_events=1, mode="two-step")))
     for seed in range(3):
         streams.append(STREAM, [Event(type="E", data=noise(300 * KB, seed))])
 
@@ -321,7 +321,7 @@ def test_bodies_are_written_before_the_event_that_claims_them(bucket: CountingBo
         bucket.objects[f"uploads/{digest}"] = content
     seen: list[bool] = []
     tables = memory_tables()
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
 
     def perform(op: object) -> object:
         seen.append(claim.key in bucket.objects)

@@ -9,13 +9,13 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.events import Event, Unfold
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_tips
 
 LARGE = os.urandom(500_000)
 
 
 def test_what_was_read_has_its_content_and_what_was_left_in_the_bucket_says_so() -> None:
-    streams = memory_streams()
+    streams = memory_tips()
     streams.append("A-1", [Event(type="Small", data=b"{}"), Event(type="Large", data=LARGE)])
     streams.append("A-1", [], unfolds=[Unfold(type="State", data=b"[]")])
     assert [event.content for event in streams.read("A-1")] == [b"{}", LARGE]

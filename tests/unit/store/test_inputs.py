@@ -12,7 +12,7 @@ from epochal.model.outcomes import Appended
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.unit.layout.items import store, tip
 
 E = Event(type="E")
@@ -82,7 +82,7 @@ def tables() -> MemoryTables:
 def test_bad_input_is_refused_by_field_and_rule_before_anything_is_asked(
     tables: MemoryTables, act: Act, field: str, rule: str
 ) -> None:
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
 
     with pytest.raises(InvalidInput) as refused:
         act(streams)
@@ -104,7 +104,7 @@ def test_bad_input_is_refused_by_field_and_rule_before_anything_is_asked(
     ids=["short", "512 bytes", "long ids", "any bytes", "the first moment"],
 )
 def test_whatever_the_rules_allow_is_stored_as_it_is(event: Event) -> None:
-    streams = memory_streams()
+    streams = memory_tips()
 
     assert isinstance(streams.append("A-1", [event]), Appended)
 
@@ -115,7 +115,7 @@ def test_whatever_the_rules_allow_is_stored_as_it_is(event: Event) -> None:
 
 def test_a_stream_that_would_outgrow_its_indices_is_refused(tables: MemoryTables) -> None:
     store(tables, {**tip(MAX_VERSION - 1), "p": {"S": "A-1"}})
-    streams = memory_streams(tables)
+    streams = memory_tips(tables)
 
     assert isinstance(streams.append("A-1", [E]), Appended)
     with pytest.raises(InvalidInput, match="at most"):
@@ -123,7 +123,7 @@ def test_a_stream_that_would_outgrow_its_indices_is_refused(tables: MemoryTables
 
 
 def test_a_token_of_a_stream_that_is_gone_is_a_conflict_not_an_error() -> None:
-    outcome = memory_streams().try_append("A-1", [E], expected=Token(version=5, etag="0" * 32, events=3))
+    outcome = memory_tips().try_append("A-1", [E], expected=Token(version=5, etag="0" * 32, events=3))
 
     assert not isinstance(outcome, Appended)
     assert outcome.version == 0  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.results import Direction
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS
 
@@ -24,7 +24,7 @@ EVENTS = 24
 def filled(layout: Layout, choice: Choice) -> Streams:
     tables = memory_tables()
     driver = Driver(execute=Lagging(tables, choice).execute, meter=Meter())
-    streams = replace(memory_streams(tables), driver=driver, layout=layout)
+    streams = replace(memory_tips(tables), driver=driver, layout=layout)
     for number in range(EVENTS):
         streams.append(S, [Event(type="Seen", data=Random(number).randbytes(1_500))])
     return streams

@@ -31,8 +31,8 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import (
     memory_aggregates,
     memory_projection_states,
-    memory_streams,
     memory_tagged_events,
+    memory_tips,
 )
 
 ORDER = aggregate_id("order", "1")
@@ -45,9 +45,9 @@ ALIKE = [pair for pair in permutations(KINDS, 2) if KINDS[pair[0]].keys == KINDS
 def used() -> MemoryTables:
     """Every table of a deployment in use, and one of read models."""
     feed = MemoryFeed()
-    feed.streams.append("Order-1", [Event(type="E")], idempotency_key="k")
-    feed.pages.append("Cart-1", [Event(type="E")])
-    feed.pages.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
+    feed.tips.append("Order-1", [Event(type="E")], idempotency_key="k")
+    feed.streams.append("Cart-1", [Event(type="E")])
+    feed.streams.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
     feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}", idempotency_key="k")
     feed.tagged.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
     states = memory_projection_states(feed.tables)
@@ -68,7 +68,7 @@ def guarded(tables: MemoryTables, kinds: dict[str, str]) -> Driver:
 
 USES: dict[str, Callable[[Driver, str], Any]] = {
     "tips": lambda driver, table: Streams(driver=driver, table=table).append("Order-2", [Event(type="E")]),
-    "streams": lambda driver, table: replace(MemoryFeed().pages, driver=driver, table=table).append(
+    "streams": lambda driver, table: replace(MemoryFeed().streams, driver=driver, table=table).append(
         "Cart-2", [Event(type="E")]
     ),
     "index": lambda driver, table: replace(MemoryFeed().reader, driver=driver, table=table).partitions(),
@@ -112,7 +112,7 @@ def test_records_of_keys_do_not_hide_that_a_table_is_one_of_streams() -> None:
     """DynamoDB scans by the hashes of keys, so any item may be the first."""
     feed = MemoryFeed()
     for number in range(3):
-        feed.streams.append("Cart-1", [Event(type="E")], idempotency_key=f"k{number}")
+        feed.tips.append("Cart-1", [Event(type="E")], idempotency_key=f"k{number}")
     first = feed.tables.execute(Scan(table="tips", limit=1))
     assert isinstance(first, Items)
     assert [kind_of(item) for item in first.items] == [None]
@@ -195,7 +195,7 @@ def test_a_caller_who_may_not_look_is_not_kept_from_his_table() -> None:
 
     driver = Driver(execute=checked(execute, {"tips": "tips"}), meter=Meter())
     Streams(driver=driver, table="tips").append("Order-1", [Event(type="E")])
-    assert memory_streams(tables).load("Order-1") is not None
+    assert memory_tips(tables).load("Order-1") is not None
 
 
 def test_a_look_whose_answer_is_lost_leaves_no_doubt_about_the_write_behind_it() -> None:

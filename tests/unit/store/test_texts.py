@@ -9,7 +9,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.model.dcb import QueryItem, TaggedEvent
 from epochal.model.events import Event
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_tables, memory_tips
 from tests.unit.dcb.world import World
 
 HALF = "\ud800"
@@ -23,7 +23,7 @@ def tagged(**given: str) -> Callable[[], object]:
 
 
 def keyed(key: str) -> object:
-    return memory_streams(memory_tables()).append("A-1", [Event(type="Opened")], idempotency_key=key)
+    return memory_tips(memory_tables()).append("A-1", [Event(type="Opened")], idempotency_key=key)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events
+from epochal.testing.stores import memory_aggregates, memory_tagged_events, memory_tips
 from epochal.testing.subjects import memory_subjects
 from tests.unit.feed.feeds import Clock
 
@@ -257,7 +257,7 @@ _KNOWN = b"4K5fPm8ANUE6j/A/5XM76tmf/rq6"
 def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
     subjects = memory_subjects()
     sealed = subjects.seal("ada", SECRET)
-    streams, aggregates, tagged = memory_streams(), memory_aggregates(), memory_tagged_events()
+    streams, aggregates, tagged = memory_tips(), memory_aggregates(), memory_tagged_events()
     open_body = b'{"n":1}'
     unfold = Unfold(type="Person", data=sealed)
     streams.append(
@@ -288,7 +288,7 @@ def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
 def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sealed() -> None:
     subjects, feed = memory_subjects(), MemoryFeed()
     sealed = subjects.seal("ada", SECRET)
-    feed.streams.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
+    feed.tips.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )
@@ -321,7 +321,7 @@ UserEvent = Named | Left
 
 def test_a_deciders_state_is_made_without_what_is_shredded() -> None:
     subjects = memory_subjects()
-    streams = memory_streams()
+    streams = memory_tips()
     codec = sealed_codec(
         json_codec(Named, Left),
         subjects,
@@ -355,7 +355,7 @@ GONE: Final = "(forgotten)"
 
 def test_with_snapshots_a_stream_goes_on_where_what_stands_in_for_the_forgotten_has_no_subject() -> None:
     """Whoever kept her in the state's own subject could decide nothing more: nothing is sealed for her any more."""
-    subjects, streams = memory_subjects(), memory_streams()
+    subjects, streams = memory_subjects(), memory_tips()
 
     def users(
         subject_of: Callable[[UserEvent], str | None],
@@ -387,7 +387,7 @@ def test_with_snapshots_a_stream_goes_on_where_what_stands_in_for_the_forgotten_
 
 
 def test_states_kept_for_so_long_hold_nobody_who_was_forgotten_longer_ago() -> None:
-    clock, subjects, streams = Clock(), memory_subjects(), memory_streams()
+    clock, subjects, streams = Clock(), memory_subjects(), memory_tips()
     streams = replace(streams, driver=replace(streams.driver, clock=clock))
     users: Deciders[UserEvent, str, UserEvent] = Deciders(
         streams=streams,
@@ -480,7 +480,7 @@ def test_what_kms_refuses_or_cannot_answer_is_told_and_never_taken_for_forgotten
 def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
     subjects, feed = memory_subjects(), MemoryFeed()
     sealed = subjects.seal("ada", SECRET)
-    feed.streams.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
+    feed.tips.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from epochal.codec.upcasts import upcast as upcast
     from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_feed as open_feed
-    from epochal.dynamo.stores import open_pages as open_pages
     from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
+    from epochal.dynamo.stores import open_tips as open_tips
     from epochal.errors import ConflictError as ConflictError
     from epochal.errors import EpochalError as EpochalError
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
@@ -80,11 +80,11 @@ _ROOMS = {
     "lambda_handler": "hosting.function",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
-    "open_pages": "dynamo.stores",
     "open_projection_states": "dynamo.stores",
     "open_read_models": "dynamo.stores",
     "open_streams": "dynamo.stores",
     "open_tagged_events": "dynamo.stores",
+    "open_tips": "dynamo.stores",
     "projection": "store.decisions",
     "reaction": "reactions.reaction",
     "upcast": "codec.upcasts",

@@ -70,18 +70,18 @@ class Deployment:
         return BodyCodec(bodies=self.bucket.bodies)
 
     @property
+    def tips(self) -> Streams:
+        """Streams that are stored as tips."""
+        from epochal.store.streams import tips_of
+
+        return tips_of(self.settings, self.driver, self.codec)
+
+    @property
     def streams(self) -> Streams:
-        """Streams."""
+        """Streams that are stored as pages."""
         from epochal.store.streams import streams_of
 
         return streams_of(self.settings, self.driver, self.codec)
-
-    @property
-    def pages(self) -> Streams:
-        """Streams that are stored as pages."""
-        from epochal.store.streams import pages_of
-
-        return pages_of(self.settings, self.driver, self.codec)
 
     @property
     def aggregates(self) -> AggregateStore:

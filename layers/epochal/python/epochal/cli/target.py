@@ -87,7 +87,7 @@ class Store:
     def of(cls, found: Deployment, sizes: Callable[[], list[TableSize]]) -> Store:
         """The store of a deployment."""
         return cls(
-            streams=found.streams,
+            streams=found.tips,
             aggregates=found.aggregates,
             tagged=found.tagged,
             states=found.states,

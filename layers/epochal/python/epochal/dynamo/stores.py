@@ -28,7 +28,7 @@ from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
-from epochal.store.streams import Calving, Streams, streams_of
+from epochal.store.streams import Calving, Streams, tips_of
 from epochal.store.tagged import READS_AT_ONCE, TaggedEvents
 
 
@@ -60,7 +60,7 @@ class Place:
 HERE = Place()
 
 
-def open_streams(
+def open_tips(
     table: str,
     *,
     bucket: str = "",
@@ -83,30 +83,31 @@ def open_streams(
         raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
     settings = Settings.of(tips_table=table, bucket=bucket, equinox=equinox)
     found = place.opened(settings)
-    return streams_of(settings, found.driver, found.codec, calving)
+    return tips_of(settings, found.driver, found.codec, calving)
 
 
-def open_pages(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
+def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
     """Named streams in a table of the `pages` layout, whose format may still change before version 1.0.
 
     Args:
         bucket: of bodies too large for an item; without one they are refused.
     """
-    return place.opened(Settings.of(streams_table=table, bucket=bucket)).pages
+    return place.opened(Settings.of(streams_table=table, bucket=bucket)).streams
 
 
 def open_feed(
     index_table: str,
     *,
     streams: Streams | None = None,
+    tips: Streams | None = None,
     aggregates: AggregateStore | None = None,
     tagged: TaggedEvents | None = None,
-    pages: Streams | None = None,
     place: Place = HERE,
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
-    distinct(streams="" if streams is None else streams.table, index_table=index_table)
-    stores = (each for each in (streams, aggregates, tagged, pages) if each is not None)
+    tables = {"streams": streams, "tips": tips}
+    distinct(**{name: each.table for name, each in tables.items() if each}, index_table=index_table)
+    stores = (each for each in (tips, aggregates, tagged, streams) if each is not None)
     return FeedReader(
         driver=place.opened(Settings.of(index_table=index_table)).driver,
         table=index_table,

@@ -58,9 +58,7 @@ Calving = calvings.Calving
 """When events leave the Tip, where streams are stored as tips."""
 
 
-def streams_of(
-    settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None
-) -> Streams:
+def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
     """The streams of a deployment, and its archive, if it has one; `calving` wins over what the settings say."""
     archive = settings.archive_table
     streams = Streams(
@@ -74,7 +72,7 @@ def streams_of(
     return replace(streams, layout=layout, tombstones=not settings.equinox)
 
 
-def pages_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
+def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment that are stored as pages."""
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
 

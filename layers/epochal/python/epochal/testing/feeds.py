@@ -46,7 +46,7 @@ class MemoryFeed:
         self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
         settings = memory_settings(aggregate_types=tuple(self.types))
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
-        self.streams, self.pages = opened.streams, opened.pages
+        self.tips, self.streams = opened.tips, opened.streams
         self.aggregates, self.tagged = opened.aggregates, opened.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed

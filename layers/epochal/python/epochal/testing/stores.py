@@ -30,14 +30,14 @@ def memory_settings(**options: Any) -> Settings:
     return Settings.of(**{**tables, **options})
 
 
+def memory_tips(tables: MemoryTables | None = None) -> Streams:
+    """A store of streams in memory that are stored as tips, with a bucket."""
+    return _deployment(tables).tips
+
+
 def memory_streams(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory, with a bucket."""
     return _deployment(tables).streams
-
-
-def memory_pages(tables: MemoryTables | None = None) -> Streams:
-    """A store of streams in memory that are stored as pages, with a bucket."""
-    return _deployment(tables).pages
 
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:

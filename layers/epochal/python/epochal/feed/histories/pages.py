@@ -13,7 +13,7 @@ from epochal.feed.hydration import Hydrate
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.streams import pages_of
+from epochal.store.streams import streams_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PageHistory:
         return self._opened().end_of(stream, since)
 
     def _opened(self) -> StreamHistory:
-        return StreamHistory(pages_of(self.settings, self.driver, self.codec))
+        return StreamHistory(streams_of(self.settings, self.driver, self.codec))
 
 
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> PageHistory:

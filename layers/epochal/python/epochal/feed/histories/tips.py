@@ -6,12 +6,12 @@ from epochal.feed.histories.streams import StreamHistory
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, tips_of
 
 
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> StreamHistory:
     """The streams of a deployment."""
-    return StreamHistory(streams_of(settings, driver, codec))
+    return StreamHistory(tips_of(settings, driver, codec))
 
 
 def history_of(store: object) -> StreamHistory | None:

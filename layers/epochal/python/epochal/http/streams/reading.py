@@ -34,7 +34,7 @@ class Reading:
 
 def opened(deployment: Deployment) -> Reading:
     """The streams of a deployment, and downloads from its bucket."""
-    return Reading(streams=deployment.streams, link=deployment.bucket.links.download)
+    return Reading(streams=deployment.tips, link=deployment.bucket.links.download)
 
 
 def read_state(reading: Reading, request: Request) -> Response:

@@ -41,7 +41,7 @@ class Writing:
 def opened(deployment: Deployment) -> Writing:
     """The streams of a deployment, and uploads to its bucket."""
     return Writing(
-        streams=deployment.streams,
+        streams=deployment.tips,
         upload=deployment.bucket.links.upload,
         most=deployment.settings.max_upload_bytes,
     )
