@@ -14,7 +14,7 @@ PUBLIC = {
     "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM",
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec", "lambda_handler",
-    "open_aggregates", "open_feed", "open_projection_states", "open_read_models", "open_streams",
+    "metadata", "open_aggregates", "open_feed", "open_projection_states", "open_read_models", "open_streams",
     "open_tagged_events", "open_tips", "projection", "reaction", "upcast",
 }  # fmt: skip
 

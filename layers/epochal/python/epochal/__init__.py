@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from epochal.reactions.reaction import reaction as reaction
     from epochal.store.aggregate_deciders import AggregateDeciders as AggregateDeciders
     from epochal.store.codecs import json_codec as json_codec
+    from epochal.store.context import metadata as metadata
     from epochal.store.deciders import Decider as Decider
     from epochal.store.deciders import Deciders as Deciders
     from epochal.store.decisions import Decisions as Decisions
@@ -78,6 +79,7 @@ _ROOMS = {
     "aggregate_id": "model.aggregates",
     "json_codec": "store.codecs",
     "lambda_handler": "hosting.function",
+    "metadata": "store.context",
     "open_aggregates": "dynamo.stores",
     "open_feed": "dynamo.stores",
     "open_projection_states": "dynamo.stores",

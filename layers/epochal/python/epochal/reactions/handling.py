@@ -14,6 +14,7 @@ from typing import Final
 
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
+from epochal.reactions.causes import caused_by
 from epochal.reactions.progress import Task
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import Patience
@@ -139,7 +140,8 @@ class Work:
             group=self.reaction.name, partition=self.partition, stream=stream, events=events, attempt=attempt
         )
         try:
-            self.reaction(delivery)
+            with caused_by(*events):
+                self.reaction(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
             return cause
         return None

@@ -3,7 +3,7 @@ at least once.
 
     @reaction(name="departures-board", categories=["Flight"])
     def board(delivery: Delivery) -> None:
-        for event in delivery.events:
+        for event in delivery.each():
             ...
 
 A handler is a plain function: an `async def` is refused, since nothing would await it. When it returns, it has handled
@@ -15,7 +15,7 @@ the same time, those of one stream never do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import layout_names
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.spans import Span
+from epochal.reactions.causes import caused_by
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
@@ -53,6 +54,12 @@ class Delivery:
     stream: str
     events: tuple[FeedEvent, ...]
     attempt: int = 1
+
+    def each(self) -> Iterator[FeedEvent]:
+        """The events, one by one. What is appended while one is handled says that it was caused by it."""
+        for event in self.events:
+            with caused_by(event):
+                yield event
 
     def key(self, event: FeedEvent) -> str:
         """An idempotency key: the same whenever this group is given this event, and given for no other."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Final
 
 from epochal.layout.stored import StoredEvent, StoredUnfold
@@ -23,13 +24,21 @@ _FIELDS: Final = 100
 MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
 
+AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
+"""What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
+
 
 def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[StoredEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
+    Events get the metadata of the block around the call (`store.context`).
+
     Args:
         room: bytes that the events may take.
     """
+    adding = AMBIENT.get()
+    if adding is not None:
+        events = tuple(map(adding, events))
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)

@@ -1,0 +1,104 @@
+"""Metadata of all that is appended within a block, however deep below it the append is.
+
+    with metadata(user="ada", correlation_id=request_id):
+        doors.handle("Door-UA1545", board("Ada"))
+
+It belongs to the thread, or to the asynchronous task, that entered the block (`contextvars`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.model.events import Event
+from epochal.model.kinds import must_be_text
+from epochal.store.encoding import AMBIENT, MAX_ID_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a block adds to events. What an event says itself stays."""
+
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    members: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, event: Event) -> Event:
+        """The event, with what it does not say itself; raises `InvalidInput` where its own `meta` is no object."""
+        return replace(
+            event,
+            meta=self._meta(event) if self.members else event.meta,
+            correlation_id=self.correlation_id if event.correlation_id is None else event.correlation_id,
+            causation_id=self.causation_id if event.causation_id is None else event.causation_id,
+        )
+
+    def within(self, outer: Context) -> Context:
+        """The same inside of another block."""
+        return Context(
+            correlation_id=self.correlation_id or outer.correlation_id,
+            causation_id=self.causation_id or outer.causation_id,
+            members={**outer.members, **self.members},
+        )
+
+    def _meta(self, event: Event) -> bytes:
+        return json.dumps({**self.members, **_object(event)})
+
+
+@contextmanager
+def metadata(
+    *, correlation_id: str | None = None, causation_id: str | None = None, **members: Any
+) -> Iterator[None]:
+    """Add metadata to every event of named streams that is appended within the block.
+
+    Blocks may be nested: an inner one adds to the outer, and wins. What an event says itself wins over both. What a
+    call repeats under an idempotency key may differ in the metadata of its block. Aggregates keep no metadata.
+
+    Args:
+        correlation_id: of events that have none, 1 to 1,024 bytes.
+        causation_id: likewise.
+        members: JSON values, which `meta` gets as members of an object.
+
+    Raises:
+        InvalidInput: a value that is not JSON, an id of another length; from appends below, an event whose own `meta`
+            is no JSON object.
+    """
+    for name, value in (("correlation_id", correlation_id), ("causation_id", causation_id)):
+        if value is not None:
+            must_be_text(value, MAX_ID_BYTES, name)
+    for name, value in members.items():
+        _check(name, value)
+    context, outer = (
+        Context(correlation_id=correlation_id, causation_id=causation_id, members=members),
+        AMBIENT.get(),
+    )
+    token = AMBIENT.set(context.within(outer) if isinstance(outer, Context) else context)
+    try:
+        yield
+    finally:
+        AMBIENT.reset(token)
+
+
+def _check(name: str, value: Any) -> None:
+    try:
+        json.dumps(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(name, f"must be JSON: {error}") from None
+
+
+def _object(event: Event) -> dict[str, Any]:
+    if not event.meta:
+        return {}
+    try:
+        found = json.loads(event.meta) if isinstance(event.meta, bytes) else None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(
+            "events.meta", f"of {event.type} must be a JSON object where `metadata` adds to it"
+        )
+    return found
