@@ -8,6 +8,7 @@ gets its name only then. So synthesis asks a registry once for each set of pins 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,11 @@ from typing import Final
 
 from stacks.parts.bytecode import compile_modules, filling, interpreter_of
 
-RECIPE: Final = 2
+RECIPE: Final = 3
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
+
+_OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"')
+"""A pin for older Pythons than one: what a later one has in its standard library."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -78,10 +82,22 @@ def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run) -> 
 
 def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
     """The pins are complete, so nothing is resolved; pip's bytecode would be for this interpreter only."""
+    pins = _pins(requirements.read_text().splitlines(), int(platform.python.partition(".")[2]))
     foreign = ["--python-version", platform.python, "--implementation", "cp"] if platform.tags else []
     for tag in platform.tags:
         foreign += ["--platform", tag]
     return [
         "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
-        "--only-binary=:all:", *foreign, "--target", str(into), "--requirement", str(requirements),
+        "--only-binary=:all:", *foreign, "--target", str(into), *pins,
     ]  # fmt: skip
+
+
+def _pins(lines: Sequence[str], minor: int) -> list[str]:
+    """Those for Python 3.`minor`. pip would ask the Python that it runs on, not the functions'."""
+    pins = [line for line in lines if line and not line.startswith("#")]
+    older = {pin: found for pin in pins if (found := _OLDER.fullmatch(pin))}
+    return [
+        older[pin][1] if pin in older else pin
+        for pin in pins
+        if pin not in older or minor < int(older[pin][2])
+    ]

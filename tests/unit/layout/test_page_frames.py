@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
+from epochal.codec.bodies import TRAINED as UNDER_A_DICTIONARY
+from epochal.codec.dictionaries import id_of, learn
 from epochal.errors import CorruptData, TooLarge
 from epochal.layout.pages.contents import MAX_EVENTS
 from epochal.layout.pages.frames import (
@@ -26,6 +28,7 @@ from epochal.layout.pages.frames import (
 )
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
+from tests.support.dictionaries import TRAINED
 
 NOW = parse_time("2026-11-22T08:00:00Z")
 STAMP = stamp_of(NOW, bytes(range(8)))
@@ -69,6 +72,36 @@ def test_a_frame_gives_back_its_events_and_its_stamp_as_the_first_ones_append_id
     assert found.stamp == STAMP
     assert found.count == len(events)
     assert found.events() == (replace(events[0], append_id=STAMP), *events[1:])
+
+
+@given(events=EVENTS)
+def test_a_frame_under_a_dictionary_gives_back_its_events_too(events: list[StoredEvent]) -> None:
+    content = pack_events(events, NOW, dictionary=learn(TRAINED))
+    found = read_frame(Frame(stamp=STAMP, count=len(events), content=content).binary())
+
+    assert found.events() == (replace(events[0], append_id=STAMP), *events[1:])
+    assert found.dictionary == (id_of(TRAINED) if content.encoding == UNDER_A_DICTIONARY else None)
+
+
+def test_a_dictionary_packs_what_gains_by_it_and_is_then_named() -> None:
+    gains = event(b'{"flight":"AA2279","minutes":104,"again":104}')
+    for each in (event(bytes(range(200, 256))), event(b"{}")):
+        assert pack_events([each], NOW, dictionary=learn(TRAINED)).encoding == DIRECT
+    assert pack_events([gains], NOW, dictionary=learn(TRAINED)).encoding == UNDER_A_DICTIONARY
+    assert pack_events([gains], NOW, dictionary=learn(TRAINED), compress=False).encoding == DIRECT
+
+
+def test_a_frame_that_names_its_dictionary_in_part_is_corrupt() -> None:
+    with pytest.raises(CorruptData, match="in part"):
+        read_frame(b"\x03" + STAMP + b"\x01" + id_of(TRAINED)[:-1])
+
+
+def test_unfolds_have_no_dictionary() -> None:
+    with pytest.raises(CorruptData, match="encoding 3"):
+        read_unfolds(
+            b"\x03"
+            + kept([StoredUnfold(version=7, type="State", data=EMPTY, timestamp=format_ticks(NOW))])[1:]
+        )
 
 
 @given(unfolds=UNFOLDS, compress=st.booleans())
@@ -206,8 +239,8 @@ def test_a_content_that_no_writer_leaves_is_corrupt_and_says_why(content: bytes,
 
 
 def test_an_encoding_of_later_versions_is_named() -> None:
-    with pytest.raises(CorruptData, match="encoding 3"):
-        read_frame(b"\x03" + SAMPLE[1:])
+    with pytest.raises(CorruptData, match="encoding 4"):
+        read_frame(b"\x04" + SAMPLE[1:])
 
 
 def test_a_stamp_beyond_all_times_is_corrupt() -> None:

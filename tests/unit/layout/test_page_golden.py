@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochal.codec.bodies import BROTLI, DIRECT, Encoded, encode_claim
+from epochal.codec.dictionaries import learn
 from epochal.layout.pages.frames import (
     Frame,
     Unfolds,
@@ -21,6 +22,7 @@ from epochal.layout.pages.items import Page, read_page, write_page
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.events import Claim
 from epochal.model.times import Ticks, parse_time
+from tests.support.dictionaries import TRAINED
 
 MOMENT = "2026-11-22T08:00:00.1234567+00:00"
 NOW = parse_time(MOMENT)
@@ -71,6 +73,11 @@ COMPRESSED = bytes.fromhex(
     "0208df486e9b6ed6870123456789abcdef04"
     "1ba3000004ca6d6b2b51b86cf0d5b43630452d49061b70009643a0cf3cd96d65da29e6e76d09bded53730932a52d3a8e05310a46844c5701"
 )
+UNDER_A_DICTIONARY = bytes.fromhex(
+    "0308df486e9b6ed6870123456789abcdef04"
+    "6bbebbe1c272"  # its id
+    "20a4a50000381f307d3132337d0530955279b125beacb44d2b"
+)
 
 UNFOLDS = (
     StoredUnfold(version=300, type="Cart", data=Encoded(DIRECT, b'{"items":{"A-1":2}}'), timestamp=MOMENT),
@@ -107,6 +114,15 @@ def test_events_under_brotli_are_read_from_these_bytes() -> None:
 
     assert frame.events() == (replace(ALIKE[0], append_id=STAMP), *ALIKE[1:])
     assert pack_events(ALIKE, NOW).encoding == BROTLI
+
+
+def test_events_under_a_dictionary_are_read_from_these_bytes() -> None:
+    dictionary = learn(TRAINED)
+    frame = read_frame(UNDER_A_DICTIONARY)
+
+    assert frame.events() == (replace(ALIKE[0], append_id=STAMP), *ALIKE[1:])
+    assert frame.dictionary == dictionary.id
+    assert pack_events(ALIKE, NOW, dictionary=dictionary).encoding == 3
 
 
 def test_unfolds_are_these_bytes() -> None:

@@ -77,7 +77,7 @@ def test_wheels_for_aws_are_for_its_processor_and_its_python() -> None:
 @pytest.mark.parametrize("line", (ROOT / "layers/vendor/requirements.txt").read_text().splitlines())
 def test_what_is_deployed_is_what_the_tests_ran_with(line: str) -> None:
     if not line.startswith("#"):
-        name, pinned = re.fullmatch(r"([\w-]+)==([\d.]+)", line).groups()  # type: ignore[union-attr]
+        name, pinned = re.match(r"([\w.-]+)==([\d.]+)", line).groups()  # type: ignore[union-attr]
         assert version(name) == pinned
 
 

@@ -47,7 +47,20 @@ def test_wheels_for_another_machine_are_asked_for_by_platform_and_version(pins: 
     assert ("--platform", "manylinux_2_28_aarch64") in pairs
     assert ("--platform", "manylinux2014_aarch64") in pairs
     assert ("--python-version", "3.13") in pairs
-    assert ("--requirement", str(pins)) in pairs
+    assert "simplejson==4.3.0" in arguments
+
+
+@pytest.mark.parametrize(("python", "wanted"), [("3.13", True), ("3.14", False)])
+def test_what_later_pythons_have_in_their_library_is_fetched_for_older_ones_alone(
+    pins: Path, tmp_path: Path, python: str, wanted: bool
+) -> None:
+    run = Installer()
+    pins.write_text('# Why.\n\nbackports.zstd==1.8.0; python_version < "3.14"\nsimplejson==4.3.0\n')
+    vendored(pins, Platform(python=python, tags=GRAVITON.tags), tmp_path / "cache", run=run)
+    assert [each for each in run.calls[0] if "==" in each] == [
+        *(["backports.zstd==1.8.0"] if wanted else []),
+        "simplejson==4.3.0",
+    ]
 
 
 def test_wheels_for_this_machine_are_asked_for_without_a_platform(pins: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
     0   direct
     1   raw deflate        read only
     2   brotli
+    3   zstd under a dictionary: frames alone (`codec.dictionaries`, FORMATS §8)
     64  claim check        UTF-8 JSON naming an object in the bucket; 64 to 127 are Epochal's own
 
 Deflate may end without a final block: FsCodec before 3.0 took what it had written after a flush for the whole.
@@ -25,6 +26,7 @@ from epochal.model.events import Claim
 DIRECT: Final = 0
 DEFLATE: Final = 1
 BROTLI: Final = 2
+TRAINED: Final = 3
 CLAIM: Final = 64
 
 MIN_SIZE: Final = 48

@@ -3,7 +3,7 @@
     frame    encoding (1 byte)   stamp (16)   count   content
     unfolds  encoding (1 byte)   count   version   moment (8)   content
 
-    encoding   0: the content as it is   2: under brotli, where that gains   (others are kept for dictionaries)
+    encoding   0: the content as it is   2: under brotli   3: a frame's under a dictionary   each where that gains
     stamp      the append's id: its time (8 bytes, ticks, big-endian), then 8 bytes that tell appends apart
     moment     when the unfolds were written, as a stamp's time
 
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from epochal.codec.bodies import BROTLI, DIRECT, Encoded, decode_inline, encode
+from epochal.codec.bodies import BROTLI, DIRECT, MIN_GAIN, MIN_SIZE, TRAINED, Encoded, decode_inline, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.layout.pages import contents
 from epochal.layout.pages.values import Reader, Writer
@@ -25,8 +25,14 @@ from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION
 
+if TYPE_CHECKING:
+    from epochal.codec.dictionaries import Dictionary
+
 STAMP_BYTES: Final = 16
 _TIME_BYTES: Final = 8
+
+DICTIONARY_BYTES: Final = 6
+"""Of a dictionary's id."""
 
 MAX_CONTENT: Final = 16 * 1024 * 1024
 """What inflates past this is taken for an attack; so larger contents are not compressed, and fit no item."""
@@ -67,18 +73,34 @@ class Frame:
         out.add(self.content.data)
         return out.written()
 
+    @property
+    def dictionary(self) -> bytes | None:
+        """The id of what packed it, where that is a dictionary."""
+        return self.content.data[:DICTIONARY_BYTES] if self.content.encoding == TRAINED else None
+
     def events(self) -> tuple[StoredEvent, ...]:
-        """Open it. Raises `CorruptData`."""
+        """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
         return contents.read_events(_opened(self.content), self.count, self.stamp, time_of(self.stamp))
 
 
-def pack_events(events: Sequence[StoredEvent], moment: Ticks, *, compress: bool = True) -> Encoded:
+def pack_events(
+    events: Sequence[StoredEvent],
+    moment: Ticks,
+    *,
+    compress: bool = True,
+    dictionary: Dictionary | None = None,
+) -> Encoded:
     """A frame's content. Events whose time is `moment`, the writer's clock, will have that of the stamp.
 
     Raises:
         TooLarge: more events than one append may have.
     """
-    return _packed(contents.write_events(events, moment), compress=compress)
+    content = contents.write_events(events, moment)
+    if dictionary is not None and compress and MIN_SIZE <= len(content) <= MAX_CONTENT:
+        packed = dictionary.pack(content)
+        if len(packed) < len(content) - MIN_GAIN:
+            return Encoded(TRAINED, packed)
+    return _packed(content, compress=compress)
 
 
 def read_frame(data: bytes) -> Frame:
@@ -88,7 +110,13 @@ def read_frame(data: bytes) -> Frame:
     time_of(stamp)
     if not 0 < count <= contents.MAX_EVENTS:
         raise CorruptData(f"a frame of {count} events")
-    return Frame(stamp=stamp, count=count, content=_content(encoding, source))
+    if encoding == TRAINED:
+        content = Encoded(TRAINED, source.rest())
+        if len(content.data) < DICTIONARY_BYTES:
+            raise CorruptData("a frame names its dictionary in part")
+    else:
+        content = _content(encoding, source)
+    return Frame(stamp=stamp, count=count, content=content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,4 +174,8 @@ def _content(encoding: int, source: Reader) -> Encoded:
 
 
 def _opened(content: Encoded) -> bytes:
+    if content.encoding == TRAINED:
+        from epochal.codec import dictionaries  # noqa: PLC0415  most stores have none
+
+        return dictionaries.unpack(content.data, MAX_CONTENT)
     return decode_inline(content, limit=MAX_CONTENT)
