@@ -9,6 +9,7 @@ import pytest
 
 from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.layout.pages.streams import Pages
+from epochal.layout.streams import Rejected, Written
 from epochal.model.several import AllAppended, Conflicts
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -80,3 +81,27 @@ def test_racers_over_the_same_streams_each_append_to_both_once(
     orders = [[event.type for event in streams.read(name)] for name in names]
     assert orders[0] == orders[1], "both streams have them in one order"
     assert sorted(orders[0]) == sorted(f"Moved{number}" for number in range(12))
+
+
+def test_what_is_only_read_is_a_condition_that_a_write_breaks(
+    streams: Streams, names: tuple[str, str]
+) -> None:
+    written, read = names
+    streams.append(read, [E])
+    known = [None]
+    heads = {read: streams.head(read)}
+    appends = [StreamAppend(stream=written, events=[E])]
+    streams.append(read, [E])
+
+    appended, moved = streams.append_all_on(known, appends, heads)
+
+    assert appended is None
+    assert isinstance(moved, Rejected)
+    assert moved.head is not None
+    assert moved.head.version == 2
+    assert streams.append_all_on([], [], {read: moved.head, written: None}) == (None, None)
+    appended, moved = streams.append_all_on(known, appends, {read: moved.head})
+    assert isinstance(appended, Written)
+    assert moved is None
+    gone, _ = streams.append_all_on([], [], {written: None, read: streams.head(read)})
+    assert isinstance(gone, Rejected)

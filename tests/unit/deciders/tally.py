@@ -126,6 +126,7 @@ class Store:
     """A store in memory. `before` sees each request before it is performed, and may raise or write."""
 
     layout: Layout = field(default_factory=Tips)
+    kind: str = "tips"
     ops: list[Op] = field(default_factory=list)
     before: Callable[[Op], None] = lambda _: None
     lose: Callable[[Op], bool] = lambda _: False
@@ -141,9 +142,9 @@ class Store:
             clock=lambda: self.now,
             sleep=lambda _: None,
         )
-        self.streams: Streams = replace(quiet, driver=driver, layout=self.layout)
-        self.others: Streams = replace(quiet, layout=self.layout)
+        self.others: Streams = replace(quiet, layout=self.layout, table=self.kind)
         """The same tables for another process, whose requests are not on record."""
+        self.streams: Streams = replace(self.others, driver=driver)
 
     def execute(self, op: Op) -> Reply:
         self.ops.append(op)

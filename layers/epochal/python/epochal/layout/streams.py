@@ -165,7 +165,7 @@ Result: TypeAlias = Written | Unknown | Rejected[H]
 
 Results: TypeAlias = tuple[Written | Unknown | Rejected[H] | None, ...]
 """Of an append to several streams, in their order: all are written, or all unknown; or those in the way are rejected,
-and of the others there is nothing to tell."""
+and of the others there is nothing to tell. Nor is there of a stream that is only read, and as it was."""
 
 Known: TypeAlias = H | Token | None
 """What a writer knows of the head: all of it, its token, or that there is none."""
@@ -266,6 +266,14 @@ class SeveralStreams(Protocol):
         Raises:
             TooLarge: the events of a stream do not fit an item of their own, or all of them a transaction.
             InvalidInput: a stream is full.
+        """
+
+    def append_all_on(
+        self, table: str, appends: Sequence[tuple[Batch, Known[Any]]], reads: Sequence[tuple[str, Known[Any]]]
+    ) -> Steps[Results[Any]]:
+        """Append to all of these streams on exactly what is known of them, where the streams of `reads` are as known,
+        too; or to none. What is elsewhere is a rejection, which brings it. Without appends, say whether all of them
+        were as known at one moment.
         """
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
@@ -31,6 +31,9 @@ from epochal.store.folding import Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
 from epochal.store.strategies import UNOPTIMIZED, Access
 from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.store.joint_decisions import Party
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -146,7 +149,13 @@ class Deciders(Generic[C, S, E]):
         load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
     ) -> R:
         """A view of the stream's state; raises what loading in `transact` does."""
-        return projection(self._loader.load(stream, load).state)
+        return projection(self.loader.load(stream, load).state)
+
+    def on(self, stream: str) -> Party[S, E]:
+        """The stream, with these rules, as a party to `epochal.store.joint_decisions.transact_all`."""
+        from epochal.store.joint_decisions import Party  # noqa: PLC0415  most decisions are on one stream
+
+        return Party(deciders=self, stream=stream)
 
     def _transact(
         self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
@@ -159,7 +168,7 @@ class Deciders(Generic[C, S, E]):
     def _run(
         self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
     ) -> tuple[R, Transacted[S, E]]:
-        loader, attempt = self._loader, 0
+        loader, attempt = self.loader, 0
         loaded = loader.load(stream, load)
         while True:
             attempt += 1
@@ -175,12 +184,12 @@ class Deciders(Generic[C, S, E]):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
                     # At once: a wait would only make the head in hand an old one.
-                    self._check_attempts(stream, attempt, head)
+                    check_attempts(stream, attempt, self.attempts, head)
                     loaded = loader.made(stream, head, plan.base, as_of)
 
     def _plan(
         self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]
-    ) -> _Plan[R, S, E]:
+    ) -> Plan[R, S, E]:
         """A decision that may stand: the store holds what writes to its state; others need a confirmed one."""
         try:
             plan = self._decided(loaded, decide)
@@ -190,14 +199,18 @@ class Deciders(Generic[C, S, E]):
         else:
             if plan.writes or loaded.confirmed:
                 return plan
-        return self._decided(self._loader.read(stream, loaded), decide)
+        return self._decided(self.loader.read(stream, loaded), decide)
 
-    def _decided(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> _Plan[R, S, E]:
+    def _decided(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> Plan[R, S, E]:
         result, decided = decision_of(decide(base.state))
-        nothing: _Plan[R, S, E] = _Plan(base=base, result=result, state=base.state)
+        return self.planned(base, result, decided)
+
+    def planned(self, base: Loaded[S], result: R, decided: tuple[E, ...]) -> Plan[R, S, E]:
+        """What is stored of what was decided on a state."""
+        nothing: Plan[R, S, E] = Plan(base=base, result=result, state=base.state)
         if not decided:
             return nothing
-        state = self._loader.folder.fold(base.state, decided)
+        state = self.loader.folder.fold(base.state, decided)
         events, unfolds = must_be_done(self.access.transmute(decided, state), "transmute")
         if not events and unfolds is None:
             return nothing
@@ -216,14 +229,9 @@ class Deciders(Generic[C, S, E]):
         encoded = self._encoded(event)
         return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
 
-    def _check_attempts(self, stream: str, attempt: int, head: Head | None) -> None:
-        if head is not None and head.deleted:
-            raise StreamDeleted(stream, head.version)
-        if attempt == self.attempts:
-            raise Contended(stream, attempt)
-
     @property
-    def _loader(self) -> Loader[S, E]:
+    def loader(self) -> Loader[S, E]:
+        """What makes states of streams, for decisions built on these."""
         folder = Folder(
             streams=self.streams,
             initial=self.decider.initial,
@@ -235,6 +243,14 @@ class Deciders(Generic[C, S, E]):
         return Loader(folder=folder, cache=self.cache)
 
 
+def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> None:
+    """Raise where a decision that was refused cannot be made again."""
+    if head is not None and head.deleted:
+        raise StreamDeleted(stream, head.version)
+    if attempt == most:
+        raise Contended(stream, attempt)
+
+
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
     """What a decision answers, and its events; raises `InvalidInput` where it would have to be awaited first."""
     result, events = must_be_done(answer, "decide")
@@ -242,7 +258,7 @@ def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan(Generic[R, S, E]):
+class Plan(Generic[R, S, E]):
     """What a decision on `base` stores, and what it answers once stored."""
 
     base: Loaded[S]
@@ -254,7 +270,9 @@ class _Plan(Generic[R, S, E]):
 
     @property
     def writes(self) -> bool:
+        """Whether anything is stored."""
         return bool(self.events) or self.unfolds is not None
 
     def outcome(self, token: Token | None) -> Transacted[S, E]:
+        """What is told once it is stored."""
         return Transacted(state=self.state, events=self.decided, token=token)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -195,18 +195,8 @@ class Streams:
 
         several.check(appends)
         layout = several.layout_of(self.layout)
-        ticks, etag, identity = from_unix_nanoseconds(self.now()), self._etag(), self.fresh(16)
-        batches = [
-            (
-                replace(
-                    self._batch(each.stream, each.events, each.unfolds, ticks, None),
-                    etag=etag,
-                    append_id=identity,
-                ),
-                each.expected,
-            )
-            for each in appends
-        ]
+        expected = [each.expected for each in appends]
+        batches = list(zip(self._batches(appends), expected, strict=True))
         driver, meter = self.driver.metered()
         with meter:
             if len(batches) == 1:
@@ -398,6 +388,36 @@ class Streams:
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
+
+    def append_all_on(
+        self, known: Sequence[Known[Head]], appends: Sequence[StreamAppend], reads: Mapping[str, Known[Head]]
+    ) -> Results[Head]:
+        """`append_all` on exactly what is `known` of their heads, in the layout's terms.
+
+        Args:
+            reads: what is known of streams that are only read, and must be as they are known too.
+        """
+        if len(appends) == 1 and not reads:
+            (only,) = appends
+            return (self.append_on(known[0], only.stream, only.events, only.unfolds),)
+        from epochal.store import several  # noqa: PLC0415  most append to one stream
+
+        batches = list(zip(self._batches(appends), known, strict=True))
+        steps = several.layout_of(self.layout).append_all_on(self.table, batches, list(reads.items()))
+        results: Results[Head] = self.driver.run(steps)
+        return results
+
+    def _batches(self, appends: Sequence[StreamAppend]) -> list[Batch]:
+        """Those of one append."""
+        ticks, etag, identity = from_unix_nanoseconds(self.now()), self._etag(), self.fresh(16)
+        return [
+            replace(
+                self._batch(each.stream, each.events, each.unfolds, ticks, None),
+                etag=etag,
+                append_id=identity,
+            )
+            for each in appends
+        ]
 
     def _batch(
         self,

@@ -68,6 +68,17 @@ class Pages:
 
         return several.append_all(table, [(packed(batch), expected) for batch, expected in appends])
 
+    def append_all_on(
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, Known[Page]]],
+        reads: Sequence[tuple[str, Known[Page]]],
+    ) -> Steps[Results[Page]]:
+        """Likewise."""
+        from epochal.layout.pages import several  # noqa: PLC0415  likewise
+
+        return several.append_all_on(table, [(packed(batch), known) for batch, known in appends], reads)
+
     def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
         """The last page."""
         return reading.load_head(table, stream, consistent=consistent)
