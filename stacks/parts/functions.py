@@ -128,6 +128,9 @@ class Function(Construct):
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, allowed),
             log_group=log,
+            logging_format=lambda_.LoggingFormat.JSON,
+            system_log_level_v2=_own_lines(stage),
+            application_log_level_v2=_printed(stage),
         )
 
 
@@ -137,6 +140,20 @@ def log_group(scope: Construct, id_: str, *, name: str, stage: Stage) -> logs.Lo
     # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.
     cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = stage.log_days
     return group
+
+
+def _own_lines(stage: Stage) -> lambda_.SystemLogLevel:
+    """Lambda's own lines: three for each invocation, which cost as much as one of ours, unless only trouble is told."""
+    return lambda_.SystemLogLevel.INFO if _verbose(stage) else lambda_.SystemLogLevel.WARN
+
+
+def _printed(stage: Stage) -> lambda_.ApplicationLogLevel:
+    """What Lambda lets through of ours. Metrics count as INFO, so a higher level would lose them: the logger has its own."""
+    return lambda_.ApplicationLogLevel.DEBUG if _verbose(stage) else lambda_.ApplicationLogLevel.INFO
+
+
+def _verbose(stage: Stage) -> bool:
+    return stage.log_level == "DEBUG"
 
 
 def _runtime() -> lambda_.Runtime:

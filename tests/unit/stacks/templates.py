@@ -34,6 +34,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "jwt_audience": ["epochal"],
     "jwt_issuer": "https://issuer.example/pool",
     "jwt_scopes": {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]},
+    "log_level": "DEBUG",
     "max_read_units": 70,
     "max_upload_bytes": 1_000,
     "max_write_units": 30,

@@ -187,6 +187,18 @@ def test_a_function_has_its_own_log_for_the_stages_days(synthesise: Synthesise, 
     assert properties["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "WARNING"
 
 
+@pytest.mark.parametrize("name", ["append", "indexer"])
+def test_lambda_writes_lines_of_its_own_only_of_trouble_and_drops_no_metrics(
+    synthesise: Synthesise, name: str
+) -> None:
+    def logging(deployment: Deployment) -> list[str]:
+        told = function_of(deployment, name)["LoggingConfig"]
+        return [told["LogFormat"], told["SystemLogLevel"], told["ApplicationLogLevel"]]
+
+    assert logging(synthesise("prod", **LOGGED)) == ["JSON", "WARN", "INFO"]
+    assert logging(synthesise(**CHOSEN)) == ["JSON", "INFO", "DEBUG"]
+
+
 def test_concurrency_is_reserved_for_the_functions_that_the_stage_names(synthesise: Synthesise) -> None:
     deployment = synthesise(**CHOSEN)
     reserved = {
