@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from epochal.dynamo.deployed import deployed
+from epochal.metrics.lines import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 
@@ -17,17 +17,15 @@ SHARE = 0.4
 
 service = service_name(os.environ, "auditor")
 logger = Logger(service=service)
-metrics = Metrics(namespace="Epochal", service=service)
+metrics = Metrics(service)
 auditor = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).auditor
 
 
-@metrics.log_metrics
 def handler(_event: dict[str, Any], context: Any) -> None:
     """A tick of the schedule."""
     audit = auditor.audit(context.get_remaining_time_in_millis() / 1000 * SHARE)
-    for name in ("checked", "missing", "healed"):
-        metrics.add_metric(name=f"Audit.{name}", unit=MetricUnit.Count, value=getattr(audit, name))
-    metrics.add_metric(name="Audit.troubles", unit=MetricUnit.Count, value=len(audit.troubles))
+    counts = {f"Audit.{name}": getattr(audit, name) for name in ("checked", "missing", "healed")}
+    metrics.add(counts={**counts, "Audit.troubles": len(audit.troubles)})
     if audit.missing:
         logger.warning(
             "the index lacked events, which are indexed now", missing=audit.missing, healed=audit.healed

@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.loggable import told_of
 from epochal.dynamo.records import read_records
 from epochal.indexer.indexer import Report
+from epochal.metrics.ending import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 
 service = service_name(os.environ, "indexer")
 logger = Logger(service=service)
-metrics = Metrics(namespace="Epochal", service=service)
+metrics = metrics_of(service)
 indexer = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).indexer
 indexer.register()
 
 
-@metrics.log_metrics
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """A batch of a stream of heads; answers with the records to be delivered again."""
     report = indexer.index(read_records(event["Records"]))
@@ -31,9 +30,11 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def _emit(report: Report) -> None:
-    for name in ("events", "healed", "pruned"):
-        total = sum(getattr(ingested, name) for ingested in report.by_partition.values())
-        metrics.add_metric(name=f"Indexed.{name}", unit=MetricUnit.Count, value=total)
-    metrics.add_metric(name="Indexed.setAside", unit=MetricUnit.Count, value=report.set_aside)
+    partitions = report.by_partition.values()
+    counts = {
+        f"Indexed.{name}": sum(getattr(ingested, name) for ingested in partitions)
+        for name in ("events", "healed", "pruned")
+    }
+    metrics.add(counts={**counts, "Indexed.setAside": report.set_aside}, urgent=report.set_aside > 0)
     for error in report.errors:
         logger.error("records could not be indexed, and come again", extra=told_of(error))

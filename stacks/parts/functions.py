@@ -148,7 +148,7 @@ def _own_lines(stage: Stage) -> lambda_.SystemLogLevel:
 
 
 def _printed(stage: Stage) -> lambda_.ApplicationLogLevel:
-    """What Lambda lets through of ours. Metrics count as INFO, so a higher level would lose them: the logger has its own."""
+    """What Lambda lets through of ours: metrics count as INFO, and the logger has its own level."""
     return lambda_.ApplicationLogLevel.DEBUG if _verbose(stage) else lambda_.ApplicationLogLevel.INFO
 
 

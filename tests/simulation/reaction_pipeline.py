@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
@@ -36,6 +36,7 @@ from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.tables import TIPS
+from epochal.metrics.lines import Metrics
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
@@ -182,7 +183,7 @@ class Pipeline:
             reactor=self.reactor(),
             queue=queue,
             logger=Logger(service=GROUP),
-            metrics=Metrics(namespace="Epochal", service=GROUP),
+            metrics=Metrics(GROUP),
             now=self.clock,
         )
         context = Context(clock=self.clock, ends=self.clock() + self.function_seconds)

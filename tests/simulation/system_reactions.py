@@ -29,9 +29,7 @@ from tests.unit.reactions.world import Inline
 
 FUNCTION_SECONDS = 60.0
 
-SILENT: Any = SimpleNamespace(
-    error=lambda *_, **__: None, add_metric=lambda **_: None, flush_metrics=lambda: None
-)
+SILENT: Any = SimpleNamespace(error=lambda *_, **__: None, add=lambda **_: None)
 """A logger, and metrics, that nobody reads."""
 
 

@@ -61,7 +61,7 @@ def metrics_of(printed: str) -> dict[str, float]:
     for line in printed.splitlines():
         fields: dict[str, Any] = json.loads(line)
         for each in fields.get("_aws", {}).get("CloudWatchMetrics", []):
-            found |= {metric["Name"]: fields[metric["Name"]][0] for metric in each["Metrics"]}
+            found |= {metric["Name"]: fields[metric["Name"]] for metric in each["Metrics"]}
     return found
 
 

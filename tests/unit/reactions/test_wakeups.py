@@ -9,7 +9,7 @@ from urllib.request import Request
 
 import boto3
 import pytest
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from moto import mock_aws
 
 from epochal.dynamo.notices import Topic
@@ -20,6 +20,7 @@ from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
 from epochal.indexer.notifier import Notice, notices
+from epochal.metrics.lines import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.handling import Failure
 from epochal.reactions.reactor import Ran
@@ -69,7 +70,7 @@ def woken_by(client: Any, world: World, **reaction: Any) -> ReactionFunction:
         reactor=world.reactor(**reaction),
         queue=Queue(client, "queue"),
         logger=Logger(service="board"),
-        metrics=Metrics(namespace="Epochal", service="board"),
+        metrics=Metrics("board"),
         now=world.feeds.clock,
     )
 
@@ -147,7 +148,7 @@ def test_a_schedule_counts_categories_of_which_no_stream_has_come(
     asked.reactor.run(0, seconds=60)
     assert asked.handle({"source": "aws.events"}, Context()) == {"woken": 1}  # type: ignore[arg-type]
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "Reaction.unmet" in line]
-    assert [line["Reaction.unmet"] for line in told] == [[1.0]]
+    assert [line["Reaction.unmet"] for line in told] == [1]
     (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert vars(warning)["names"] == ["category Fligth"]
 

@@ -25,6 +25,8 @@ from epochal.hosting.commands import operate
 from epochal.hosting.custom_resource import respond
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import source_of
+from epochal.metrics.ending import metrics_of
+from epochal.metrics.lines import Metrics
 from epochal.model.kinds import must_be
 from epochal.reactions.category_check import unmet
 from epochal.reactions.group_member import Member
@@ -36,12 +38,10 @@ from epochal.reactions.wakeups import Woken, wake
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
-
-NAMESPACE: Final = "Epochal"
 
 SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""
@@ -64,21 +64,22 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
         raise InvalidInput(variable("reaction"), rule)
     queue = Queue(lazily(sqs_client), settings.queue)
     service = service_name(environment, reaction.name)
-    logger, metrics = _tools(service)
+    logger = _logger(service)
     reactor = Reactor(member=Member(reaction=reaction, reader=HERE.deployment(settings).feed))
+    metrics = metrics_of(service, environment)
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
 
 
-def _tools(service: str) -> tuple[Logger, Metrics]:
+def _logger(service: str) -> Logger:
     """Imported here: the name `lambda_handler` is at the top of the library, which does without them."""
     try:
-        from aws_lambda_powertools import Logger, Metrics  # noqa: PLC0415
+        from aws_lambda_powertools import Logger  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "aws_lambda_powertools":
             raise
         how = "a function needs aws-lambda-powertools, which the extra brings: pip install 'epochal[lambda]'"
         raise ModuleNotFoundError(how, name=error.name) from error
-    return Logger(service=service), Metrics(namespace=NAMESPACE, service=service)
+    return Logger(service=service)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,21 +145,23 @@ class ReactionFunction:
             if ran.blocked is not None:
                 self.logger.error("blocked", **_place(partition, ran.blocked))
         runs = woken.runs.values()
-        self._count("handled", sum(ran.events for ran in runs))
-        self._count("parked", sum(len(ran.parked) for ran in runs))
-        self._count("blocked", sum(ran.blocked is not None for ran in runs))
-        self.metrics.flush_metrics()
+        parked = sum(len(ran.parked) for ran in runs)
+        blocked = sum(ran.blocked is not None for ran in runs)
+        self.metrics.add(
+            counts={
+                "Reaction.handled": sum(ran.events for ran in runs),
+                "Reaction.parked": parked,
+                "Reaction.blocked": blocked,
+            },
+            urgent=parked + blocked > 0,
+        )
 
     def _tell_of_unmet(self) -> None:
         """Categories and types of which nothing has come since the group began: misspelt, or early."""
         found = unmet(self.reactor.member)
         if found:
             self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
-        self._count("unmet", len(found))
-        self.metrics.flush_metrics()
-
-    def _count(self, what: str, value: int) -> None:
-        self.metrics.add_metric(name=f"Reaction.{what}", unit="Count", value=value)
+        self.metrics.add(counts={"Reaction.unmet": len(found)}, urgent=True)
 
 
 def _place(partition: int, failure: Failure) -> dict[str, Any]:

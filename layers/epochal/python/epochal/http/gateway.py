@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
@@ -24,6 +23,7 @@ from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.performers import Performers
 from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.transport import correlation_id, is_request, path_of, request_of
+from epochal.metrics.ending import metrics_of
 from epochal.settings import service_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 
-NAMESPACE: Final = "Epochal"
+COUNTED: Final = ("Events", "Conflicts")
+"""Figures that are metrics. The others are notes: units are counted by DynamoDB too."""
 
 _FAULT: Final = 500
 
@@ -47,7 +48,7 @@ class _Gateway:
         self._performers = Performers(deployment)
         service = service_name(os.environ, function)
         self._logger = Logger(service=service)
-        self._metrics = Metrics(namespace=NAMESPACE, service=service)
+        self._metrics = metrics_of(service)
         for operation in self._operations:
             if not operation.rare:
                 self._performers.of(operation)
@@ -67,7 +68,7 @@ class _Gateway:
         problem = problem_of(error)
         self._log(error, problem)
         response = problem_response(problem, identity)
-        self._measure("none", response, identity, 0.0)
+        self._measure("none", response, 0.0)
         return _sent(response, identity)
 
     def _answer(self, event: dict[str, Any], context: LambdaContext, identity: str) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class _Gateway:
             self._log(error, problem)
             response = problem_response(problem, identity)
         name = operation.name if isinstance(operation, Operation) else "none"
-        self._measure(name, response, identity, time.perf_counter() - started)
+        self._measure(name, response, time.perf_counter() - started)
         return _sent(response, identity)
 
     def _asked(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
@@ -113,16 +114,17 @@ class _Gateway:
             place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
             self._logger.info("refused", problem=kind.name, field=place)
 
-    def _measure(self, operation: str, response: Response, identity: str, seconds: float) -> None:
-        """One line of embedded metrics, which serves as the request's log line too."""
-        self._metrics.add_dimension(name="operation", value=operation)
-        self._metrics.add_metric(name="Latency", unit=MetricUnit.Milliseconds, value=seconds * 1000)
-        self._metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=int(response.status >= _FAULT))
-        for name, value in response.figures.items():
-            self._metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
-        self._metrics.add_metadata(key="correlation_id", value=identity)
-        self._metrics.add_metadata(key="status", value=response.status)
-        self._metrics.flush_metrics()
+    def _measure(self, operation: str, response: Response, seconds: float) -> None:
+        fault = response.status >= _FAULT
+        counts = {name: value for name, value in response.figures.items() if name in COUNTED}
+        self._metrics.add(
+            operation=operation,
+            times={"Latency": seconds * 1000},
+            counts={"Faults": float(fault), **counts},
+            notes={name: value for name, value in response.figures.items() if name not in COUNTED},
+            urgent=fault,
+        )
+        self._logger.debug("answered", operation=operation, status=response.status)
 
 
 def _no_operation(method: str, path: str) -> Problem:
