@@ -35,7 +35,7 @@ from tests.simulation.index_writers import LAYOUTS
 from tests.simulation.scheduler import Process
 from tests.simulation.seeds import ranges
 
-SIZE = 10
+SIZE, COUNT = 5, 8
 
 
 class Unpartitioned(Source):
@@ -124,7 +124,7 @@ def verify(world: Cared, mender: Mender, streams: int = 3) -> list[Finding]:
     return [each for each in verifier.findings() if each.kind != "unregistered"]
 
 
-@ranges(SIZE, 1, check=False)
+@ranges(SIZE, COUNT, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(seeds: range, layout: str) -> None:
     """What it compares changes under its eyes; only missing ends may be told, which are there to be healed."""
@@ -142,7 +142,7 @@ def test_verify_beside_indexers_finds_nothing_but_what_was_dropped(seeds: range,
     assert missing
 
 
-@ranges(SIZE, 1, check=False)
+@ranges(SIZE, COUNT, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_repair_beside_indexers_brings_what_was_dropped_and_nothing_comes_twice(
     seeds: range, layout: str
@@ -156,7 +156,7 @@ def test_repair_beside_indexers_brings_what_was_dropped_and_nothing_comes_twice(
     assert mended
 
 
-@ranges(SIZE, 1, check=False)
+@ranges(SIZE, COUNT, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_auditor_beside_indexers_brings_what_was_dropped(seeds: range, layout: str) -> None:
     healed = 0
@@ -172,7 +172,7 @@ def test_the_auditor_beside_indexers_brings_what_was_dropped(seeds: range, layou
 
 
 @pytest.mark.parametrize("table", ["anew", "index"])
-@ranges(SIZE, 1, check=False)
+@ranges(SIZE, COUNT, check=False)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_rebuild_beside_indexers_loses_nothing_once_it_is_repaired(
     seeds: range, layout: str, table: str

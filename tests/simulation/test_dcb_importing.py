@@ -17,9 +17,10 @@ from tests.simulation.dcb_simulation import TAGS, TYPES
 from tests.simulation.dcb_world import World, piecemeal, query
 from tests.simulation.histories import schedule
 from tests.simulation.scheduler import Body, Process, mortal, run
+from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON
 
-SEEDS = 40
+SIZE, COUNT = 10, 4
 EVENTS = 90
 QUERIES = (query(("T", "a:1")), query(("", "a:1 b:1"), ("U", "a:2")))
 
@@ -101,8 +102,9 @@ def check_history(world: World, events: list[ImportedEvent]) -> None:
     assert all(each.timestamp == times[each.id] for each in stored)
 
 
-def test_an_import_killed_and_run_again_beside_writers_arrives_once_whole_and_in_order() -> None:
-    for seed in range(SEEDS):
+@ranges(SIZE, COUNT, check=False)
+def test_an_import_killed_and_run_again_beside_writers_arrives_once_whole_and_in_order(seeds: range) -> None:
+    for seed in seeds:
         try:
             play(seed)
         except (AssertionError, Unavailable) as error:

@@ -57,7 +57,7 @@ def race(racers: int, seed: int, *, known: bool) -> tuple[World, list[object]]:
 
 @pytest.mark.parametrize("known", [True, False], ids=["with a position", "without"])
 @pytest.mark.parametrize(
-    "racers", [pytest.param(each, marks=pytest.mark.proof) if each > 16 else each for each in SEEDS]
+    "racers", [each if each in (2, 8) else pytest.param(each, marks=pytest.mark.proof) for each in SEEDS]
 )
 def test_of_racers_on_overlapping_conditions_exactly_one_commits(racers: int, known: bool) -> None:
     for seed in range(SEEDS[racers]):

@@ -1,7 +1,7 @@
 """G2: an append is exactly once, whichever request goes wrong and whatever others do meanwhile.
 
-Enumerated, not sampled: every operation, every request of it, every fault; after the fault, and once more at a later
-request, everything that other writers may do. Those append events that equal ours in every byte.
+Enumerated, not sampled: every operation, every request of it, every fault; after the fault, and in `make proof` once
+more at a later request, everything that other writers may do. Those append events that equal ours in every byte.
 """
 
 from __future__ import annotations
@@ -162,12 +162,20 @@ class Mishap:
         return interrupted(execute, {self.then: acts[self.later], self.at: acts[self.meanwhile]})
 
 
-def mishaps(requests: int) -> Iterator[Mishap]:
+once_and_twice = pytest.mark.parametrize(
+    "twice", [False, pytest.param(True, marks=pytest.mark.proof)], ids=["once", "and once more"]
+)
+"""How often others act. That they do so again at a later request are three times as many cases."""
+
+
+def mishaps(requests: int, *, twice: bool) -> Iterator[Mishap]:
     for at, meanwhile in product(range(requests), OTHERS):
-        for fault in FAULTS:
-            yield Mishap(at=at, fault=fault, meanwhile=meanwhile)
-        for fault, then, later in product(UNCERTAIN, range(at + 1, at + 4), LATER):
-            yield Mishap(at=at, fault=fault, meanwhile=meanwhile, then=then, later=later)
+        if twice:
+            for fault, then, later in product(UNCERTAIN, range(at + 1, at + 4), LATER):
+                yield Mishap(at=at, fault=fault, meanwhile=meanwhile, then=then, later=later)
+        else:
+            for fault in FAULTS:
+                yield Mishap(at=at, fault=fault, meanwhile=meanwhile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,16 +233,17 @@ def explain(mishap: Mishap, outcome: Outcome, error: AssertionError) -> Assertio
     return AssertionError(f"{mishap} ended in {outcome}: {error}")
 
 
+@once_and_twice
 @pytest.mark.parametrize("append", ALL.values(), ids=ALL)
-def test_an_append_is_made_once_or_not_at_all_and_says_which(append: Append) -> None:
-    endured(append)
+def test_an_append_is_made_once_or_not_at_all_and_says_which(append: Append, twice: bool) -> None:
+    endured(append, twice=twice)
 
 
-def endured(append: Append) -> None:
+def endured(append: Append, *, twice: bool) -> None:
     """All mishaps of an append, one by one."""
     case, seen = Case.of(append), set()
 
-    for mishap in mishaps(case.requests):
+    for mishap in mishaps(case.requests, twice=twice):
         world, outcome = case.endure(mishap)
         try:
             case.judge(world, outcome)
@@ -245,13 +254,16 @@ def endured(append: Append) -> None:
     assert {Appended, Undetermined} <= seen
 
 
+@once_and_twice
 @pytest.mark.parametrize(
     "name", ["any", "any, new stream", "any, calving in two steps", "any, calving at once"]
 )
-def test_where_any_version_will_do_only_a_deletion_keeps_an_append_from_being_made(name: str) -> None:
+def test_where_any_version_will_do_only_a_deletion_keeps_an_append_from_being_made(
+    name: str, twice: bool
+) -> None:
     case = Case.of(ALL[name])
 
-    for mishap in mishaps(case.requests):
+    for mishap in mishaps(case.requests, twice=twice):
         _, outcome = case.endure(mishap)
         match outcome:
             case Conflict(deleted=deleted):
@@ -451,14 +463,15 @@ def test_a_key_is_forgotten_after_its_window_where_no_version_is_expected() -> N
     assert (after.first, after.replayed) == (1, False)
 
 
+@once_and_twice
 @pytest.mark.parametrize("append", UNFOLDS_ONLY.values(), ids=UNFOLDS_ONLY)
 def test_unfolds_alone_never_move_the_version_and_every_write_leaves_an_etag_of_its_own(
-    append: Append,
+    append: Append, twice: bool
 ) -> None:
     """Replaced by others, unfolds leave no trace: with `any` they are written again, else nobody can tell."""
     case = Case.of(append)
 
-    for mishap in mishaps(case.requests):
+    for mishap in mishaps(case.requests, twice=twice):
         world, outcome = case.endure(mishap)
         try:
             world.audit()

@@ -29,6 +29,8 @@ CALVINGS = {"two-step": TWO_STEP, "at once": AT_ONCE, "by cost": ByCost()}
 DEAR = pytest.mark.proof
 """Of what has so many orders that only `make proof` has time for them."""
 
+DIRECTIONS = ["forward", pytest.param("backward", marks=DEAR)]
+
 Choose = Callable[[list[str]], str]
 
 
@@ -232,7 +234,7 @@ def test_two_processes_that_use_one_key_at_once_append_once(rivals: int, orders:
 
 
 @pytest.mark.parametrize("dies_after", [0, 1, 2, pytest.param(3, marks=DEAR)])
-@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_reader_is_right_whatever_calving_writers_do_and_wherever_one_dies(
     direction: Direction, dies_after: int
 ) -> None:
@@ -259,7 +261,7 @@ def test_pages_by_index_join_without_gap_or_overlap_while_others_calve(limit: in
 
 
 @pytest.mark.parametrize("before", [1, *(pytest.param(before, marks=DEAR) for before in (2, 3, 5, 99))])
-@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_read_that_a_prune_overtakes_is_gapless_from_the_low_water_mark_on(
     direction: Direction, before: int
 ) -> None:
@@ -273,8 +275,8 @@ def test_a_read_that_a_prune_overtakes_is_gapless_from_the_low_water_mark_on(
 
 
 @pytest.mark.parametrize("writer_dies_after", [1, 2, pytest.param(3, marks=DEAR)])
-@pytest.mark.parametrize("pruner_dies_after", [1, 2, 3])
-@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("pruner_dies_after", [1, 2, pytest.param(3, marks=DEAR)])
+@pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_reader_is_right_where_a_pruner_and_a_calving_writer_die_beside_it(
     direction: Direction, pruner_dies_after: int, writer_dies_after: int
 ) -> None:

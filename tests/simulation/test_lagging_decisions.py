@@ -16,6 +16,7 @@ from epochal.store.folding import Loaded
 from epochal.store.loading import ALLOW_LAG, Loader
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.simulation.mutants import Mutants, Patch
+from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON
 from tests.support.lagging import Lagging
 from tests.support.stream_layouts import WAYS
@@ -111,9 +112,9 @@ def play(seed: int) -> None:
         raise AssertionError(message) from fault
 
 
-@pytest.mark.parametrize("hundred", range(SEEDS // 100))
-def test_a_decision_is_that_of_the_latest_state(hundred: int) -> None:
-    for seed in range(hundred * 100, hundred * 100 + 100):
+@ranges(100, SEEDS // 100)
+def test_a_decision_is_that_of_the_latest_state(seeds: range) -> None:
+    for seed in seeds:
         play(seed)
 
 

@@ -11,7 +11,7 @@ from epochal.model.outcomes import Conflict
 from epochal.model.versions import Token
 from epochal.testing.stores import memory_streams
 from tests.simulation.page_items import PAGE_ITEMS
-from tests.simulation.test_exactly_once import ALL, Append, endured
+from tests.simulation.test_exactly_once import ALL, Append, endured, once_and_twice
 from tests.simulation.world import EQUAL, STREAM
 
 CASES = {
@@ -19,18 +19,19 @@ CASES = {
 }
 
 
+@once_and_twice
 @pytest.mark.parametrize(
     "most", [pytest.param(1, marks=pytest.mark.proof), 2], ids=lambda most: f"{most} appends a page"
 )
 @pytest.mark.parametrize("append", CASES.values(), ids=CASES)
 def test_an_append_is_made_once_or_not_at_all_and_says_which(
-    append: Append, most: int, monkeypatch: pytest.MonkeyPatch
+    append: Append, most: int, twice: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(left: Token, before: Token | None = None) -> bool:
         return left.appends >= most
 
     monkeypatch.setattr(writes, "is_full", is_full)
-    endured(append)
+    endured(append, twice=twice)
 
 
 @pytest.mark.parametrize("etag", ["of another kind", "", "0" * 32, "f" * 32])

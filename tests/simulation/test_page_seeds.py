@@ -12,7 +12,7 @@ from tests.simulation import hole_simulation, stream_simulation
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.seeds import ranges
 
-SIZE, COUNT = 100, 4
+SIZE, COUNT = 100, 16
 
 
 @pytest.fixture(autouse=True, params=[1, 2, 5], ids=lambda most: f"{most} appends a page")

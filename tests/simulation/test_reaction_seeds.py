@@ -8,7 +8,7 @@ from functools import cache
 from tests.simulation.reaction_world import run
 from tests.simulation.seeds import ranges
 
-SIZE, COUNT = 50, 2
+SIZE, COUNT = 50, 16
 
 
 @cache
@@ -16,7 +16,7 @@ def met(seed: int) -> Counter[str]:
     return run(seed).met
 
 
-@ranges(SIZE, COUNT, proof=8)
+@ranges(SIZE, COUNT)
 def test_no_checkpoint_ever_passes_what_is_neither_handled_nor_parked(seeds: range) -> None:
     for seed in seeds:
         met(seed)

@@ -9,11 +9,11 @@ from tests.simulation import simulate
 
 
 def test_histories_are_shared_among_all_worlds_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate.main(["--seeds", "200"]) == 0
+    assert simulate.main(["--seeds", "100"]) == 0
 
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert [*rows] == ["world", *(kind.name for kind in simulate.KINDS), "all"]
-    assert rows["streams"].split()[1] == "80"
+    assert rows["streams"].split()[1] == "40"
     assert all("no violation" in rows[kind.name] for kind in simulate.KINDS)
     assert sum(kind.share for kind in simulate.KINDS) == 100
 
@@ -22,7 +22,7 @@ def test_of_histories_that_break_a_promise_the_shortest_is_told_with_the_command
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(append, "accepts", lambda _expected, tip: tip is None or not tip.deleted)
-    monkeypatch.setattr(simulate, "LOOK", 100)
+    monkeypatch.setattr(simulate, "LOOK", 30)
 
     assert simulate.main(["--seeds", "500", "--world", "streams"]) == 1
 
