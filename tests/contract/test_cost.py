@@ -1,10 +1,14 @@
-"""What appends cost by DynamoDB Local's own figures: the promise of the README, measured."""
+"""What appends cost: the promise of the README, measured.
+
+By the figures of memory, which `test_capacity` holds to DynamoDB Local's, and in `make proof` by these themselves.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -16,13 +20,15 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import Place
 
+_streams = count()
+
 AIRPORTS = ("JFK", "LGA", "EWR", "BOS", "ORD", "ATL", "LAX", "SFO", "MIA", "SEA")
 
 
-def flights(count: int) -> Iterator[Event]:
+def flights(events: int) -> Iterator[Event]:
     """Departures as JSON of 300 bytes each, as different from one another as real ones are."""
     dice = random.Random(2013)
-    for _ in range(count):
+    for _ in range(events):
         body = {
             "year": 2013,
             "month": dice.randint(1, 12),
@@ -45,10 +51,10 @@ def flights(count: int) -> Iterator[Event]:
         yield Event(type="Departed", data=text.encode())
 
 
-def noise(count: int) -> Iterator[Event]:
+def noise(events: int) -> Iterator[Event]:
     """Bodies of 300 bytes that no encoding shortens."""
     dice = random.Random(300)
-    return (Event(type="Happened", data=dice.randbytes(300)) for _ in range(count))
+    return (Event(type="Happened", data=dice.randbytes(300)) for _ in range(events))
 
 
 def units_an_event(streams: Streams, name: str, events: Iterator[Event]) -> float:
@@ -66,11 +72,16 @@ def over(place: Place, *, compress: bool) -> Streams:
     return Streams(driver=driver, table=place.table, codec=BodyCodec(compress=compress))
 
 
-@pytest.mark.ddbl
-def test_a_thousand_events_of_300_bytes_cost_at_most_one_and_a_half_units_each(on_ddbl: Place) -> None:
-    assert units_an_event(over(on_ddbl, compress=False), on_ddbl.partition, noise(1_000)) <= 1.5
+@pytest.fixture(params=["memory", pytest.param("ddbl", marks=[pytest.mark.ddbl, pytest.mark.proof])])
+def counted(request: pytest.FixtureRequest) -> Place:
+    """A place whose figures are those of DynamoDB."""
+    found: Place = request.getfixturevalue("memory_place" if request.param == "memory" else "local_place")
+    return found.at(f"Cost-{next(_streams)}")
 
 
-@pytest.mark.ddbl
-def test_with_brotli_they_cost_at_most_1_35(on_ddbl: Place) -> None:
-    assert units_an_event(over(on_ddbl, compress=True), on_ddbl.partition, flights(1_000)) <= 1.35
+def test_a_thousand_events_of_300_bytes_cost_at_most_one_and_a_half_units_each(counted: Place) -> None:
+    assert units_an_event(over(counted, compress=False), counted.partition, noise(1_000)) <= 1.5
+
+
+def test_with_brotli_they_cost_at_most_1_35(counted: Place) -> None:
+    assert units_an_event(over(counted, compress=True), counted.partition, flights(1_000)) <= 1.35

@@ -28,7 +28,7 @@ from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import Opens
 
-WRITERS = 20
+several = pytest.mark.parametrize("writers", [8, pytest.param(20, marks=pytest.mark.proof)])
 ROUNDS = 2
 """Where all events share one head, writers wait for one another: each round takes as long as the one before."""
 
@@ -101,16 +101,17 @@ def write(
     return answers
 
 
-def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool) -> None:
+@several
+def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool, writers: int) -> None:
     store = opened(type_heads=type_heads)
     variety = Variety(types=10, tags=10, events=(1, 2), tagged=not type_heads)
-    meeting = Barrier(WRITERS)
+    meeting = Barrier(writers)
 
     def writer(seed: int) -> list[TaggedAppended | TaggedConflict]:
         return write(store, variety, seed, ROUNDS, meeting)
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        answers = [answer for some in pool.map(writer, range(WRITERS)) for answer in some]
+    with ThreadPoolExecutor(writers) as pool:
+        answers = [answer for some in pool.map(writer, range(writers)) for answer in some]
 
     committed = sum(len(answer.events) for answer in answers if isinstance(answer, TaggedAppended))
     events = list(TagListings(store=store).all_events())
@@ -145,16 +146,17 @@ def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool)
         assert later[: len(earlier)] == earlier, "what had been read came in another order, or lay behind"
 
 
-def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: bool) -> None:
+@several
+def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: bool, writers: int) -> None:
     store = opened(type_heads=type_heads)
 
     def writer(number: int) -> list[TaggedAppended | TaggedConflict]:
         return [append_alone(store, f"writer{number}-{time}") for time in range(ROUNDS)]
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        answers = [answer for some in pool.map(writer, range(WRITERS)) for answer in some]
+    with ThreadPoolExecutor(writers) as pool:
+        answers = [answer for some in pool.map(writer, range(writers)) for answer in some]
 
-    assert len(answers) == WRITERS * ROUNDS
+    assert len(answers) == writers * ROUNDS
     assert all(isinstance(answer, TaggedAppended) for answer in answers)
 
 
