@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from aws_cdk import aws_iam as iam
 
-from epochal.layout.registry import layouts
 from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
@@ -120,10 +119,10 @@ def read_models(stores: Stores, names: Sequence[str]) -> Statements:
 
 
 def _on_layouts(function: str, stage: Stage, stores: Stores) -> Statements:
-    """What a function does to the tables of each layout."""
+    """What a function does to the tables of each layout that the stage has."""
     return [
         grants.on_items(stores.tables[access.table.kind], access)
-        for layout in layouts()
+        for layout in stage.deployed_layouts()
         for access in layout.port.access(stage).get(function, ())
     ]
 

@@ -16,7 +16,7 @@ from stacks.parts.bytecode import prepared
 from stacks.parts.functions import Code
 from stacks.parts.vendor import Platform, vendored
 from stacks.reactions import ReactionsStack
-from stacks.stages import BadSetting, Stage, check_context, stage_from
+from stacks.stages import ALSO_CONTEXT, BadSetting, Stage, check_context, stage_from
 from stacks.store import StoreStack
 from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
 from stacks.watch import WatchStack
@@ -64,7 +64,9 @@ def deployment(app: App, sources: Sources) -> None:
     """
     check_context(app.node.get_all_context())
     target = target_from(app.node.try_get_context("target"))
-    stage = fitted(stage_from(app.node.try_get_context("stage"), app.node.try_get_context("stages")), target)
+    told = app.node.try_get_context
+    said = {name: told(name) for name in ALSO_CONTEXT}
+    stage = fitted(stage_from(told("stage"), told("stages"), said), target)
     _stacks(app, stage, target, code_of(sources, target), sources.root)
     _tag(app, stage)
 

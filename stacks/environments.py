@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from epochal.layout.registry import declared, layouts
+from epochal.layout.registry import declared
 from epochal.settings import DECLARED, Options, Settings
 from stacks.parts.stores import Stores
 from stacks.stages import Stage
@@ -13,7 +13,7 @@ from stacks.stages import Stage
 def settings_of(stage: Stage, stores: Stores) -> Settings:
     """The settings of a stage with these stores."""
     chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
-    partitions = {each.partitions: stage.partitions(each.partitions) for each in layouts()}
+    partitions = {each.partitions: stage.partitions(each.partitions) for each in stage.deployed_layouts()}
     tables = {
         each.name: stores.tables[each.table].table_name
         for each in declared().values()

@@ -1,8 +1,8 @@
-"""The indexer: heads from the streams of `tips`, `snapshot` and `tags` in, entries of epochs out (DESIGN §5.7 to
+"""The indexer: heads from the streams of the layouts' tables in, entries of epochs out (DESIGN §5.7 to
 5.10).
 
-One function, because its code is one; three event source mappings, because each stream has records of its own to
-wait for and to give up on (decision 61). A mapping decides what a failure costs. The rules of all three,
+One function, because its code is one; an event source mapping for each layout, because each stream has records of its
+own to wait for and to give up on (decision 61). A mapping decides what a failure costs. The rules of all of them,
 with the numbers below:
 
     only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)
@@ -81,7 +81,7 @@ class FeedStack(Stack):
             port.heads.kind: self._mapping(
                 _id(port.heads), _stream_of(port.heads, store), heads_of(port.source(settings))
             )
-            for port in _ports()
+            for port in _ports(stage)
         }
         self.notices: Final = Notices(
             self,
@@ -98,7 +98,7 @@ class FeedStack(Stack):
 
     def _indexer(self, stage: Stage, store: StoreStack, code: Code, layers: Layers) -> lambda_.Function:
         stores = store.stores
-        following = grants.on_streams([_stream_of(port.heads, store) for port in _ports()])
+        following = grants.on_streams([_stream_of(port.heads, store) for port in _ports(stage)])
         return Function(
             self,
             "Indexer",
@@ -136,8 +136,8 @@ class FeedStack(Stack):
         )
 
 
-def _ports() -> list[Port]:
-    return [each.port for each in layouts()]
+def _ports(stage: Stage) -> list[Port]:
+    return [each.port for each in stage.deployed_layouts()]
 
 
 def _id(heads: TableSpec) -> str:
@@ -146,7 +146,7 @@ def _id(heads: TableSpec) -> str:
     The first layout's is from when it was the only one: another id is another mapping of the same stream, which Lambda
     refuses as long as the first one is there.
     """
-    return "Heads" if heads is _ports()[0].heads else f"{heads.kind.capitalize()}Heads"
+    return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
 
 
 def _stream_of(spec: TableSpec, store: StoreStack) -> str:

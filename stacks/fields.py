@@ -14,7 +14,7 @@ from typing import Final
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import layouts
+from epochal.layout.registry import layout_names, layouts
 from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import DECLARED, Options, partitions_setting
@@ -106,6 +106,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "reactions": reactions,
         "read_models": a_flag,
         **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
+        "layouts": or_null(a_list(one_of(*layout_names()), least=1)),
         "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
     }
 )

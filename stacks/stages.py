@@ -19,7 +19,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.layout.tables import ARCHIVE, READ_MODELS
+from epochal.layout.registry import Layout, layouts
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
 from epochal.settings import Options
 from stacks.declared import Declared
 from stacks.fields import EXISTING, LIMITS, PARTITIONS, RULES
@@ -55,6 +56,8 @@ class Stage(Options):
         jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
             a scope that is not here stands for itself, so that leaving one out opens nothing.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
+        layouts: names of those that are deployed; None for all. Of one that is left out there is no table, and nothing
+            that looks after one.
         archive: a table that streams are copied to before the API prunes them, and read from afterwards.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
@@ -90,6 +93,7 @@ class Stage(Options):
     jwt_audience: tuple[str, ...] = ()
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     alarm_topic: str = ""
+    layouts: tuple[str, ...] | None = None
     archive: bool = False
     reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
     read_models: bool = False
@@ -101,6 +105,10 @@ class Stage(Options):
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
         return f"{self.prefix}-{self.name}-{kind}"
+
+    def deployed_layouts(self) -> tuple[Layout, ...]:
+        """Its layouts, in the order of their partitions."""
+        return tuple(each for each in layouts() if self.layouts is None or each.name in self.layouts)
 
     def limits(self) -> Mapping[str, int]:
         """Requests a second of the routes that have a limit of their own."""
@@ -142,7 +150,10 @@ class BadSetting(ValueError):
         self.rule = rule
 
 
-CONTEXT: Final = ("stage", "stages", "target")
+ALSO_CONTEXT: Final = ("layouts",)
+"""Settings that a context value may change for the stage that is deployed: `-c layouts=pages,tips`."""
+
+CONTEXT: Final = ("stage", "stages", "target", *ALSO_CONTEXT)
 """Context values that are ours."""
 
 _OURS: Final = re.compile(r"\w+", re.ASCII)
@@ -152,7 +163,7 @@ _OURS: Final = re.compile(r"\w+", re.ASCII)
 def check_context(names: Iterable[str]) -> None:
     """Refuse context values that nobody reads: `-c stag=prod` would deploy `dev`, and end well."""
     for name in names:
-        if name in RULES:
+        if name in RULES and name not in CONTEXT:
             raise BadSetting(
                 name, f"is a setting of a stage: it stands in cdk.json, as stages.<stage>.{name}"
             )
@@ -166,8 +177,8 @@ def _known_are(name: str, known: Iterable[str]) -> str:
     return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
 
 
-def stage_from(name: object, overrides: object) -> Stage:
-    """The stage that context `stage` names, with what context `stages` changes in it.
+def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NOTHING) -> Stage:
+    """The stage that context `stage` names, with what context `stages` changes in it, and then what is `said` besides.
 
     `overrides` is an object from cdk.json, or the same as JSON text where it comes from the command line. All of it is
     checked, also what concerns other stages: a misspelt stage would else go unnoticed until the day it is deployed.
@@ -177,7 +188,16 @@ def stage_from(name: object, overrides: object) -> Stage:
         _known(f"stages.{other}", other)
     stages = {each: _changed(STAGES[each], changes) for each, changes in everything.items()}
     known = _known("stage", name)
-    return stages.get(known, STAGES[known])
+    return _said(stages.get(known, STAGES[known]), said)
+
+
+def _said(stage: Stage, said: Mapping[str, object]) -> Stage:
+    changes = {
+        key: _obeying(key, key, value.split(",") if isinstance(value, str) else value)
+        for key, value in said.items()
+        if value is not None
+    }
+    return _coherent(f"stages.{stage.name}", replace(stage, **changes)) if changes else stage
 
 
 def _decoded(overrides: object) -> Mapping[str, Any]:
@@ -213,10 +233,14 @@ def _changed(stage: Stage, changes: object) -> Stage:
 def _parsed(where: str, key: str, value: object) -> Any:
     if key not in RULES:
         raise BadSetting(f"{where}.{key}", f"is no setting; {_known_are(key, RULES)}")
+    return _obeying(f"{where}.{key}", key, value)
+
+
+def _obeying(where: str, key: str, value: object) -> Any:
     try:
         return RULES[key](value)
     except ValueError as error:
-        raise BadSetting(f"{where}.{key}", str(error)) from None
+        raise BadSetting(where, str(error)) from None
 
 
 def _coherent(where: str, stage: Stage) -> Stage:
@@ -234,6 +258,10 @@ def _coherent(where: str, stage: Stage) -> Stage:
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
+    tables = {spec.kind for spec in (*store_tables(stage.deployed_layouts()), ARCHIVE, READ_MODELS)}
+    if unused := sorted(stage.existing_tables.keys() - tables):
+        rule = f"must have the layout of existing_{unused[0]}, which means nothing without"
+        raise BadSetting(f"{where}.layouts", rule)
     if stage.existing(ARCHIVE.kind) and not stage.archive:
         raise BadSetting(
             f"{where}.archive", "must be true with existing_archive, which means nothing without"

@@ -54,7 +54,7 @@ class Stores:
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
     asked_for = ((ARCHIVE, stage.archive), (READ_MODELS, stage.read_models))
-    return (*store_tables(), *(spec for spec, wanted in asked_for if wanted))
+    return (*store_tables(stage.deployed_layouts()), *(spec for spec, wanted in asked_for if wanted))
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

@@ -14,6 +14,7 @@ from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, open_store
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable
+from epochal.layout.registry import layouts
 from epochal.settings import Settings
 
 Exits = Callable[..., tuple[int, str, str]]
@@ -103,6 +104,18 @@ def test_without_a_store_the_error_says_how_to_get_one(
 def test_one_table_without_the_other_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--index-table: is needed too"):
         open_store(Choice(settings=Settings.of(tips_table="tips")))
+
+
+def test_the_index_without_a_layouts_table_is_refused_with_the_options_that_name_one() -> None:
+    with pytest.raises(InvalidInput, match="--tips-table.*--tags-table.*--streams-table"):
+        open_store(Choice(settings=Settings.of(index_table="index")))
+
+
+@pytest.mark.parametrize("table", [each.table for each in layouts()])
+def test_a_store_of_one_layout_is_a_store(table: str) -> None:
+    settings = Settings.of(index_table="index", **{table: "mine"})
+    store = open_store(Choice(settings=settings, endpoint="http://127.0.0.1:1", region="eu-central-1"))
+    assert [each.table for each in store.sources] == ["mine"]
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4566", "localhost", "http://"])

@@ -137,7 +137,7 @@ class Context:
         return 28000
 print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, path))!r}), Context())))
 """
-    answer = in_a_fresh_process(function, code)
+    answer = in_a_fresh_process(function, code, **{variable("tags_table"): "tags"})
     assert answer["statusCode"] == 400
     assert answer["headers"]["Content-Type"] == "application/problem+json"
     assert json.loads(answer["body"])["type"] == "urn:epochal:problem:invalid-input"

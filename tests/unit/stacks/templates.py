@@ -58,6 +58,18 @@ none of its own.
 """
 
 
+SPARSE: Final[dict[str, Any]] = {
+    "billing": "provisioned",
+    "layouts": ["pages"],
+    "max_read_units": 20,
+    "max_write_units": 30,
+    "min_read_units": 2,
+    "min_write_units": 3,
+    "reactions": {"board": {"entry": "board"}},
+}
+"""A stage with one layout, and with what else no other synthesis has."""
+
+
 class Deployment:
     """The templates of one synthesis, by what the stack is for: `store`, `feed`, `api`, `watch`."""
 

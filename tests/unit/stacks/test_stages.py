@@ -67,9 +67,9 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("stag", "did you mean stage? there are stage, stages, target"),
-        ("Stage", "did you mean stage? there are stage, stages, target"),
-        ("account", "is no context value; there are stage, stages, target"),
+        ("stag", "did you mean stage? there are stage, stages, target, layouts"),
+        ("Stage", "did you mean stage? there are stage, stages, target, layouts"),
+        ("account", "is no context value; there are stage, stages, target, layouts"),
         ("partitions", "is a setting of a stage: it stands in cdk.json, as stages.<stage>.partitions"),
     ],
 )
@@ -188,6 +188,9 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("existing_projection_states", "epochal-prod-projection-states"),
         ("existing_read_models", "epochal-prod-read-models"),
         ("read_models", ["counts"]),
+        ("layouts", "pages"),
+        ("layouts", []),
+        ("layouts", ["pages", "page"]),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:

@@ -16,7 +16,7 @@ from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES, UPLOADS
 from stacks.parts.tables import keyed_table
 from stacks.stages import STAGES
-from tests.unit.stacks.templates import CHOSEN, Deployment, Synthesise
+from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 BUCKET = "AWS::S3::Bucket"
@@ -139,9 +139,7 @@ def test_no_ceiling_is_set_where_the_stage_has_none(synthesise: Synthesise) -> N
 
 
 def test_provisioned_tables_scale_between_the_stages_units(synthesise: Synthesise) -> None:
-    stage = synthesise(
-        billing="provisioned", min_read_units=2, max_read_units=20, min_write_units=3, max_write_units=30
-    )
+    stage = synthesise("prod", **SPARSE)
     for table in stage.of_type("store", TABLE).values():
         properties = table["Properties"]
         write = properties["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"]

@@ -13,7 +13,8 @@ class NoStore(EpochalError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"no store is named, and {why}; to name one: --stack epochal-prod-store, or --tips-table and --index-table"
+            f"no store is named, and {why}; "
+            "to name one: --stack epochal-prod-store, or --streams-table and --index-table"
         )
 
 

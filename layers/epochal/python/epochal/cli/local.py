@@ -11,7 +11,7 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
-from epochal.cli.target import NEEDED, Choice, open_store
+from epochal.cli.target import Choice, open_store, tables_of
 from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import LocalDeployment
@@ -99,7 +99,9 @@ def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json
     if deployment is not None:
         view |= {
             "api": deployment.api_url,
-            **{_key(declared()[name].output): deployment.settings.value(name) for name in NEEDED},
+            **{
+                _key(declared()[name].output): table for name, table in tables_of(deployment.settings).items()
+            },
             "bucket": deployment.settings.bucket,
         }
     output.document(

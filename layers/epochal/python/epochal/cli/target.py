@@ -24,7 +24,7 @@ from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source
-from epochal.layout.registry import declared, layouts
+from epochal.layout.registry import declared, layouts, layouts_in
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
@@ -42,8 +42,8 @@ TABLES = {each.flag: (each.name, each.table) for each in declared().values() if 
 """Options that name tables: the settings they are, and the kinds that the tables must be of."""
 
 
-NEEDED = (layouts()[0].table, "index_table")
-"""Settings that name the tables which every store has."""
+INDEX = "index_table"
+"""The setting that names the table which every store has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +115,19 @@ def open_store(choice: Choice) -> Store:
     Raises:
         NoStore: nothing was said, and nothing is deployed from here.
         StackMissing: there is no such stack, or it is not the one that holds a store's tables.
-        InvalidInput: one table is named and the other is not.
+        InvalidInput: tables are named, and not those that every store has.
     """
     if choice.endpoint and not _URL.match(choice.endpoint):
         raise InvalidInput("--endpoint", "must be a URL, as http://127.0.0.1:4566")
     settings = _outputs(choice) if choice.stack else choice.settings
-    if not any(settings.value(name) for name in NEEDED):
+    named = {name: settings.value(name) for name, _ in TABLES.values()}
+    if not any(named.values()):
         return _local()
-    distinct(**{option: settings.value(name) for option, (name, _) in TABLES.items()})
-    why = "is needed too, where the other table is named"
-    must_be_named(why, **{name: settings.value(name) for name in NEEDED})
+    distinct(**{option: named[name] for option, (name, _) in TABLES.items()})
+    must_be_named("is needed too, where another table is named", **{INDEX: named[INDEX]})
+    if not layouts_in(settings):
+        heads = (declared()[each.table].flag for each in layouts())
+        raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
     kinds = {
         choice.settings.value(name): kind for name, kind in TABLES.values() if choice.settings.value(name)
@@ -143,7 +146,12 @@ def _local() -> Store:
 def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
     found = deployed(settings, dynamodb=dynamodb, s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
-    return Store.of(found, lambda: [_size(dynamodb, name) for name in map(settings.value, NEEDED)])
+    return Store.of(found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()])
+
+
+def tables_of(settings: Settings) -> dict[str, str]:
+    """The tables of heads that a store has, and its index, by the names of the settings."""
+    return {name: settings.value(name) for name in (*(each.table for each in layouts_in(settings)), INDEX)}
 
 
 def _size(dynamodb: Any, name: str) -> TableSize:

@@ -27,6 +27,8 @@ class Operation:
         perform: the name of the function that answers its requests, which names the operation too.
         module: where that function is, and `opened`, which makes of a deployment what the function runs on.
         function: the Lambda function that serves it.
+        table: the kind of the table without which there is nothing that it could do, since a stage may leave layouts
+            out; empty for none.
         scope: what a caller must be allowed to do. With IAM it is a set of routes in a policy; with JWT a token must
             carry one of the scopes that the deployment maps it to.
         requests_per_second: its own limit, where one request can cost the store much more than its sender.
@@ -40,6 +42,7 @@ class Operation:
     module: str
     function: Function
     scope: Scope
+    table: str = ""
     requests_per_second: int | None = None
     rare: bool = False
 

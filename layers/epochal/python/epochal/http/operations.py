@@ -7,12 +7,22 @@ from typing import Final
 from epochal.http import aggregates, feed, projections, streams, tagged
 from epochal.http.operation import Function, Operation
 
+HEALTH: Final = Operation(
+    "GET",
+    "/health",
+    "check_health",
+    module="epochal.http.health",
+    function="replay",
+    scope="read",
+    rare=True,
+)
+
 OPERATIONS: Final = (
     *streams.OPERATIONS,
     *aggregates.OPERATIONS,
     *tagged.OPERATIONS,
     *projections.OPERATIONS,
-    streams.HEALTH,
+    HEALTH,
     *feed.OPERATIONS,
 )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from epochal.deployment import Deployment
 from epochal.http.answer_size import text_of
 from epochal.http.operation import Operation, Request, Response
+from epochal.http.problems import ROUTE_NOT_FOUND, Problem
 from epochal.plan.units import Units
 from epochal.store.driver import Driver, Meter
 
@@ -29,10 +30,17 @@ class Performers:
 
     def of(self, operation: Operation) -> Perform:
         """What answers the operation's requests."""
+        if operation.table and not self._deployment.settings.table(operation.table):
+            return partial(_left_out, operation.table)
         module = import_module(operation.module)
         if operation.module not in self._opened:
             self._opened[operation.module] = module.opened(self._deployment)
         return partial(getattr(module, operation.perform), self._opened[operation.module])
+
+
+def _left_out(kind: str, _: Request) -> Response:
+    detail = f"this deployment has no table of {kind}: its stage leaves that layout out"
+    raise Problem(ROUTE_NOT_FOUND, detail)
 
 
 class Store(Protocol):

@@ -4,9 +4,10 @@ change here needs a migration.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from epochal.layout.registry import layouts
+from epochal.layout.registry import Layout, layouts
 from epochal.plan.tables import KeyAttribute, TableSpec
 
 _P = KeyAttribute(name="p", type="S")
@@ -28,6 +29,7 @@ READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 """Read models of reactions: no part of the store, which any deployment can do without."""
 
 
-def store_tables() -> tuple[TableSpec, ...]:
-    """The tables that every deployment has."""
-    return (*(spec for each in layouts() for spec in each.port.tables), INDEX, PROJECTION_STATES)
+def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+    """The tables of a deployment that has these layouts, or all that there are."""
+    chosen = layouts() if of is None else of
+    return (*(spec for each in chosen for spec in each.port.tables), INDEX, PROJECTION_STATES)

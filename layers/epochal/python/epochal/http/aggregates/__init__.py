@@ -12,8 +12,10 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_write: Final = partial(Operation, module=f"{__name__}.operations", function="append")
-_read: Final = partial(Operation, module=f"{__name__}.operations", function="replay", scope="read")
+_write: Final = partial(Operation, module=f"{__name__}.operations", function="append", table="snapshot")
+_read: Final = partial(
+    Operation, module=f"{__name__}.operations", function="replay", table="snapshot", scope="read"
+)
 
 OPERATIONS: Final = (
     _write("POST", "/aggregates/{type}/{id}/events", "append_to_aggregate", scope="append"),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from epochal.http.aggregates import described as aggregates
 from epochal.http.feed import described as feed
+from epochal.http.health import check_health
 from epochal.http.openapi.description import ALWAYS, Description, Perform
 from epochal.http.openapi.schemas import components
 from epochal.http.openapi.shapes import Schema, ref
@@ -27,6 +28,9 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
     **aggregates.DESCRIPTIONS,
     **tagged.DESCRIPTIONS,
     **projections.DESCRIPTIONS,
+    check_health: Description(
+        summary="Whether the store answers", description="One strongly consistent read.", gives="Health"
+    ),
     **feed.DESCRIPTIONS,
 }
 

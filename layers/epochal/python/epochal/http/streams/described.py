@@ -117,7 +117,4 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="EventPage",
         fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
     ),
-    reading.check_health: Description(
-        summary="Whether the store answers", description="One strongly consistent read.", gives="Health"
-    ),
 }

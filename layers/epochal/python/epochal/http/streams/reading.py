@@ -1,4 +1,4 @@
-"""The operations that read streams, and tell of the store's health.
+"""The operations that read streams.
 
 Bodies in the bucket are answered with a link, whatever they are part of: they may be larger than a function's memory.
 """
@@ -13,15 +13,12 @@ from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, consumed, streams_for
 from epochal.http.preconditions import etag, unchanged
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query
 from epochal.http.streams import representation
 from epochal.http.streams.representation import deleted, not_found
 from epochal.model.names import stream_name
 from epochal.model.versions import MAX_VERSION
 from epochal.store.streams import Streams
-
-PROBE = "Health"
-"""A name to look for. It does not matter whether such a stream exists, only that the table answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +67,3 @@ def read_events(reading: Reading, request: Request) -> Response:
     if found.deleted:
         raise deleted(stream, found.version, consumed(meter.units))
     return answer(meter, representation.page(stream, found, reading.link))
-
-
-def check_health(reading: Reading, request: Request) -> Response:
-    """Whether the store answers: one strongly consistent read."""
-    nothing(request)
-    store, meter = streams_for(reading.streams, request)
-    store.load(PROBE, fetch=False)
-    return answer(meter, {"status": "ok"})

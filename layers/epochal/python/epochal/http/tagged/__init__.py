@@ -14,8 +14,12 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_write: Final = partial(Operation, module=f"{__name__}.operations", function="append", rare=True)
-_read: Final = partial(Operation, module=f"{__name__}.operations", function="replay", scope="read", rare=True)
+_write: Final = partial(
+    Operation, module=f"{__name__}.operations", function="append", table="tags", rare=True
+)
+_read: Final = partial(
+    Operation, module=f"{__name__}.operations", function="replay", table="tags", scope="read", rare=True
+)
 
 OPERATIONS: Final = (
     _write("POST", "/dcb/events", "append_tagged", scope="append"),
