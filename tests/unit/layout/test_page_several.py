@@ -24,6 +24,7 @@ from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.pages import attempt, writes
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import read_page
+from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity
 from epochal.model.several import AllAppended, AllUndetermined, Conflicts
 from epochal.model.versions import Token
@@ -228,7 +229,7 @@ def test_any_version_goes_on_where_another_was_faster(streams: Streams) -> None:
 
 
 def test_a_batch_that_a_page_does_not_take_closes_it_first(streams: Streams, tables: MemoryTables) -> None:
-    streams = replace(streams, codec=BodyCodec())
+    streams = replace(streams, codec=BodyCodec(), layout=Pages())
     tokens = {name: streams.append(name, [E]).token for name in (A, B)}
     store, sent = watched(streams)
 

@@ -195,9 +195,9 @@ class UnknownEncoding(CorruptData):
 class UnknownDictionary(CorruptData):
     """Events are packed under a dictionary, `id` in hex, that is not there."""
 
-    def __init__(self, dictionary: bytes) -> None:
-        super().__init__(f"dictionary {dictionary.hex()} is missing")
-        self.id = dictionary.hex()
+    def __init__(self, dictionary: str) -> None:
+        super().__init__(f"dictionary {dictionary} is missing, or is not what it was")
+        self.id = dictionary
 
 
 class MissingBody(EpochalError, LookupError):

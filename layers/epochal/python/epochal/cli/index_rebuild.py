@@ -81,8 +81,9 @@ def rebuild(
         for source in sources:
             if source.name in found:
                 with Spool() as spool:
-                    items = export_at(found[source.name], s3).items()
-                    done = rebuilder.from_export(source, items, spool)
+                    export = export_at(found[source.name], s3)
+                    rebuilder.learn(source, export.items())
+                    done = rebuilder.from_export(source, export.items(), spool)
             else:
                 done = rebuilder.from_tables(source)
             view[source.name] = {"streams": done.streams, "events": done.events}

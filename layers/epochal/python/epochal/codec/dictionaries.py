@@ -101,5 +101,5 @@ def unpack(packed: bytes, limit: int) -> bytes:
     """
     dictionary = _KNOWN.get(packed[:ID_BYTES])
     if dictionary is None:
-        raise UnknownDictionary(packed[:ID_BYTES])
+        raise UnknownDictionary(packed[:ID_BYTES].hex())
     return dictionary.unpack(packed, limit)

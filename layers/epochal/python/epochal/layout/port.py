@@ -160,6 +160,8 @@ class Source:
         where: what only heads of the feed meet: the condition of a scan, and of what wakes the indexer.
         moved: what a head meets besides where its latest write may have appended; None where every write of one does.
         stored: the events that an item of an exported table holds (`care.rebuild`).
+        learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
+            where there is no such thing.
     """
 
     name: str
@@ -173,6 +175,7 @@ class Source:
     where: Condition
     moved: Condition | None
     stored: Callable[[Item], Span | None]
+    learn: Callable[[Item], None] | None = None
 
     def __post_init__(self) -> None:
         """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""

@@ -76,7 +76,9 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment that are stored as pages."""
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
 
-    return Streams(driver=driver, table=settings.table("streams"), codec=codec, layout=Pages())
+    return Streams(
+        driver=driver, table=settings.table("streams"), codec=codec, layout=Pages(dictionaries=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,10 @@ def archive(table: str, into: str, stream: str, before: int) -> Steps[int]:
         page = yield from _holding(table, head, reached)
         if page.span.base > reached:
             raise InvalidInput("before", f"events {reached} to {page.span.base - 1} were pruned unarchived")
+        if page.dictionaries:
+            from epochal.layout.pages.dictionaries import bring  # noqa: PLC0415  most stores have none
+
+            yield from bring(table, into, (page,))
         # Where another copier was faster, nothing happens, and what it has done is read.
         yield _copy(into, page, target)
 

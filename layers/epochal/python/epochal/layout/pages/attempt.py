@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.reading import load_head, load_page
+from epochal.layout.pages.reading import load_head, load_page, openable
 from epochal.layout.pages.writes import (
     Planned,
     begin,
@@ -92,7 +92,7 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     """The last page, from the one that stood in the way."""
     if page is not None and (page.deleted or not page.full):
-        return page
+        return (yield from openable(page))
     return (yield from load_head(table, stream))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of, time_of
 from epochal.layout.stored import StoredEvent
 from epochal.layout.streams import Batch
 from epochal.model.times import PER_SECOND, Ticks
+
+if TYPE_CHECKING:
+    from epochal.codec.dictionaries import Dictionary
 
 WHOSE: Final = 5
 """Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
@@ -37,6 +40,7 @@ class Packed:
         append_id: as the caller gave it,
         etag: likewise; of unfolds alone, that they leave (see `unfolding`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
+        dictionary: what the events are packed under, where that gains.
     """
 
     stream: str
@@ -50,6 +54,7 @@ class Packed:
     append_id: bytes
     etag: str
     keyed: bool
+    dictionary: Dictionary | None = None
 
     def stamp(self, last: Ticks | None) -> bytes:
         """The stamp of this append, above the last one of the stream whatever the clock says."""
@@ -73,18 +78,24 @@ class Packed:
         return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
 
     def _dated(self, time: Ticks) -> Encoded:
-        return self.content if time - self.now <= AHEAD else pack_events(self.events, time)
+        if time - self.now <= AHEAD:
+            return self.content
+        return pack_events(self.events, time, dictionary=self.dictionary)
 
 
-def packed(batch: Batch) -> Packed:
-    """A batch, packed. Raises `TooLarge` where it has more events than one append may have."""
+def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
+    """A batch, packed, its events under the dictionary where that gains.
+
+    Raises:
+        TooLarge: it has more events than one append may have.
+    """
     unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, batch.now))
     identity = batch.append_id
     return Packed(
         stream=batch.stream,
         count=len(batch.events),
         events=batch.events,
-        content=pack_events(batch.events, batch.now) if batch.events else EMPTY,
+        content=pack_events(batch.events, batch.now, dictionary=dictionary) if batch.events else EMPTY,
         unfolds=unfolds,
         now=batch.now,
         rest=identity[:WHOSE] + identity[8 : 16 - WHOSE],
@@ -92,6 +103,7 @@ def packed(batch: Batch) -> Packed:
         append_id=identity,
         etag=batch.etag,
         keyed=batch.keyed,
+        dictionary=dictionary,
     )
 
 

@@ -6,8 +6,9 @@ as many heads as pages, each with events of its own; one that is full does not t
 
 from __future__ import annotations
 
-from epochal.layout.pages.items import Page, is_page, read_page
+from epochal.layout.pages.items import Page, is_dictionary, is_page, read_page
 from epochal.layout.pages.spans import PageSpan
+from epochal.layout.port import Touched
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Absent, Condition, Present
@@ -20,8 +21,10 @@ MOVED: Condition = Absent("w", "B")
 """What a page meets that an append wrote."""
 
 
-def appended(item: Item) -> Span | None:
+def appended(item: Item) -> Span | Touched | None:
     """The span that a page's latest write appended; None for records, and writes without events.
+
+    Where this process has not met the dictionary that it is packed under, only that it is.
 
     Raises:
         CorruptData: the item looks like a page, and contradicts itself.
@@ -29,7 +32,8 @@ def appended(item: Item) -> Span | None:
     page = _page_of(item)
     if page is None or page.stamp is not None:
         return None
-    return _span(page.span.since(page.version - page.frames[-1].count))
+    span = page.span.since(page.version - page.frames[-1].count)
+    return Touched(stream=page.stream) if _is_closed(page) else _span(span)
 
 
 def end(item: Item) -> End | None:
@@ -41,10 +45,33 @@ def end(item: Item) -> End | None:
     return End(page.stream, page.version, pruned, since=page.index, last=page.deleted or not page.full)
 
 
+def told(item: Item) -> Span | Touched | None:
+    """`stored`, or as for `appended` that there is something."""
+    page = _page_of(item)
+    return Touched(stream=page.stream) if page is not None and _is_closed(page) else stored(item)
+
+
 def stored(item: Item) -> Span | None:
     """The events that a page holds: what is before it is in other pages. None where it holds none. Raises likewise."""
     page = _page_of(item)
     return None if page is None else _span(page.span)
+
+
+def learn(item: Item) -> None:
+    """Meet the dictionary that an item is, if it is one. Raises likewise."""
+    if is_dictionary(item):
+        from epochal.layout.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
+
+        read_dictionary(item)
+
+
+def _is_closed(page: Page) -> bool:
+    """Whether frames of it cannot be opened yet."""
+    if not page.dictionaries:
+        return False
+    from epochal.layout.pages.dictionaries import lacks  # noqa: PLC0415  most stores have none
+
+    return lacks(page)
 
 
 def _page_of(item: Item) -> Page | None:

@@ -33,6 +33,10 @@ STREAMS: Final = TableSpec(
 """Streams of events as chains of pages. `ttl` is set on idempotency records only."""
 
 
+DICTIONARIES: Final = "$dictionary:"
+"""What the partition keys of dictionaries begin with; a stream's name never does."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """A page, as it was read.
@@ -74,6 +78,11 @@ class Page:
     def base(self) -> int:
         """Index of the first event that it holds; its version, where it holds none."""
         return self.version - self.count
+
+    @property
+    def dictionaries(self) -> frozenset[bytes]:
+        """Those that its frames are packed under, by their ids."""
+        return frozenset(frame.dictionary for frame in self.frames if frame.dictionary is not None)
 
     @property
     def span(self) -> PageSpan:
@@ -147,6 +156,11 @@ def page_key(stream: str, index: int) -> Key:
 def is_page(item: Item) -> bool:
     """Whether an item is a page: nothing else that has such keys counts its writes."""
     return item.keys() >= {"p", "i", "n", "r"}
+
+
+def is_dictionary(item: Item) -> bool:
+    """Whether an item is a dictionary."""
+    return item.keys() >= {"p", "i", "d"} and item["p"].get("S", "").startswith(DICTIONARIES)
 
 
 def read_page(item: Item, table: str = "") -> Page:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from epochal.layout.pages import heads
-from epochal.layout.pages.items import STREAMS, is_page
+from epochal.layout.pages.items import STREAMS, is_dictionary, is_page
 from epochal.layout.pages.reading import advance, begin
 from epochal.layout.port import Access, Heal, Port, Source, heal_streams
 from epochal.plan.values import Item
@@ -24,10 +24,11 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         appended=heads.appended,
         heal=heal_pages(table),
         end=heads.end,
-        told=heads.stored,
+        told=heads.told,
         where=heads.WHERE,
         moved=heads.MOVED,
         stored=heads.stored,
+        learn=heads.learn,
     )
 
 
@@ -41,7 +42,7 @@ def _source(settings: Settings) -> Source:
 
 
 def _kind_of(item: Item) -> str | None:
-    return STREAMS.kind if is_page(item) else None
+    return STREAMS.kind if is_page(item) or is_dictionary(item) else None
 
 
 def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:

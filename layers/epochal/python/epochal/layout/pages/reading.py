@@ -16,7 +16,7 @@ A read is a value: cursors can be kept and resumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,13 +63,19 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     A page that is full stays as it is: an append on one that is the last no more finds another where it would begin.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
-    return read_page(reply.items[0], table) if reply.items else None
+    return (yield from openable(read_page(reply.items[0], table))) if reply.items else None
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
     """The page that begins at `index`."""
     reply = yield Get(table=table, key=page_key(stream, index))
-    return None if reply.item is None else read_page(reply.item, table)
+    return None if reply.item is None else (yield from openable(read_page(reply.item, table)))
+
+
+def openable(page: Page) -> Steps[Page]:
+    """A page that was read, once the dictionaries of its frames are known."""
+    yield from _learned(page.table, (page,))
+    return page
 
 
 def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
@@ -143,6 +149,7 @@ def _begin_at_first(table: str, stream: str) -> Steps[Cursor | None]:
     if head is None:
         return None
     pages = tuple(_sound(table, reply.items))
+    yield from _learned(table, pages)
     mark = max(head.low_water, pages[0].low_water)
     head = replace(head, low_water=mark)
     return Cursor(head=head, at=mark, forward=True, located=mark == 0, ahead=() if mark else pages)
@@ -155,10 +162,10 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     if part is None and cursor.located:
         # A page has an event at least, so no more pages than events are needed.
         reply = yield query(table, stream, cursor.at, end - 1, limit=limit, consistent=consistent)
-        part = _onward(cursor, _sound(table, reply.items))
+        part = yield from _learning(table, _onward(cursor, _sound(table, reply.items)))
     if part is None:
         reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
-        part = _onward(cursor, _sound(table, reply.items))
+        part = yield from _learning(table, _onward(cursor, _sound(table, reply.items)))
     return part
 
 
@@ -186,7 +193,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
         return _downward(cursor, (cursor.head,))
     stream, last = cursor.head.stream, cursor.at - 1
     reply = yield query(table, stream, 0, last, forward=False, limit=limit, consistent=consistent)
-    return _downward(cursor, _sound(table, reply.items))
+    return (yield from _learning(table, _downward(cursor, _sound(table, reply.items))))
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
@@ -207,6 +214,19 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
         return None
     head = replace(cursor.head, low_water=mark)
     return ReadPart(spans=tuple(spans), cursor=replace(cursor, head=head, at=at))
+
+
+def _learning(table: str, part: Part | None) -> Steps[Part | None]:
+    """A part, once the dictionaries of its frames are known."""
+    yield from _learned(table, () if part is None else [span.page for span in part.spans])
+    return part
+
+
+def _learned(table: str, pages: Collection[Page]) -> Steps[None]:
+    if any(page.dictionaries for page in pages):
+        from epochal.layout.pages.dictionaries import learn_for  # noqa: PLC0415  most stores have none
+
+        yield from learn_for(table, pages)
 
 
 def _sound(table: str, items: Iterable[Item]) -> Iterator[Page]:

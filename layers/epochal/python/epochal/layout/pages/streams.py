@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
+from epochal.codec.bodies import MIN_SIZE
 from epochal.layout.pages import append, reading
-from epochal.layout.pages.batch import packed
+from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.fullness import ROOM
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
@@ -19,6 +20,9 @@ from epochal.model.versions import ExpectedVersion
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 
+if TYPE_CHECKING:
+    from epochal.layout.pages.dictionaries import InUse
+
 COMPRESS_FROM: Final = 4 * 1024
 """Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
 
@@ -28,10 +32,17 @@ _FIELDS: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Streams as chains of pages."""
+    """Streams as chains of pages.
+
+    Attributes:
+        dictionaries: events are packed under their category's, where there is one; which, it remembers some minutes.
+    """
 
     name = "pages"
     compress_from = COMPRESS_FROM
+
+    dictionaries: bool = False
+    _in_use: InUse = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def room(self, unfolds: Sequence[StoredUnfold]) -> int:
         """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
@@ -39,11 +50,11 @@ class Pages:
 
     def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[Page]]:
         """See `append.append`."""
-        return append.append(table, packed(batch), expected)
+        return (yield from append.append(table, (yield from self._packed(table, batch)), expected))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
         """See `append.append_on`."""
-        return append.append_on(table, packed(batch), known)
+        return (yield from append.append_on(table, (yield from self._packed(table, batch)), known))
 
     def append_once(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
@@ -55,10 +66,12 @@ class Pages:
         if batch.events:
             from epochal.layout.pages import once  # noqa: PLC0415  likewise
 
-            return once.append_once(table, packed(batch), expected, record)
+            return (
+                yield from once.append_once(table, (yield from self._packed(table, batch)), expected, record)
+            )
         from epochal.layout.pages import unfolding  # noqa: PLC0415  likewise
 
-        return unfolding.unfold_once(table, packed(batch), expected, record)
+        return (yield from unfolding.unfold_once(table, packed(batch), expected, record))
 
     def append_all(
         self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]
@@ -66,7 +79,10 @@ class Pages:
         """See `several`."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        return several.append_all(table, [(packed(batch), expected) for batch, expected in appends])
+        packs = []
+        for batch, expected in appends:
+            packs.append(((yield from self._packed(table, batch)), expected))
+        return (yield from several.append_all(table, packs))
 
     def append_all_on(
         self,
@@ -123,6 +139,21 @@ class Pages:
         from epochal.layout.pages import archiving  # noqa: PLC0415  few have an archive, and copy to it
 
         return archiving.archive(table, into, stream, before)
+
+    def _packed(self, table: str, batch: Batch) -> Steps[Packed]:
+        """A batch, under the dictionary that is in use in its category."""
+        if not self.dictionaries or not _may_gain(batch):
+            return packed(batch)
+        from epochal.layout.pages.dictionaries import in_use  # noqa: PLC0415  a function starts without it
+
+        return packed(batch, (yield from in_use(self._in_use, table, batch.stream, batch.now)))
+
+
+def _may_gain(batch: Batch) -> bool:
+    """Whether its events may be compressed at all: of less than that nobody asks what they could be packed under."""
+    return (
+        sum(len(each.type) + len(each.data.data) + len(each.meta.data) for each in batch.events) >= MIN_SIZE
+    )
 
 
 def _unfold_size(unfold: StoredUnfold) -> int:

@@ -1,0 +1,152 @@
+"""Dictionaries as items of the table of pages, and how readers and writers come by them (FORMATS §8).
+
+    p                   i              d
+    $dictionary:Cart    a number       what it holds; the number is its id. Never changed, never removed
+    $dictionary:Cart    0              what the one in use holds: the one that writers of the category pack under
+
+A dictionary is stored before it is in use, and so before the first frame that names it. A writer asks for the one in
+use with its first append in a category, and again after some minutes; meanwhile it may use an older one, or none. A
+reader asks for a dictionary when it first meets a frame that names it, once for a process.
+
+A stream whose name has no `-` is a category of its own, which no dictionary is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from epochal.errors import CorruptData, UnknownDictionary
+from epochal.layout.pages.items import DICTIONARIES, Page
+from epochal.model.times import PER_SECOND, Ticks
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Done, Put, Query, Steps
+from epochal.plan.values import Item, Key, binary, number, text
+
+if TYPE_CHECKING:
+    from epochal.codec.dictionaries import Dictionary
+
+ASK_AGAIN: Final = 300 * PER_SECOND
+"""How long a writer goes by what it found in use. An old dictionary costs some bytes, asking costs half a read unit."""
+
+_MOST: Final = 1_000
+"""Categories that a writer remembers."""
+
+InUse: TypeAlias = "dict[tuple[str, str], tuple[Ticks, Dictionary | None]]"
+"""By table and category: when a writer asked for the dictionary in use, and what it found."""
+
+
+def category_with_one(stream: str) -> str | None:
+    """The category of a stream, if dictionaries are for it."""
+    category, dash, _ = stream.partition("-")
+    return category if dash else None
+
+
+def dictionary_item(category: str, dictionary: Dictionary, *, in_use: bool = False) -> Item:
+    """A dictionary, or the copy that says that it is in use."""
+    return {**_key(category, 0 if in_use else _number(dictionary.id)), "d": binary(dictionary.content)}
+
+
+def read_dictionary(item: Item) -> Dictionary:
+    """A dictionary, known from now on. Raises `CorruptData` where it is none, or another than its key says."""
+    from epochal.codec.dictionaries import id_of, learn  # noqa: PLC0415  most stores have none
+
+    try:
+        name, index, content = item["p"]["S"], int(item["i"]["N"]), bytes(item["d"]["B"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptData(f"an item of dictionaries that is none: {error!r}") from error
+    if index and index != _number(id_of(content)):
+        raise CorruptData(f"{name}: dictionary {index:012x} is not what it was")
+    return learn(content)
+
+
+def learn_for(table: str, pages: Iterable[Page]) -> Steps[None]:
+    """Load the dictionaries that frames of these pages name, where this process has not met them.
+
+    One that is missing or corrupt hides the events that are packed under it, and no others; whoever opens them is told.
+    """
+    from epochal.codec.dictionaries import is_known  # noqa: PLC0415  most stores have none
+
+    for category, wanted in _named_by(pages):
+        if not is_known(wanted):
+            yield from _loaded(table, category, _number(wanted))
+
+
+def lacks(page: Page) -> bool:
+    """Whether this process has not met a dictionary that frames of a page name."""
+    from epochal.codec.dictionaries import is_known  # noqa: PLC0415  most stores have none
+
+    return not all(map(is_known, page.dictionaries))
+
+
+def in_use(known: InUse, table: str, stream: str, now: Ticks) -> Steps[Dictionary | None]:
+    """What to pack events of a stream under, as it was found some minutes ago or is found now."""
+    category = category_with_one(stream)
+    if category is None:
+        return None
+    kept = known.get((table, category))
+    if kept is not None and 0 <= now - kept[0] < ASK_AGAIN:
+        return kept[1]
+    found = yield from _loaded(table, category, 0, consistent=False)
+    if len(known) >= _MOST:
+        known.clear()
+    known[table, category] = (now, found)
+    return found
+
+
+def put(table: str, category: str, dictionary: Dictionary) -> Steps[None]:
+    """Store a dictionary, if it is not there."""
+    reply = yield Put(table=table, item=dictionary_item(category, dictionary), condition=Absent("i"))
+    if not isinstance(reply, Done) and reply.item is not None:
+        read_dictionary(reply.item)
+
+
+def put_in_use(table: str, category: str, dictionary: Dictionary) -> Steps[None]:
+    """Store a dictionary; then writers use it."""
+    yield from put(table, category, dictionary)
+    yield Put(table=table, item=dictionary_item(category, dictionary, in_use=True))
+
+
+def bring(table: str, into: str, pages: Iterable[Page]) -> Steps[None]:
+    """Copy the dictionaries that frames of these pages name to another table that gets the pages.
+
+    Raises:
+        UnknownDictionary: one is missing.
+    """
+    for category, wanted in _named_by(pages):
+        reply = yield _asking(into, category, _number(wanted))
+        if not reply.items:
+            found = yield from _loaded(table, category, _number(wanted))
+            if found is None:
+                raise UnknownDictionary(wanted.hex())
+            yield from put(into, category, found)
+
+
+def _named_by(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    """The dictionaries that frames of pages name, with their categories, each once."""
+    named = {(category_with_one(page.stream), each): None for page in pages for each in page.dictionaries}
+    return ((category, each) for category, each in named if category is not None)
+
+
+def _loaded(table: str, category: str, index: int, *, consistent: bool = True) -> Steps[Dictionary | None]:
+    reply = yield _asking(table, category, index, consistent=consistent)
+    try:
+        return read_dictionary(reply.items[0]) if reply.items else None
+    except CorruptData:
+        return None
+
+
+def _asking(table: str, category: str, index: int, *, consistent: bool = True) -> Query:
+    """A query, because that is what whoever reads pages may do."""
+    key = _key(category, index)
+    return Query(
+        table=table, partition=("p", key["p"]), sort=("i", key["i"], key["i"]), limit=1, consistent=consistent
+    )
+
+
+def _key(category: str, index: int) -> Key:
+    return {"p": text(f"{DICTIONARIES}{category}"), "i": number(index)}
+
+
+def _number(dictionary: bytes) -> int:
+    return int.from_bytes(dictionary, "big")
