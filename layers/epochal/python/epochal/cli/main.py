@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.cli import index_rebuild, quarantine, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
+from epochal.cli.console import console
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
@@ -62,6 +63,7 @@ for command in (
     parked,
     index,
     stats,
+    console,
     local,
 ):
     epochal.add_command(command)

@@ -74,6 +74,7 @@ class Store:
         kinds: of its tables, by their names.
     """
 
+    deployment: Deployment
     streams: Streams
     aggregates: AggregateStore
     tagged: TaggedEvents
@@ -87,6 +88,7 @@ class Store:
     def of(cls, found: Deployment, sizes: Callable[[], list[TableSize]]) -> Store:
         """The store of a deployment."""
         return cls(
+            deployment=found,
             streams=found.tips,
             aggregates=found.aggregates,
             tagged=found.tagged,
