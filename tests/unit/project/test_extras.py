@@ -21,6 +21,9 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf
 BROUGHT = {"boto3": {"botocore"}}
 """What a dependency brings that is as much its own."""
 
+LATER = {"compression"}
+"""Part of Python since a version that this one may be before."""
+
 BARE = """
 import sys
 from importlib.abc import MetaPathFinder
@@ -57,7 +60,7 @@ def imported() -> Iterator[tuple[str, Path]]:
                 names.append(node.module)
             for name in names:
                 package = name.partition(".")[0]
-                if package not in sys.stdlib_module_names and package != "epochal":
+                if package not in {*sys.stdlib_module_names, *LATER, "epochal"}:
                     yield package, path
 
 

@@ -29,12 +29,7 @@ sys.path[:0] = sys.argv[1:]
 import epochal
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
     importlib.import_module(module.name)
-<<<<<<< HEAD
-from aws_lambda_powertools import Logger, Metrics
-=======
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
->>>>>>> 9d2597c (Metrics are lines for many requests, which are written when Lambda ends an environment at the latest)
 print(len(sys.modules))
 """
 
