@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import attempt, batch, several
+from epochal.layout.pages import attempt, batch, several, shares
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier
@@ -135,7 +135,7 @@ def what_pages_tell_is_not_asked_for(patch: Patch) -> None:
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
-    patch.setattr(several, "accepts", lambda *_: True)
+    patch.setattr(shares, "accepts", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -157,7 +157,7 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
         heads = (None if item is None else read_page(item) for item in refusal.items[: len(ready)])
         return [Rejected(head=head) for head in heads]
 
-    patch.setattr(several, "_moved", rejected)
+    patch.setattr(several, "moved", rejected)
 
 
 @pytest.mark.parametrize(
