@@ -105,3 +105,18 @@ def test_what_is_only_read_is_a_condition_that_a_write_breaks(
     assert moved is None
     gone, _ = streams.append_all_on([], [], {written: None, read: streams.head(read)})
     assert isinstance(gone, Rejected)
+
+
+def test_a_key_makes_it_one_append_whoever_repeats_it(streams: Streams, names: tuple[str, str]) -> None:
+    def keyed() -> AllAppended:
+        appends = [StreamAppend(stream=name, events=[E]) for name in names]
+        return streams.append_all(appends, idempotency_key="k")
+
+    with ThreadPoolExecutor(4) as racers:
+        made = list(racers.map(lambda _: keyed(), range(4)))
+
+    assert sum(not each.streams[names[0]].replayed for each in made) == 1
+    assert len({tuple(each.token for each in one.streams.values()) for one in made}) == 1
+    assert [len(list(streams.read(name))) for name in names] == [1, 1]
+    first, *_ = made
+    streams.append(names[0], [E], expected=first.streams[names[0]].token)

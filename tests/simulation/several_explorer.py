@@ -16,17 +16,19 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.expectations import accepts
+from epochal.layout.key_records import KeyRecord
 from epochal.layout.pages import pruning
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import STREAMS, Page, read_page
+from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.pages.several import append_all
+from epochal.layout.pages.several_once import append_all_once
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
-from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Token
+from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Op, Put, Refusal, Reply, Several, Steps, Transact, Update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import explore, put
@@ -50,18 +52,21 @@ class Move:
     Attributes:
         expects: `known` is what the process was told of each stream last.
         unfolds: these alone, where there are no events.
+        key: an idempotency key, which others may use too.
     """
 
     name: str
-    expects: Literal["any", "none", "known"] = "any"
+    expects: Literal["any", "none", "known", "first"] = "any"
     streams: tuple[str, ...] = BOTH
     events: int = 1
     unfolds: str | None = None
     clock: int = 5
+    key: str = ""
 
     def batch(self, stream: str) -> Packed:
         """What a stream gets."""
         fresh, now = hashlib.sha256(self.name.encode()).digest(), Ticks(self.clock)
+        identity = hashlib.sha256(self.key.encode()).digest() if self.key else fresh
         moment, unfolds = format_ticks(now), None
         if self.unfolds is not None:
             data = Encoded(DIRECT, self.unfolds.encode())
@@ -73,8 +78,9 @@ class Move:
                 events=(event,) * self.events,
                 unfolds=unfolds,
                 etag=fresh[16:].hex(),
-                append_id=fresh[:16],
+                append_id=identity[:16],
                 now=now,
+                keyed=bool(self.key),
             )
         )
 
@@ -144,7 +150,7 @@ def act(actor: Actor) -> Steps[tuple[Answer, ...]]:
         if isinstance(doing, Prune):
             yield from pruning.prune(TABLE, doing.stream, doing.before, "0" * 32)
             continue
-        fixed = {"any": ANY, "none": NO_STREAM}.get(doing.expects)
+        fixed = {"any": ANY, "none": NO_STREAM, "first": AtVersion(version=0)}.get(doing.expects)
         expected = tuple(fixed or tokens.get(stream, NO_STREAM) for stream in doing.streams)
         told = yield from _append(doing, expected)
         answers.append(Answer(doing, expected, told))
@@ -156,6 +162,9 @@ def _append(move: Move, expected: tuple[ExpectedVersion, ...]) -> Steps[Results[
     appends = [(move.batch(stream), each) for stream, each in zip(move.streams, expected, strict=True)]
     if len(appends) == 1:
         return ((yield from append(TABLE, *appends[0])),)
+    if move.key:
+        record = KeyRecord.of_all(move.streams, move.key, 0)
+        return (yield from append_all_once(TABLE, appends, record))
     return (yield from append_all(TABLE, appends))
 
 
@@ -266,8 +275,9 @@ class Explorer:
             if Unknown in kinds and move.events:
                 held = [index for stream in move.streams for index in _held(move, stream, table)]
                 assert not held, "undetermined, though the evidence is there"
-            if Rejected in kinds:
+            if Rejected in kinds and not move.key:
                 state = state._replace(denied=state.denied | {move.name})
+        _check_keys(answers)
         return state
 
     # ---------------------------------------------------------------------------------------- the generators, and table
@@ -287,7 +297,8 @@ class Explorer:
 
     def _checked(self, before: Table, tables: MemoryTables) -> Table:
         """The table after a write, if all of it is true."""
-        found = sorted((read_page(item) for item in tables.items(TABLE)), key=lambda page: page.index)
+        items = (item for item in tables.items(TABLE) if is_page(item))
+        found = sorted(map(read_page, items), key=lambda page: page.index)
         pages = {stream: tuple(page for page in found if page.stream == stream) for stream in BOTH}
         appends = {stream: _chain(pages[stream], before.appends[stream]) for stream in BOTH}
         for actor in (*self.actors, self.before):
@@ -353,16 +364,27 @@ def _check_told(move: Move, stream: str, expected: ExpectedVersion, told: object
     match told:
         case Written(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
-            if isinstance(expected, Token):
+            if isinstance(expected, Token) and not move.key:
                 assert first == expected.version, "appended elsewhere than expected"
-            if expected is NO_STREAM:
+            if expected is NO_STREAM and not move.key:
                 assert first == 0, "appended to a stream that was there"
             _check_token(move, token, table.pages[stream])
         case Rejected(head=head):
-            assert not places, f"told of a conflict, and it is at {places}"
+            assert move.key or not places, f"told of a conflict, and it is at {places}"
             assert not accepts(expected, head), "in conflict with what was expected"
         case None:
-            assert not places
+            assert move.key or not places
+
+
+def _check_keys(answers: Sequence[Answer]) -> None:
+    """Whoever was told that it was made is told so again, and of nothing else."""
+    made: dict[str, list[tuple[int, int]]] = {}
+    for move, _, told in answers:
+        written = [(each.first, each.version) for each in told if isinstance(each, Written)]
+        if move.key in made:
+            assert written == made[move.key], "a repeat is told something else than the first"
+        if move.key and written:
+            made[move.key] = written
 
 
 def _check_token(move: Move, token: Token, pages: Sequence[Page]) -> None:

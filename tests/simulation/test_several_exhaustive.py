@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import attempt, batch, several, shares
+from epochal.layout.pages import attempt, batch, several, several_once, shares
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier
@@ -88,16 +89,43 @@ def unfolds_among_events() -> Explorer:
     )
 
 
+def two_under_one_key() -> Explorer:
+    """Each asks twice, the second time expecting what no longer is."""
+    return Explorer(
+        actors=(
+            moves("a", "none", "first", key="k", rule=ALWAYS),
+            moves("b", "any", "none", key="k", clock=1),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_under_a_key_whose_streams_are_pruned() -> Explorer:
+    return Explorer(
+        actors=(
+            moves("a", "none", "any", key="k", rule=ALWAYS),
+            moves("b", "any", rule=ALWAYS),
+            Actor(does=(Prune(stream=A, before=2), Prune(stream=B, before=2))),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
 WORLDS = (
     two_who_move_on_what_they_know,
     one_who_moves_among_those_who_append,
     one_whose_streams_are_pruned,
     batches_that_no_page_takes,
     unfolds_among_events,
+    two_under_one_key,
+    one_under_a_key_whose_streams_are_pruned,
 )
 
 
-@each_of(WORLDS, dear=(one_whose_streams_are_pruned, batches_that_no_page_takes))
+@each_of(
+    WORLDS,
+    dear=(one_whose_streams_are_pruned, batches_that_no_page_takes, one_under_a_key_whose_streams_are_pruned),
+)
 def test_an_append_is_in_all_of_its_streams_once_or_in_none(world: Callable[[], Explorer]) -> None:
     explorer = world()
 
@@ -160,6 +188,31 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
     patch.setattr(several, "moved", rejected)
 
 
+def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
+    kept = several_once.made_record
+
+    def free(*given: Any) -> Any:
+        return replace(kept(*given), condition=None)
+
+    patch.setattr(several_once, "made_record", free)
+
+
+def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
+    def unasked(*_: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(several_once, "recall", unasked)
+
+
+def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:
+    kept = several_once._already  # noqa: SLF001  the rule that is left out
+
+    def its_own(table: str, batches: Any, found: Any, sent: set[bytes]) -> Steps[Any]:
+        return (yield from kept(table, batches, replace(found, made=max((*sent, found.made))), sent))
+
+    patch.setattr(several_once, "_already", its_own)
+
+
 @pytest.mark.parametrize(
     ("mutant", "world", "found"),
     [
@@ -177,6 +230,9 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
             two_who_move_on_what_they_know,
             "expected|was there",
         ),
+        (the_record_is_no_part_of_the_transaction, two_under_one_key, "in its streams|and it is at|a fork"),
+        (a_conflict_is_told_without_asking_for_the_record, two_under_one_key, "a repeat is told"),
+        (a_repeat_is_told_of_what_it_would_have_written, two_under_one_key, "and it is at|a repeat is told"),
         (stamps_are_what_the_clock_says, two_who_move_on_what_they_know, "increase"),
         (a_page_is_left_without_being_closed, batches_that_no_page_takes, "a fork"),
         (

@@ -6,12 +6,17 @@ so for these the record is written with them, in one transaction, and says that 
 
     p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n   ttl   (k, etag: unfolds alone)
 
+That of an append to several streams is written with it, too, and says what each of them got.
+
+    p = likewise, over NUL, the names in order, each with a NUL, and the key   i = 0   n = 0   ttl   k   made
+
 A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -26,7 +31,7 @@ PREFIX: Final = "$Idempotency-"
 
 
 class Marked(Protocol):
-    """What a record keeps of unfolds alone."""
+    """What a record keeps of a write that it is written with."""
 
     @property
     def append_id(self) -> bytes:
@@ -50,6 +55,11 @@ class KeyRecord:
         digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
         return cls(name=f"{PREFIX}{digest}", now=now)
 
+    @classmethod
+    def of_all(cls, streams: Iterable[str], key: str, now: int) -> KeyRecord:
+        """The record of a caller's `key` for these streams together. No stream has a name of one that is."""
+        return cls.of("\0".join(("", *sorted(streams))), key, now)
+
     @property
     def free(self) -> Condition:
         """That the key is not remembered."""
@@ -63,12 +73,14 @@ class Remembered:
     Attributes:
         first: no try of events stands below this index; unfolds alone were written at this version.
         append_id: of unfolds alone that were written under the key, and
-        etag: that they left.
+        etag: that they left. Or of an append to several streams, and
+        made: what each of them got.
     """
 
     first: int
     append_id: bytes | None = None
     etag: str | None = None
+    made: bytes = b""
 
 
 def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | None]:
@@ -102,6 +114,12 @@ def done_record(table: str, record: KeyRecord, batch: Marked, version: int, seen
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
+def made_record(table: str, record: KeyRecord, batch: Marked, made: bytes) -> Put:
+    """The record that an append to several streams is written with, if the key is free."""
+    put = _put(table, record, 0, record.free)
+    return replace(put, item={**put.item, "k": binary(batch.append_id), "made": binary(made)})
+
+
 def _key(record: KeyRecord) -> Key:
     return {"p": text(record.name), "i": number(0)}
 
@@ -125,10 +143,11 @@ def read_record(item: Item) -> Remembered:
         first=int(item["n"]["N"]),
         append_id=bytes(item["k"]["B"]) if "k" in item else None,
         etag=item["etag"]["S"] if "etag" in item else None,
+        made=bytes(item["made"]["B"]) if "made" in item else b"",
     )
 
 
 def check_contents(found: Remembered | None, batch: Marked) -> None:
-    """Raise `InvalidInput` where other unfolds alone were written under the key."""
+    """Raise `InvalidInput` where the record of a write was written with other contents."""
     if found is not None and found.append_id not in (None, batch.append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

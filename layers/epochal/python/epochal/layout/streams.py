@@ -268,6 +268,15 @@ class SeveralStreams(Protocol):
             InvalidInput: a stream is full.
         """
 
+    def append_all_once(
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
+    ) -> Steps[Results[Any]]:
+        """`append_all` of keyed batches: one append to these streams, whatever is expected later. At most 99.
+
+        Raises:
+            InvalidInput: the key was used for other contents.
+        """
+
     def append_all_on(
         self, table: str, appends: Sequence[tuple[Batch, Known[Any]]], reads: Sequence[tuple[str, Known[Any]]]
     ) -> Steps[Results[Any]]:

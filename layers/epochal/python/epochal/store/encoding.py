@@ -24,6 +24,9 @@ _FIELDS: Final = 100
 MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
 
+MAX_KEY_BYTES: Final = 4_096
+"""Of an idempotency key. Only its hash is stored."""
+
 AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
 """What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
 
@@ -113,6 +116,11 @@ def recorded_unfolds(
         )
         for position, unfold in enumerate(listed)
     )
+
+
+def check_key(key: str) -> None:
+    """Raise `InvalidInput` for what is no idempotency key."""
+    must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
 
 
 def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,17 +15,21 @@ from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conf
 from epochal.model.versions import check_expected
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.conflicts import not_made as one_not_made
+from epochal.store.encoding import check_key, contents_digest
 
 T = TypeVar("T")
 
 
-def check(appends: Sequence[StreamAppend]) -> None:
+def check(appends: Sequence[StreamAppend], key: str | None) -> None:
     """Raise `InvalidInput` for what cannot be one append, whatever is stored."""
     must_be_list(StreamAppend, appends, "appends")
     if not appends:
         raise InvalidInput("appends", "must not be empty")
-    if len(appends) > TRANSACTION_ITEMS:
-        raise TooLarge("appends", len(appends), TRANSACTION_ITEMS, "streams")
+    if key is not None:
+        check_key(key)
+    most = TRANSACTION_ITEMS - (key is not None)
+    if len(appends) > most:
+        raise TooLarge("appends", len(appends), most, "streams")
     seen = set[str]()
     for each in appends:
         check_expected(each.expected)
@@ -40,6 +45,14 @@ def layout_of(layout: Layout) -> SeveralStreams:
     raise InvalidInput("appends", f"cannot be one append where streams are stored as {layout.name}")
 
 
+def derived(appends: Sequence[StreamAppend], key: str) -> bytes:
+    """What the append is known by under a key, in whatever order its streams are named."""
+    ordered = sorted(appends, key=lambda each: each.stream)
+    whose = hashlib.sha256("\0".join(("", *(each.stream for each in ordered), key)).encode()).digest()
+    contents = b"".join(contents_digest(each.events, each.unfolds) for each in ordered)
+    return whose[:8] + hashlib.sha256(contents).digest()[:8]
+
+
 def outcome(
     appends: Sequence[StreamAppend],
     results: Sequence[Any],
@@ -52,6 +65,11 @@ def outcome(
         for each, result in zip(appends, results, strict=True)
         if result is not None
     }
+    return told(outcomes, capacity)
+
+
+def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
+    """What came of all of it, by what came of each stream that there is something to tell of."""
     if conflicts := _those(outcomes, Conflict):
         return Conflicts(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from epochal.errors import InvalidInput
 from epochal.layout.streams import (
@@ -29,15 +29,16 @@ from epochal.layout.streams import (
 from epochal.layout.tips import calving as calvings
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.names import stream_name
-from epochal.model.outcomes import Appended, Capacity, Conflict, Outcome, Undetermined
+from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
+    check_key,
     contents_digest,
     recorded_events,
     recorded_unfolds,
@@ -49,10 +50,6 @@ from epochal.store.results import Direction, Page, Pruned, StreamState
 
 if TYPE_CHECKING:
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
-
-MAX_KEY_BYTES: Final = 4_096
-"""Of an idempotency key. Only its hash is stored."""
-
 
 Calving = calvings.Calving
 """When events leave the Tip, where streams are stored as tips."""
@@ -169,20 +166,23 @@ class Streams:
             result: Result[Head] = driver.run(steps)
         return _outcome(result, meter.capacity)
 
-    def append_all(self, appends: Sequence[StreamAppend]) -> AllAppended:
+    def append_all(
+        self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
+    ) -> AllAppended:
         """Append to several streams, all or nothing; to one alone, as `append` does.
 
         Args:
             appends: at most 100, each of another stream, with an expectation of its own; 4 MB in all.
+            idempotency_key: one append to these streams together, as `append` has it for one; at most 99 then.
 
         Raises:
-            InvalidInput: as `append`; a stream is named twice; the layout can append to one stream at a time only.
+            InvalidInput: as for `append`; a stream is named twice; the layout can append to one stream at a time only.
             TooLarge: the events of a stream do not fit an item, or all of them a transaction.
             ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found.
             OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
             Unavailable: see `maybe_applied`.
         """
-        outcome = self.try_append_all(appends)
+        outcome = self.try_append_all(appends, idempotency_key=idempotency_key)
         from epochal.model.several import AllAppended  # noqa: PLC0415  most append to one stream
 
         if isinstance(outcome, AllAppended):
@@ -191,20 +191,33 @@ class Streams:
 
         raise several.not_made(appends, outcome)
 
-    def try_append_all(self, appends: Sequence[StreamAppend]) -> AllOutcome:
+    def try_append_all(
+        self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
+    ) -> AllOutcome:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
-        several.check(appends)
+        several.check(appends, idempotency_key)
         layout = several.layout_of(self.layout)
+        if len(appends) == 1:
+            (only,) = appends
+            alone = self.try_append(
+                only.stream,
+                only.events,
+                unfolds=only.unfolds,
+                expected=only.expected,
+                idempotency_key=idempotency_key,
+            )
+            return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         expected = [each.expected for each in appends]
-        batches = list(zip(self._batches(appends), expected, strict=True))
+        batches = list(zip(self._batches(appends, idempotency_key), expected, strict=True))
+        if idempotency_key is None:
+            steps = layout.append_all(self.table, batches)
+        else:
+            steps = layout.append_all_once(self.table, batches, idempotency_key)
         driver, meter = self.driver.metered()
         with meter:
-            if len(batches) == 1:
-                results: Results[Head] = (driver.run(self.layout.append(self.table, *batches[0])),)
-            else:
-                results = driver.run(layout.append_all(self.table, batches))
+            results: Results[Head] = driver.run(steps)
         return several.outcome(appends, results, _outcome, meter.capacity)
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
@@ -409,14 +422,18 @@ class Streams:
         results: Results[Head] = self.driver.run(steps)
         return results
 
-    def _batches(self, appends: Sequence[StreamAppend]) -> list[Batch]:
+    def _batches(self, appends: Sequence[StreamAppend], key: str | None = None) -> list[Batch]:
         """Those of one append."""
-        ticks, etag, identity = from_unix_nanoseconds(self.now()), self._etag(), self.fresh(16)
+        from epochal.store.several import derived  # noqa: PLC0415  most append to one stream
+
+        ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
+        identity = self.fresh(16) if key is None else derived(appends, key)
         return [
             replace(
                 self._batch(each.stream, each.events, each.unfolds, ticks, None),
                 etag=etag,
                 append_id=identity,
+                keyed=key is not None,
             )
             for each in appends
         ]
@@ -434,7 +451,7 @@ class Streams:
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")
         if key is not None:
-            must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
+            check_key(key)
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         now = format_ticks(ticks)

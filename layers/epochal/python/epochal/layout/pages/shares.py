@@ -125,9 +125,13 @@ def without_extending(ready: Sequence[Ready | Fence]) -> Sequence[State]:
 
 
 def moved(table: str, ready: Sequence[Ready | Fence], refusal: Refusal) -> Steps[Sequence[State]]:
-    """Those that something stood in the way of, on what is there now; the others as they are."""
+    """Those that something stood in the way of, on what is there now; the others as they are.
+
+    Args:
+        refusal: of their writes, and of others that may follow them.
+    """
     states: list[State] = list(ready)
-    for place, (each, item, failed) in enumerate(zip(ready, refusal.items, refusal.failed, strict=True)):
+    for place, (each, item, failed) in enumerate(zip(ready, refusal.items, refusal.failed, strict=False)):
         if failed:
             head = yield from head_from(table, each.stream, page_of(item, table))
             states[place] = each.on(head)

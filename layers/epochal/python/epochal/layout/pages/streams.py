@@ -84,6 +84,18 @@ class Pages:
             packs.append(((yield from self._packed(table, batch)), expected))
         return (yield from several.append_all(table, packs))
 
+    def append_all_once(
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
+    ) -> Steps[Results[Page]]:
+        """See `several_once`."""
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
+        from epochal.layout.pages import several_once  # noqa: PLC0415  likewise
+
+        batches = [(packed(batch), expected) for batch, expected in appends]
+        seconds = unix_seconds(appends[0][0].now)
+        record = KeyRecord.of_all((batch.stream for batch, _ in batches), key, seconds)
+        return several_once.append_all_once(table, batches, record)
+
     def append_all_on(
         self,
         table: str,
