@@ -21,4 +21,4 @@ def show(deployment: Deployment, _: Mapping[str, str]) -> dict[str, Any]:
         each.partition: latest(feed, PartitionTail(partition=each.partition, tail=each.tail), LATEST)
         for each in found
     }
-    return {"partitions": found, "recent": recent}
+    return {"partitions": found, "recent": recent, "names": {each.partition: each.source for each in found}}
