@@ -1,4 +1,5 @@
-"""The HTTP API: one gateway route for each of the library's routes, three functions behind them.
+"""The HTTP API: one gateway route for each of the library's routes, three functions behind them. A stage may have the
+functions' own addresses instead (`urls.py`).
 
 Routes are explicit, not one `$default` for a function to take apart: so permissions, JWT scopes, throttling
 and metrics are per operation, and an unknown path is refused before anything runs.
@@ -27,6 +28,7 @@ from stacks.environments import settings_of
 from stacks.parts.functions import Code, Function, Layers, log_group
 from stacks.stages import Stage
 from stacks.store import StoreStack
+from stacks.urls import function_urls
 
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
 """A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
@@ -50,23 +52,20 @@ ACCESS_LOG: Final = json.dumps(
 
 
 class ApiStack(Stack):
-    """The gateway and the functions `append`, `replay` and `feed`."""
+    """The functions `append`, `replay` and `feed`, and the gateway before them.
+
+    Attributes:
+        gateway: None where the functions have addresses of their own.
+    """
 
     def __init__(
         self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
     ) -> None:
         super().__init__(scope, id_, **stack)
         self.functions: Final = self._functions(stage, store, code)
-        self.api: Final = apigateway.HttpApi(
-            self,
-            "Api",
-            api_name=stage.named("api"),
-            description="Epochal: append to streams, replay them, follow the feed",
-            create_default_stage=False,
-        )
-        live = self._stage(stage, self._routes(stage))
-        CfnOutput(self, "ApiUrl", value=live.url, description="Where the HTTP API is")
-        CfnOutput(self, "ApiId", value=self.api.api_id, description="Names the API in policies and metrics")
+        self.gateway: Final = self._gateway(stage) if stage.api == "gateway" else None
+        if self.gateway is None:
+            function_urls(self, self.functions)
 
     def _functions(self, stage: Stage, store: StoreStack, code: Code) -> dict[str, lambda_.Function]:
         layers = Layers(self, "Layers", code=code)
@@ -92,7 +91,20 @@ class ApiStack(Stack):
             for name, (description, statements) in functions.items()
         }
 
-    def _routes(self, stage: Stage) -> list[apigateway.HttpRoute]:
+    def _gateway(self, stage: Stage) -> apigateway.HttpApi:
+        api = apigateway.HttpApi(
+            self,
+            "Api",
+            api_name=stage.named("api"),
+            description="Epochal: append to streams, replay them, follow the feed",
+            create_default_stage=False,
+        )
+        live = self._stage(stage, api)
+        CfnOutput(self, "ApiUrl", value=live.url, description="Where the HTTP API is")
+        CfnOutput(self, "ApiId", value=api.api_id, description="Names the API in policies and metrics")
+        return api
+
+    def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
         authorizer = _authorizer(stage)
         integrations = {
             name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)
@@ -101,7 +113,7 @@ class ApiStack(Stack):
         return [
             made
             for operation in OPERATIONS
-            for made in self.api.add_routes(
+            for made in api.add_routes(
                 path=operation.path,
                 methods=[apigateway.HttpMethod(operation.method)],
                 integration=integrations[operation.function],
@@ -110,19 +122,19 @@ class ApiStack(Stack):
             )
         ]
 
-    def _stage(self, stage: Stage, routes: list[apigateway.HttpRoute]) -> apigateway.HttpStage:
+    def _stage(self, stage: Stage, api: apigateway.HttpApi) -> apigateway.HttpStage:
         """The one stage of the API, at its root. A limit of a route that is not there yet would be refused."""
         live = apigateway.HttpStage(
             self,
             "Live",
-            http_api=self.api,
+            http_api=api,
             stage_name="$default",
             auto_deploy=True,
             throttle=apigateway.ThrottleSettings(
                 rate_limit=stage.requests_per_second, burst_limit=stage.burst
             ),
         )
-        live.node.add_dependency(*routes)
+        live.node.add_dependency(*self._routes(stage, api))
         made = cast(apigateway.CfnStage, live.node.default_child)
         made.route_settings = {
             key: {"ThrottlingRateLimit": most, "ThrottlingBurstLimit": most}

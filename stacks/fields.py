@@ -89,6 +89,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "max_write_units": a_number(0, 1_000_000),
         "log_days": _LOG_DAYS,
         "log_level": one_of("DEBUG", "INFO", "WARNING", "ERROR"),
+        "api": one_of("gateway", "urls"),
         "access_logs": a_flag,
         "requests_per_second": a_number(1, 100_000),
         "burst": a_number(1, 50_000),

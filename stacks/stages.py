@@ -44,6 +44,8 @@ class Stage(Options):
         max_read_units, max_write_units: ceiling of units a second per table; 0 is the account's own.
         log_days: retention of function and access logs.
         log_level: from which level functions log.
+        api: how functions are reached: through one `gateway`, or by `urls` of their own, which cost nothing and know no
+            routes.
         access_logs: one line for every HTTP request, without the stream's name.
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
@@ -81,6 +83,7 @@ class Stage(Options):
     max_write_units: int = 0
     log_days: int = 7
     log_level: str = "INFO"
+    api: Literal["gateway", "urls"] = "gateway"
     access_logs: bool = True
     requests_per_second: int = 1_000
     burst: int = 500
@@ -141,6 +144,10 @@ STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
 )
 
 
+_OF_GATEWAY: Final = ("access_logs", "burst", "requests_per_second")
+"""Settings of the gateway that every stage has by default."""
+
+
 class BadSetting(ValueError):
     """The setting `name` breaks `rule`; nothing was synthesised."""
 
@@ -150,8 +157,11 @@ class BadSetting(ValueError):
         self.rule = rule
 
 
-ALSO_CONTEXT: Final = ("layouts",)
-"""Settings that a context value may change for the stage that is deployed: `-c layouts=pages,tips`."""
+ALSO_CONTEXT: Final = ("layouts", "api")
+"""Settings that a context value may change for the stage that is deployed: `-c layouts=pages,tips`, `-c api=urls`."""
+
+_LISTS: Final = ("layouts",)
+"""Those of them that are lists."""
 
 CONTEXT: Final = ("stage", "stages", "target", *ALSO_CONTEXT)
 """Context values that are ours."""
@@ -193,7 +203,7 @@ def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NO
 
 def _said(stage: Stage, said: Mapping[str, object]) -> Stage:
     changes = {
-        key: _obeying(key, key, value.split(",") if isinstance(value, str) else value)
+        key: _obeying(key, key, value.split(",") if isinstance(value, str) and key in _LISTS else value)
         for key, value in said.items()
         if value is not None
     }
@@ -224,6 +234,8 @@ def _changed(stage: Stage, changes: object) -> Stage:
     if not isinstance(changes, dict):
         raise BadSetting(where, f"must be an object, not {changes!r}")
     parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
+    if parsed.get("api") == "urls":
+        _without_gateway(where, {key: parsed.get(key) for key in _OF_GATEWAY})
     tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
     partitions = {key: count for key, count in parsed.items() if key in PARTITIONS}
     others = {key: parsed[key] for key in parsed.keys() - partitions.keys() - EXISTING.keys()}
@@ -253,6 +265,8 @@ def _coherent(where: str, stage: Stage) -> Stage:
         raise BadSetting(
             f"{where}.jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
         )
+    if stage.api == "urls":
+        _without_gateway(where, {"jwt_issuer": stage.jwt_issuer, "route_limits": stage.route_limits})
     _replicated(where, stage)
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
@@ -277,6 +291,13 @@ def _coherent(where: str, stage: Stage) -> Stage:
                 f"{where}.max_{kind}_units", f"must be at least min_{kind}_units where billing is provisioned"
             )
     return stage
+
+
+def _without_gateway(where: str, asked: Mapping[str, object]) -> None:
+    """What the gateway alone does must not be asked for where there is none: a limit would seem to be there."""
+    for key, value in asked.items():
+        if value:
+            raise BadSetting(f"{where}.{key}", "means nothing with api urls: it is the gateway's to do")
 
 
 def _replicated(where: str, stage: Stage) -> None:

@@ -12,6 +12,7 @@ What to do about each is in docs/runbook.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from aws_cdk import Duration, Stack
@@ -58,7 +59,7 @@ class WatchStack(Stack):
             self._watch_table(spec.kind, table_name)
             if spec.indexes:
                 self._watch_indexes(spec, table_name)
-        self._watch_api(api.api.api_id)
+        self._watch_api(api)
         reacting = [function_of(name) for name in sorted(stage.reactions)]
         dashboard(self, stage, functions=(*functions, *reacting), tables=store.tables)
 
@@ -140,17 +141,37 @@ class WatchStack(Stack):
             minutes=LASTING,
         )
 
-    def _watch_api(self, api_id: str) -> None:
-        dimensions = {"ApiId": api_id}
+    def _watch_api(self, api: ApiStack) -> None:
+        failed, requests = self._requests(api)
         share = cloudwatch.MathExpression(
-            expression="100 * failed / requests",
+            expression=f"100 * {_sum(failed)} / {_sum(requests)}",
             label="requests answered 5xx, %",
-            using_metrics={
-                "failed": metric("AWS/ApiGateway", "5xx", dimensions),
-                "requests": metric("AWS/ApiGateway", "Count", dimensions),
-            },
+            using_metrics={**failed, **requests},
             period=Duration.minutes(1),
         )
         self._alarms.when(
             "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
         )
+
+    def _requests(self, api: ApiStack) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
+        """Requests that failed, and all: of the gateway, or of each function's own address."""
+        if api.gateway is not None:
+            dimensions = {"ApiId": api.gateway.api_id}
+            failed = metric("AWS/ApiGateway", "5xx", dimensions)
+            return {"failed": failed}, {"requests": metric("AWS/ApiGateway", "Count", dimensions)}
+
+        def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
+            return {
+                f"{counted}{number}": metric(
+                    "AWS/Lambda", name, {"FunctionName": self._stage.named(function)}
+                )
+                for number, function in enumerate(api.functions)
+            }
+
+        return of_each("failed", "Url5xxCount"), of_each("requests", "UrlRequestCount")
+
+
+def _sum(names: Iterable[str]) -> str:
+    """What is missing of one counts as nothing; `+` would make a gap of it."""
+    first, *others = names
+    return f"SUM([{', '.join([first, *others])}])" if others else first

@@ -245,6 +245,14 @@ def gateway_event(
     return event
 
 
+def url_event(event: dict[str, Any], sent: str) -> dict[str, Any]:
+    """The same event as a function's own URL brings it: the path as it was sent."""
+    domain = "abcdefghij0123456789abcdefghij01.lambda-url.eu-central-1.on.aws"
+    context = {**event["requestContext"], "domainName": domain, "domainPrefix": domain.partition(".")[0]}
+    headers = {**event["headers"], "host": domain}
+    return {**event, "rawPath": sent, "headers": headers, "requestContext": context}
+
+
 def _function(method: str, path: str) -> str:
     matching = [each for each in OPERATIONS if each.parameters(path) is not None]
     served = [each.function for each in matching if each.method == method]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.plan.ops import Execute, Op, Reply
-from tests.support.api import Api, Context, gateway_event
+from tests.support.api import Api, Context, gateway_event, url_event
 
 REQUEST_ID = "JKJaXmPLvHcESHA="
 
@@ -120,6 +120,31 @@ def test_a_path_is_decoded_no_further_than_the_gateway_did(api: Api) -> None:
     """`%2541` reaches a function as `%41`: another spelling of a name that a policy may refuse."""
     api.append("A", "A")
     assert api.call("GET", "/streams/%41").json["field"] == "stream"
+
+
+def test_a_functions_own_url_brings_the_path_as_it_was_sent(api: Api) -> None:
+    body = b'{"events":[{"type":"A"}]}'
+    sent = "/streams/Road%3Awest%401/events"
+    event = url_event(gateway_event("POST", sent, body), sent)
+    assert api.hand("append", event).status == 201
+    assert api.call("GET", "/streams/Road:west@1").json["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"), [("/streams/%2541", "stream"), ("/streams/%25", "stream"), ("/streams/%FF", "stream")]
+)
+def test_a_path_has_no_second_spelling_behind_a_functions_url_either(api: Api, sent: str, field: str) -> None:
+    api.append("A", "A")
+    answer = api.hand("replay", url_event(gateway_event("GET", sent), sent))
+    assert (answer.status, answer.json["field"]) == (400, field)
+
+
+def test_a_domain_that_only_looks_like_a_functions_is_the_gateways(api: Api) -> None:
+    """Its path has been decoded once."""
+    api.append("A", "A")
+    event = gateway_event("GET", "/streams/%41")
+    event["requestContext"]["domainName"] = "x.lambda-url.example.com"
+    assert api.hand("replay", event).json["field"] == "stream"
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,9 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("stag", "did you mean stage? there are stage, stages, target, layouts"),
-        ("Stage", "did you mean stage? there are stage, stages, target, layouts"),
-        ("account", "is no context value; there are stage, stages, target, layouts"),
+        ("stag", "did you mean stage? there are stage, stages, target, layouts, api"),
+        ("Stage", "did you mean stage? there are stage, stages, target, layouts, api"),
+        ("account", "is no context value; there are stage, stages, target, layouts, api"),
         ("partitions", "is a setting of a stage: it stands in cdk.json, as stages.<stage>.partitions"),
     ],
 )

@@ -1,8 +1,9 @@
-"""API Gateway's events (payload format 2.0) to requests.
+"""API Gateway's events (payload format 2.0) to requests, and those of functions' own URLs, which are alike.
 
 The gateway has percent-decoded the path once, all but `%25`; nothing is decoded a second time, or a policy that names
-a path could be evaded by another spelling of it. Query strings are read from their raw form, since the gateway joins
-repeated parameters with commas. A body is base64 unless its media type is one that the gateway takes for text.
+a path could be evaded by another spelling of it. A function's URL brings the path as it was sent, which is decoded here
+likewise. Query strings are read from their raw form, since the gateway joins repeated parameters with commas. A body is
+base64 unless its media type is one that is taken for text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from epochal.errors import InvalidInput
 from epochal.http.fields import utf8
@@ -22,6 +23,9 @@ MAX_PARAMETERS: Final = 100
 
 MARGIN: Final = 1.0
 """Seconds of a function's time kept for writing down an answer."""
+
+_URL: Final = re.compile(r"[a-z0-9]+\.lambda-url\.[a-z0-9-]+\.on\.aws")
+"""The domain of a function's URL, which no gateway can have."""
 
 _CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
@@ -45,9 +49,20 @@ def is_request(event: Any) -> bool:
 
 
 def path_of(event: Mapping[str, Any]) -> str:
-    """The path of a request, without the name of the stage that the gateway puts before it."""
-    path, stage = event["rawPath"], event["requestContext"]["stage"]
-    return str(path.removeprefix(f"/{stage}")) if path.startswith(f"/{stage}/") else str(path)
+    """The path of a request, decoded, without the name of the stage that the gateway puts before it."""
+    path, context = str(event["rawPath"]), event["requestContext"]
+    if _URL.fullmatch(str(context.get("domainName"))):
+        return _decoded(path)
+    stage = context["stage"]
+    return path.removeprefix(f"/{stage}") if path.startswith(f"/{stage}/") else path
+
+
+def _decoded(path: str) -> str:
+    """As the gateway would: all but `%25`, so that no name has two spellings."""
+    try:
+        return "%25".join(unquote(part, errors="strict") for part in path.split("%25"))
+    except UnicodeDecodeError:
+        return path
 
 
 def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
