@@ -25,8 +25,8 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.errors import failure_of, reply_to
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.protocol.faults import failure_of, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied

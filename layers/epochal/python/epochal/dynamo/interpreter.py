@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.dynamo.errors import failure_of, reply_to
-from epochal.dynamo.expressions import Expressions
 from epochal.dynamo.parsing import parse_reads
+from epochal.dynamo.protocol.expressions import Expressions
+from epochal.dynamo.protocol.faults import failure_of, reply_to
 from epochal.plan import limits
 from epochal.plan.conditions import Condition
 from epochal.plan.failures import Lost, NotApplied
