@@ -1,23 +1,30 @@
-"""The three stores that keep the one contract: memory, AWS's DynamoDB Local, and the embedded AWS."""
+"""The three stores that keep the one contract: memory, AWS's DynamoDB Local, and the embedded AWS.
+
+The first of the two servers is asked by the light carrier, the second by boto3's client.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
 
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import interpreter, performed
 from epochal.dynamo.tables import create_table
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
-from epochal.plan.ops import Execute
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Place
 from tests.contract.tagged import Opens, store_on
-from tests.support.tables import Tables
+from tests.support.tables import Tables, light
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 TABLE = "contract-tips"
 
@@ -25,13 +32,16 @@ _partitions = count()
 
 
 @pytest.fixture(scope="session")
-def local_place(ddbl: Endpoint) -> Place:
-    return Place(store="ddbl", execute=_deployed(ddbl), table=TABLE, partition="")
+def local_place(ddbl: Endpoint) -> Iterator[Place]:
+    _create(ddbl)
+    carrier = light(ddbl)
+    yield Place(store="ddbl", execute=performed(carrier), table=TABLE, partition="")
+    carrier.close()
 
 
 @pytest.fixture(scope="session")
 def embedded_place(embedded: Endpoint) -> Place:
-    return Place(store="ministack", execute=_deployed(embedded), table=TABLE, partition="")
+    return Place(store="ministack", execute=interpreter(_create(embedded)), table=TABLE, partition="")
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +92,7 @@ def store(opened: Opens) -> TaggedEvents:
     return opened()
 
 
-def _deployed(endpoint: Endpoint) -> Execute:
-    client = endpoint.client("dynamodb")
+def _create(endpoint: Endpoint) -> DynamoDBClient:
+    client: DynamoDBClient = endpoint.client("dynamodb")
     create_table(client, TABLE, TIPS)
-    return interpreter(client)
+    return client

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import pytest
 
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import interpreter, performed
 from epochal.layout.tips.tables import TIPS
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
     BatchGet,
+    Execute,
     Found,
     Get,
     Items,
@@ -31,7 +33,7 @@ from epochal.plan.ops import (
 )
 from epochal.plan.values import number, text
 from tests.faults.proxy import Proxy, message
-from tests.support.tables import Tables
+from tests.support.tables import Tables, light
 
 pytestmark = pytest.mark.ddbl
 
@@ -59,26 +61,38 @@ def cutting(ddbl_tables: Tables) -> Iterator[Cutting]:
     proxy.close()
 
 
+@pytest.fixture(params=["boto3", "light"])
+def execute(request: pytest.FixtureRequest, ddbl_tables: Tables, cutting: Cutting) -> Iterator[Execute]:
+    """Performs plans through what cuts their answers, by each carrier."""
+    endpoint = replace(ddbl_tables.endpoint, url=cutting.url)
+    if request.param == "boto3":
+        client = dynamodb_client(endpoint=endpoint.url, region=endpoint.region)
+        yield interpreter(client)
+        client.close()
+    else:
+        carrier = light(endpoint)
+        yield performed(carrier)
+        carrier.close()
+
+
 @pytest.mark.parametrize("which", range(8))
 def test_an_answer_cut_after_any_number_of_bytes_is_the_right_one_or_none(
-    ddbl_tables: Tables, cutting: Cutting, which: int
+    ddbl_tables: Tables, cutting: Cutting, execute: Execute, which: int
 ) -> None:
-    table, endpoint = ddbl_tables.create(TIPS), ddbl_tables.endpoint
+    table = ddbl_tables.create(TIPS)
     interpreter(ddbl_tables.client)(Put(table=table, item=ITEM))
     op = ops(table)[which]
     whole = interpreter(ddbl_tables.client)(op)
-    client = dynamodb_client(endpoint=cutting.url, region=endpoint.region)
     failed = 0
 
     for cutting.at in range(0, 700, 7):
         try:
-            reply = interpreter(client)(op)
+            reply = execute(op)
         except RequestFailure:
             failed += 1
         else:
             assert contents(reply) == contents(whole), f"cut after {cutting.at} bytes"
     assert failed > 10
-    client.close()
 
 
 def ops(table: str) -> list[Op]:

@@ -6,13 +6,21 @@ import uuid
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from botocore.credentials import Credentials
+
+from epochal.dynamo.carriers.session import SessionCarrier
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.tables import create_table
-from epochal.local.endpoint import Endpoint
+from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.tables import TableSpec
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+def light(endpoint: Endpoint) -> SessionCarrier:
+    """The light carrier to a stand-in."""
+    return SessionCarrier(url=endpoint.url, region=endpoint.region, credentials=Credentials(KEY, SECRET))
 
 
 class Tables:

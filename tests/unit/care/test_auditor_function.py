@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo import clients, interpreter
+from epochal.dynamo import opening
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
@@ -32,8 +32,7 @@ class Context:
 
 def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     """One tick, in a new process."""
-    monkeypatch.setattr(clients, "dynamodb_client", lambda: "a client")
-    monkeypatch.setattr(interpreter, "interpreter", lambda _: world.layouts.execute)
+    monkeypatch.setattr(opening, "execute_through", lambda _: world.layouts.execute)
     for name, value in {
         variable("tips_table"): "tips",
         variable("journal_table"): "journal",

@@ -21,8 +21,7 @@ from botocore.session import Session
 from epochal.cli import main as command_line
 from epochal.dynamo.aws_configuration import cause_of, meaning_of
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.protocol.faults import failure_of
+from epochal.dynamo.interpreter import failure_of, interpreter
 from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
 from epochal.plan.failures import NotApplied, Unreached

@@ -1,7 +1,4 @@
-"""What each of boto's errors means: a reply, a failure to retry, or an error to raise.
-
-Errors are made by botocore's own parser from what DynamoDB sends, through its stubber where it can; others by hand.
-"""
+"""What each fault and each broken connection means: a reply, a failure to retry, or an error to raise."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from botocore.exceptions import (
     BotoCoreError,
-    ClientError,
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
@@ -25,8 +21,8 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.protocol.faults import failure_of, reply_to
+from epochal.dynamo.interpreter import failure_of, interpreter
+from epochal.dynamo.protocol.faults import Fault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied
@@ -67,16 +63,11 @@ OPS: dict[str, Op] = {
 
 def refused_by_aws(
     code: str, message: str = "", *, status: int = 400, retries: int = 0, **more: object
-) -> ClientError:
-    response = {
-        "Error": {"Code": code, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": status, "RetryAttempts": retries},
-        **more,
-    }
-    return ClientError(response, "PutItem")
+) -> Fault:
+    return Fault("PutItem", code, message, status=status, members=more, retried=retries > 0)
 
 
-def cancelled(*reasons: dict[str, object], retries: int = 0) -> ClientError:
+def cancelled(*reasons: dict[str, object], retries: int = 0) -> Fault:
     return refused_by_aws("TransactionCanceledException", retries=retries, CancellationReasons=list(reasons))
 
 
@@ -146,7 +137,7 @@ def test_a_transaction_cancelled_by_traffic_was_not_applied(code: str) -> None:
     ],
     ids=["update", "put", "transaction"],
 )
-def test_an_item_grown_too_large_is_an_overflow(error: ClientError) -> None:
+def test_an_item_grown_too_large_is_an_overflow(error: Fault) -> None:
     assert reply_to(error, UPDATE) == Overflow()
 
 
@@ -223,14 +214,14 @@ def test_a_missing_table_is_named_whatever_was_asked_of_it(op: Op) -> None:
     ],
     ids=["validation", "serialization", "validation in a transaction", "no reasons"],
 )
-def test_a_request_that_dynamodb_takes_for_malformed_keeps_its_code_and_words(error: ClientError) -> None:
+def test_a_request_that_dynamodb_takes_for_malformed_keeps_its_code_and_words(error: Fault) -> None:
     with pytest.raises(InvalidRequest, match="PutItem was refused as malformed") as raised:
         reply_to(error, PUT)
 
     assert raised.value.__cause__ is error
-    assert raised.value.code == error.response["Error"]["Code"]
-    reasons = error.response.get("CancellationReasons", [{}])  # type: ignore[call-overload]
-    told = error.response["Error"]["Message"] or "".join(each.get("Message", "") for each in reasons)
+    assert raised.value.code == error.code
+    reasons = error.members.get("CancellationReasons", [{}])
+    told = error.message or "".join(each.get("Message", "") for each in reasons)
     assert told in str(raised.value)
 
 

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
-from epochal.dynamo.parsing import parse_reads
+from epochal.dynamo.carriers.boto3_client import parse_reads
 
 EVERY_KIND = {
     "text": {"S": "ä ✈"},

@@ -45,6 +45,12 @@ LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
 PAYLOADS = (*LIBRARIES, "plain")
 """Forms of payloads: those of the libraries, and one that names no type."""
 
+LIGHT = "light"
+"""The carrier of requests to DynamoDB that starts in half the time (`dynamo.opening`)."""
+
+BOTO3 = "boto3"
+"""The carrier that is a client of boto3's, which instruments and mocks of AWS know."""
+
 SHARDS = 64
 """Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
@@ -150,6 +156,12 @@ class Options:
         Flag(),
         "Single tagged events and tags are read strongly consistent; else they cost half",
         ("replay",),
+    )
+    carrier: str = setting(
+        LIGHT,
+        OneOf(of=(LIGHT, BOTO3)),
+        "What carries requests to DynamoDB; boto3 where an instrument is to see them",
+        (*_API, "indexer", "auditor"),
     )
     # More than 100 do not fit the time of a request.
     retries: int | None = setting(

@@ -20,6 +20,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
 from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
@@ -147,7 +148,7 @@ def _local() -> Store:
 
 def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
-    found = deployed(settings, dynamodb=dynamodb, s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
+    found = deployed(settings, execute=interpreter(dynamodb), s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
     return Store.of(found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()])
 
 

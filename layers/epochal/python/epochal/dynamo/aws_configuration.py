@@ -27,12 +27,12 @@ from botocore.exceptions import (
     UnknownCredentialError,
 )
 
+from epochal.dynamo.protocol.denials import LOG_IN
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Misconfigured
 
 _REGION: Final = (
     "set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=Place(region=…)"
 )
-_LOG_IN: Final = "log in again, as with `aws sso login`"
 _MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
 
 _HOW: Final[Mapping[type[BotoCoreError], str]] = {
@@ -41,9 +41,9 @@ _HOW: Final[Mapping[type[BotoCoreError], str]] = {
     NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
     PartialCredentialsError: "give all of them, or none of them",
     ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
-    CredentialRetrievalError: _LOG_IN,
-    SSOError: _LOG_IN,
-    TokenRetrievalError: _LOG_IN,
+    CredentialRetrievalError: LOG_IN,
+    SSOError: LOG_IN,
+    TokenRetrievalError: LOG_IN,
     MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
     UnknownCredentialError: _MEND,
     ConfigNotFound: _MEND,
@@ -52,11 +52,6 @@ _HOW: Final[Mapping[type[BotoCoreError], str]] = {
     InfiniteLoopConfigError: _MEND,
 }
 
-_EXPIRED: Final = frozenset(
-    {"ExpiredTokenException", "ExpiredToken", "RequestExpired", "TokenRefreshRequired"}
-)
-_UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"})
-
 
 def meaning_of(error: BotoCoreError) -> EpochalError:
     """Our error for one that boto raised before any request was sent."""
@@ -64,15 +59,6 @@ def meaning_of(error: BotoCoreError) -> EpochalError:
         if isinstance(error, kind):
             return Misconfigured(str(error).rstrip("."), how)
     return InvalidRequest("the request", type(error).__name__, " ".join(str(error).split()))
-
-
-def advised(code: str, message: str) -> str:
-    """Why a request was denied, and what to do where the credentials themselves are at fault."""
-    if code in _EXPIRED:
-        return f"{message or code} ({_LOG_IN})"
-    if code in _UNKNOWN:
-        return f"{message or code} (are AWS_PROFILE and the region those of the account that is meant?)"
-    return message or code
 
 
 def address_of(error: BotoCoreError) -> str:

@@ -14,6 +14,7 @@ from botocore.exceptions import (
     HTTPClientError,
 )
 
+from epochal.dynamo.protocol.denials import advised
 from epochal.errors import EpochalError, InvalidRequest, MissingBody, MissingBucket, Refused, Unavailable
 
 
@@ -67,8 +68,6 @@ def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> Epochal
     if code in codes.missing:
         return MissingBody(key)
     if code in codes.denied:
-        from epochal.dynamo.aws_configuration import advised  # noqa: PLC0415  rarely needed
-
         return Refused(action, advised(code, message))
     if code in codes.busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable(code)

@@ -17,18 +17,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
+from epochal.dynamo.carriers.session import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
+
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_sqs.client import SQSClient
-
-CONNECT_SECONDS = 2
-READ_SECONDS = 6
-"""DynamoDB answers in milliseconds; a request that takes seconds is better tried again elsewhere."""
-
-CONNECTIONS = 32
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:

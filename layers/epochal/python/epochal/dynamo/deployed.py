@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epochal.deployment import Deployment
-from epochal.dynamo import clients, interpreter
+from epochal.dynamo import opening
 from epochal.dynamo.lazy_clients import lazily
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, Patience
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
     from epochal.deployment import Links
+    from epochal.plan.ops import Execute
     from epochal.store.bodies import Bodies
     from epochal.store.projections import Objects
 
@@ -54,7 +54,7 @@ class S3Bucket:
 def deployed(
     settings: Settings,
     *,
-    dynamodb: DynamoDBClient | None = None,
+    execute: Execute | None = None,
     s3: S3Client | None = None,
     at_once: int = 1,
     patience: Patience | None = None,
@@ -63,12 +63,13 @@ def deployed(
     """The deployment that these settings tell of.
 
     Args:
-        dynamodb, s3: clients; those of the chain of credentials and region where none are given.
+        execute: performs plans; through the carrier that the settings say where none is given.
+        s3: a client; that of the chain of credentials and region where none is given.
         patience: how long to try; that of functions, with the retries that the settings say, where none is given.
         at_once: requests that may be under way at the same time.
         kinds: of tables that a caller named: they are checked before they are used.
     """
-    execute = interpreter.interpreter(dynamodb or clients.dynamodb_client())
+    execute = execute or opening.execute_through(settings.carrier)
     if kinds:
         from epochal.store.checking import checked
 
@@ -81,5 +82,11 @@ def deployed(
             patience=patience or Patience(retries=settings.retries),
             at_once=at_once,
         ),
-        bucket=S3Bucket(s3=s3 or lazily(clients.s3_client), name=settings.bucket),
+        bucket=S3Bucket(s3=s3 or lazily(_s3_client), name=settings.bucket),
     )
+
+
+def _s3_client() -> S3Client:
+    from epochal.dynamo.clients import s3_client
+
+    return s3_client()

@@ -1,218 +1,96 @@
-"""Plans to boto3 calls. One operation is one request, a BatchGet at least one; nothing is retried here."""
+"""Plans to requests that a carrier sends. Nothing is retried here.
+
+What a carrier raises, as botocore's HTTP session does, which all of them send by:
+
+    no connection was made          NotApplied; Lost where the carrier may have tried before
+    time-out, cut off               Lost: it may have been applied
+    no region, no credentials       Misconfigured
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from epochal.dynamo.parsing import parse_reads
-from epochal.dynamo.protocol.expressions import Expressions
-from epochal.dynamo.protocol.faults import failure_of, reply_to
-from epochal.plan import limits
-from epochal.plan.conditions import Condition
-from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import (
-    BatchGet,
-    Check,
-    Delete,
-    Done,
-    Execute,
-    Found,
-    Get,
-    Items,
-    Op,
-    Put,
-    Query,
-    Reply,
-    Scan,
-    Together,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-    Update,
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectionError,  # noqa: A004  botocore's own name
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    ProxyConnectionError,
 )
-from epochal.plan.units import Units
-from epochal.plan.values import Item
+
+from epochal.dynamo.protocol.conversations import conversation
+from epochal.dynamo.protocol.faults import Fault, reply_to
+from epochal.dynamo.protocol.requests import Request
+from epochal.plan import limits
+from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
+from epochal.plan.ops import Execute, Op, Reply
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-_MEASURED = {"ReturnConsumedCapacity": "TOTAL"}
+Carrier = Callable[[Request], dict[str, Any]]
+"""Sends a request and returns its answer; raises `Fault`, or what botocore raises of a connection."""
 
 
 def interpreter(client: DynamoDBClient) -> Execute:
-    """An interpreter that performs plans on DynamoDB. Safe to share between threads, as clients are."""
-    parse_reads(client)
+    """An interpreter that performs plans through a client of boto3's. Safe to share between threads, as clients are."""
+    from epochal.dynamo.carriers import boto3_client  # noqa: PLC0415  functions do without
+
+    return performed(boto3_client.carrier(client), retries=boto3_client.retries(client))
+
+
+def performed(carry: Carrier, *, retries: bool = False) -> Execute:
+    """An interpreter that performs plans through a carrier.
+
+    Args:
+        retries: the carrier may try more than once before it raises.
+    """
     answered = False
 
     def execute(op: Op) -> Reply:
         nonlocal answered
         limits.check(op)
         try:
-            reply = _perform(client, op)
-        except ClientError as error:
+            reply = _talk(carry, op)
+        except Fault as fault:
             answered = True
-            return reply_to(error, op)
+            return reply_to(fault, op)
         except BotoCoreError as error:
-            raise failure_of(error, retries=_retries(client), answered=answered) from error
+            raise failure_of(error, retries=retries, answered=answered) from error
         answered = True
         return reply
 
     return execute
 
 
-def _retries(client: Any) -> bool:
-    """Whether a client may have tried more than once before it raised."""
-    return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
+def _talk(carry: Carrier, op: Op) -> Reply:
+    talk = conversation(op)
+    request = next(talk)
+    while True:
+        try:
+            request = talk.send(carry(request))
+        except StopIteration as ended:
+            reply: Reply = ended.value
+            return reply
 
 
-def _perform(client: Any, op: Op) -> Reply:
-    match op:
-        case Transact():
-            return Done(units=_written(client.transact_write_items(**_transaction(op))))
-        case Put():
-            return Done(units=_written(client.put_item(**_write(op), **_MEASURED)))
-        case Update():
-            return Done(units=_written(client.update_item(**_write(op), **_MEASURED)))
-        case Delete():
-            return Done(units=_written(client.delete_item(**_write(op), **_MEASURED)))
-        case Check():
-            raise TypeError("a Check stands only in a transaction")
-        case _:
-            return _answered(client, op)
+def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) -> RequestFailure:
+    """The failure that a broken connection means; for any other error of boto ours is raised.
 
-
-def _answered(client: Any, op: Get | BatchGet | TransactGet | Query | Scan) -> Reply:
-    match op:
-        case Get():
-            answer = client.get_item(
-                TableName=op.table, Key=op.key, ConsistentRead=op.consistent, **_MEASURED
-            )
-            return Found(item=answer.get("Item"), units=_read(answer, "ConsumedCapacity"))
-        case BatchGet():
-            return _batch_get(client, op)
-        case TransactGet():
-            return _together(client, op)
-        case Query():
-            return _page(client.query(**_query(op)), "Count" if op.only_count else "Items")
-        case Scan():
-            return _page(client.scan(**_scan(op)), "Items")
-
-
-def _query(op: Query) -> dict[str, Any]:
-    expressions = Expressions()
-    name, value = op.partition
-    keys = f"{expressions.name(name)} = {expressions.value(value)}"
-    if op.sort is not None:
-        sort, low, high = op.sort
-        bounds = f"{expressions.value(low)} AND {expressions.value(high)}"
-        keys += f" AND {expressions.name(sort)} BETWEEN {bounds}"
-    return {
-        "KeyConditionExpression": keys,
-        "ScanIndexForward": op.forward,
-        **({"Select": "COUNT"} if op.only_count else {}),
-        **_paging(op),
-        **expressions.parameters(),
-    }
-
-
-def _scan(op: Scan) -> dict[str, Any]:
-    segment, total = op.segment
-    expressions = Expressions()
-    where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
-    return {"Segment": segment, "TotalSegments": total, **where, **_paging(op), **expressions.parameters()}
-
-
-def _paging(op: Query | Scan) -> dict[str, Any]:
-    return {
-        "TableName": op.table,
-        "ConsistentRead": op.consistent,
-        **({"IndexName": op.index} if op.index is not None else {}),
-        **({"Limit": op.limit} if op.limit is not None else {}),
-        **({"ExclusiveStartKey": op.after} if op.after is not None else {}),
-        **_MEASURED,
-    }
-
-
-def _page(answer: dict[str, Any], wanted: str) -> Items:
-    units, last = _read(answer, wanted), answer.get("LastEvaluatedKey")
-    if wanted == "Count":
-        return Items(items=(), counted=answer[wanted], last=last, units=units)
-    return Items(items=tuple(answer[wanted]), last=last, units=units)
-
-
-def _batch_get(client: Any, op: BatchGet) -> Items:
-    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
-    wanted = {op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}}
-    items: list[Item] = []
-    cost = Units()
-    while wanted:
-        answer = client.batch_get_item(RequestItems=wanted, **_MEASURED)
-        cost += _read(answer, "Responses")
-        found = answer["Responses"].get(op.table, [])
-        wanted = answer.get("UnprocessedKeys")
-        if wanted and not found:
-            raise NotApplied("UnprocessedKeys")
-        items += found
-    return Items(items=tuple(items), units=cost)
-
-
-def _together(client: Any, op: TransactGet) -> Together:
-    wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
-    answer = client.transact_get_items(TransactItems=wanted, **_MEASURED)
-    units = _read(answer, "Responses")
-    return Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
-
-
-def _transaction(op: Transact) -> dict[str, Any]:
-    kinds = {Put: "Put", Update: "Update", Delete: "Delete", Check: "ConditionCheck"}
-    return {
-        "TransactItems": [{kinds[type(write)]: _write(write)} for write in op.writes],
-        **({"ClientRequestToken": op.token} if op.token is not None else {}),
-        **_MEASURED,
-    }
-
-
-def _write(op: TransactionWrite) -> dict[str, Any]:
-    expressions = Expressions()
-    request: dict[str, Any] = {"TableName": op.table}
-    if isinstance(op, Put):
-        request["Item"] = op.item
-    else:
-        request["Key"] = op.key
-    if isinstance(op, Update):
-        request["UpdateExpression"] = expressions.update(op)
-    request.update(_condition(op.condition, expressions))
-    request.update(expressions.parameters())
-    return request
-
-
-def _condition(condition: Condition | None, expressions: Expressions) -> dict[str, str]:
-    if condition is None:
-        return {}
-    # The item that stood in the way comes back with the refusal: a conflict costs no second read.
-    return {
-        "ConditionExpression": expressions.condition(condition),
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-
-
-def _read(answer: dict[str, Any], member: str) -> Units:
-    """What a read cost. An answer without the `member` that every answer of its kind has was cut off among its headers:
-    boto takes that for an answer without contents, so that what is there would look as if it were not.
+    Args:
+        retries: the client retries by itself, so an earlier try may have gone further than the last.
+        answered: the address has answered this process before, so it is the right one.
     """
-    if member not in answer:
-        raise Lost("an answer that was cut off")
-    return Units(read=_total(answer))
+    from epochal.dynamo.aws_configuration import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
 
-
-def _written(answer: dict[str, Any]) -> Units:
-    return Units(write=_total(answer))
-
-
-def _total(answer: dict[str, Any]) -> float:
-    consumed = answer.get("ConsumedCapacity", [])
-    return float(
-        sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
-    )
+    unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
+    if unmade and not retries:
+        if answered or isinstance(error, ConnectTimeoutError):
+            return NotApplied(cause_of(error))
+        return Unreached(f"nothing has ever answered at {address_of(error)}: is the address right?")
+    if isinstance(error, ConnectionError | HTTPClientError):
+        return Lost(cause_of(error))
+    raise meaning_of(error) from error

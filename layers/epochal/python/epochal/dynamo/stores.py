@@ -14,15 +14,16 @@ from typing import Any
 
 from epochal.codec.payloads import Serializer
 from epochal.deployment import Deployment
-from epochal.dynamo.clients import dynamodb_client, s3_client
+from epochal.dynamo.clients import s3_client
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.opening import execute_through
 from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
 from epochal.model.aggregates import Hash
 from epochal.reactions.read_models import ReadModels
-from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
+from epochal.settings import BOTO3, INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Driver, Patience
@@ -34,10 +35,16 @@ from epochal.store.tagged import READS_AT_ONCE, TaggedEvents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where tables are: an endpoint other than AWS's own, and a region other than the chain's."""
+    """Where tables are: an endpoint other than AWS's own, and a region other than the chain's.
+
+    Attributes:
+        carrier: what carries requests there: a client of `boto3`, which instruments and mocks of AWS know, or `light`,
+            which takes half of its CPU, and steps aside for it wherever the environment's variables do not say all.
+    """
 
     endpoint: str | None = None
     region: str | None = None
+    carrier: str = BOTO3
 
     def deployment(self, settings: Settings) -> Deployment:
         """The deployment that these settings tell of."""
@@ -52,9 +59,9 @@ class Place:
         return self._deployed(Settings()).driver
 
     def _deployed(self, settings: Settings, **how: Any) -> Deployment:
-        client = dynamodb_client(endpoint=self.endpoint, region=self.region)
+        execute = execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
         s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
-        return deployed(settings, dynamodb=client, s3=s3, **how)
+        return deployed(settings, execute=execute, s3=s3, **how)
 
 
 HERE = Place()

@@ -1,0 +1,1 @@
+"""What carries requests to DynamoDB and brings their answers."""

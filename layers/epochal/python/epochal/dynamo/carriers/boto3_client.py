@@ -1,0 +1,80 @@
+"""A client of boto3's as a carrier.
+
+Its answers to reads are taken whole at botocore's event `before-parse`, which leaves botocore nothing to parse. It
+still parses errors, answers to writes, and what is no JSON.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from epochal.dynamo.protocol.faults import Fault
+from epochal.dynamo.protocol.messages import READS, parsed
+from epochal.dynamo.protocol.requests import Request
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from epochal.dynamo.interpreter import Carrier
+
+_METHODS: Final = {
+    "BatchGetItem": "batch_get_item",
+    "DeleteItem": "delete_item",
+    "GetItem": "get_item",
+    "PutItem": "put_item",
+    "Query": "query",
+    "Scan": "scan",
+    "TransactGetItems": "transact_get_items",
+    "TransactWriteItems": "transact_write_items",
+    "UpdateItem": "update_item",
+}
+
+
+def carrier(client: DynamoDBClient) -> Carrier:
+    """What sends requests through a client. Safe to share between threads, as clients are."""
+    parse_reads(client)
+
+    def carry(request: Request) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(client, _METHODS[request.operation])(**request.parameters)
+        except ClientError as error:
+            raise _fault(error) from error
+        return answer
+
+    return carry
+
+
+def retries(client: Any) -> bool:
+    """Whether a client may have tried more than once before it raises."""
+    return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
+
+
+def parse_reads(client: Any) -> None:
+    """Have a client's reads parsed here. Its callers see no difference. Asked for twice, it is done once."""
+    for operation in READS:
+        event = f"before-parse.dynamodb.{operation}"
+        client.meta.events.register(event, _take_answer, unique_id=f"epochal-{operation}")
+
+
+def _take_answer(
+    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
+) -> None:
+    """Called by botocore: the second dictionary overrides what it parses out of the first."""
+    if response_dict["status_code"] == HTTPStatus.OK and (answer := parsed(response_dict["body"])):
+        customized_response_dict.update(answer)
+        response_dict["body"] = b"{}"
+
+
+def _fault(error: ClientError) -> Fault:
+    about: Any = error.response.get("ResponseMetadata", {})
+    return Fault(
+        error.operation_name,
+        error.response["Error"]["Code"],
+        error.response["Error"].get("Message", ""),
+        status=int(about.get("HTTPStatusCode", 0)),
+        members=error.response,
+        retried=int(about.get("RetryAttempts", 0)) > 0,
+    )

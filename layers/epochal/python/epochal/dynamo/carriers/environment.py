@@ -1,0 +1,118 @@
+"""Where DynamoDB is, and with whose credentials, where the variables of the environment say all of it.
+
+They do in functions and containers. Whatever else there may be, as a profile, a proxy, FIPS or another partition, is
+for boto3's client to read, and so is a variable that is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from botocore.credentials import ContainerProvider, Credentials, EnvProvider
+from botocore.exceptions import BotoCoreError
+
+from epochal.dynamo.carriers.session import SessionCarrier
+
+_READ: Final = frozenset(
+    {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SECURITY_TOKEN",
+        "AWS_CREDENTIAL_EXPIRATION",
+        "AWS_ACCOUNT_ID",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_DYNAMODB",
+    }
+)
+_OF_OTHERS: Final = re.compile(
+    r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|EC2_METADATA_DISABLED"
+    r"|ENDPOINT_URL_\w+)"
+)
+"""What Lambda tells, what botocore's providers of credentials read by themselves, and what other services are told."""
+
+_MORE: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "REQUESTS_CA_BUNDLE"})
+_BOTO: Final = "BOTO"
+"""How names of botocore's own variables begin."""
+
+_FILES: Final = ("config", "credentials")
+
+_REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
+"""Regions of the partition whose addresses end with amazonaws.com."""
+
+_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\-:\[\]]+/?")
+
+
+class _Where(NamedTuple):
+    """An address and the region that requests to it are signed for. Without an address it is AWS's own."""
+
+    region: str
+    address: str
+
+
+def carrier(
+    environment: Mapping[str, str],
+    home: Path,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+) -> SessionCarrier | None:
+    """The carrier for what the environment says; None where that is not all that there is to know.
+
+    Args:
+        home: where the files of profiles would be.
+        endpoint, region: other than those of the environment.
+    """
+    where = _where(environment, endpoint, region)
+    if where is None or not _is_all(environment, home):
+        return None
+    credentials = _credentials(environment)
+    if credentials is None:
+        return None
+    return SessionCarrier(
+        url=where.address or _of_aws(where.region, credentials), region=where.region, credentials=credentials
+    )
+
+
+def _credentials(environment: Mapping[str, str]) -> Credentials | None:
+    """Those that there are; what is amiss with them is for boto3's client to say."""
+    try:
+        return EnvProvider(environment).load() or ContainerProvider(environment).load()
+    except BotoCoreError:
+        return None
+
+
+def _is_all(environment: Mapping[str, str], home: Path) -> bool:
+    return all(map(_is_known, environment)) and not any((home / ".aws" / each).exists() for each in _FILES)
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith("AWS_"):
+        return name in _READ or _OF_OTHERS.fullmatch(name) is not None
+    return not name.startswith(_BOTO) and name.upper() not in _MORE
+
+
+def _where(environment: Mapping[str, str], endpoint: str | None, region: str | None) -> _Where | None:
+    found = _Where(
+        region=region or environment.get("AWS_DEFAULT_REGION", ""),
+        address=endpoint
+        or environment.get("AWS_ENDPOINT_URL_DYNAMODB")
+        or environment.get("AWS_ENDPOINT_URL")
+        or "",
+    )
+    known = _REGION.fullmatch(found.region) and (not found.address or _ADDRESS.fullmatch(found.address))
+    return found if known else None
+
+
+def _of_aws(region: str, credentials: Credentials) -> str:
+    """Credentials that tell their account are answered at an address of the account's own."""
+    account = getattr(credentials, "account_id", None)  # those of an older botocore do not
+    return (
+        f"https://{account}.ddb.{region}.amazonaws.com"
+        if account
+        else f"https://dynamodb.{region}.amazonaws.com"
+    )

@@ -1,0 +1,80 @@
+"""Operations to conversations: the requests that an operation takes, and the reply that their answers are.
+
+A generator yields each request and is sent its answer. Whoever runs it carries both, in whatever way: blocking or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from epochal.dynamo.protocol.requests import Request, asked_again, request_of
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet
+from epochal.plan.units import Units
+from epochal.plan.values import Item
+
+Answer = dict[str, Any]
+
+
+def conversation(op: Op) -> Generator[Request, Answer, Reply]:
+    """Yields the requests of an operation, is sent their answers, and returns the reply."""
+    if isinstance(op, BatchGet):
+        return (yield from _batch(op))
+    return _reply(op, (yield request_of(op)))
+
+
+def _reply(op: Op, answer: Answer) -> Reply:
+    match op:
+        case Get():
+            return Found(item=answer.get("Item"), units=_read(answer, "ConsumedCapacity"))
+        case TransactGet():
+            units = _read(answer, "Responses")
+            return Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
+        case Query(only_count=True):
+            return _page(answer, "Count")
+        case Query() | Scan():
+            return _page(answer, "Items")
+        case _:
+            return Done(units=Units(write=_total(answer)))
+
+
+def _page(answer: Answer, wanted: str) -> Items:
+    units, last = _read(answer, wanted), answer.get("LastEvaluatedKey")
+    if wanted == "Count":
+        return Items(items=(), counted=answer[wanted], last=last, units=units)
+    return Items(items=tuple(answer[wanted]), last=last, units=units)
+
+
+def _batch(op: BatchGet) -> Generator[Request, Answer, Items]:
+    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
+    items: list[Item] = []
+    cost = Units()
+    request = request_of(op)
+    while True:
+        answer = yield request
+        cost += _read(answer, "Responses")
+        found = answer["Responses"].get(op.table, [])
+        items += found
+        unprocessed = answer.get("UnprocessedKeys")
+        if not unprocessed:
+            return Items(items=tuple(items), units=cost)
+        if not found:
+            raise NotApplied("UnprocessedKeys")
+        request = asked_again(unprocessed)
+
+
+def _read(answer: Answer, member: str) -> Units:
+    """What a read cost. An answer without the `member` that every answer of its kind has was cut off among its headers:
+    boto takes that for an answer without contents, so that what is there would look as if it were not.
+    """
+    if member not in answer:
+        raise Lost("an answer that was cut off")
+    return Units(read=_total(answer))
+
+
+def _total(answer: Answer) -> float:
+    consumed = answer.get("ConsumedCapacity", [])
+    return float(
+        sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
+    )

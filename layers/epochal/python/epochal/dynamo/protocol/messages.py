@@ -1,0 +1,87 @@
+"""Requests to headers and bytes, statuses, headers and bytes to answers: DynamoDB's JSON protocol, version 1.0.
+
+An answer has the same shape on the wire as in boto3, but for bytes, which are base64. `json` makes both with a hook.
+botocore asks every attribute value for each of the ten members that it might have, which is most of what a read costs.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from zlib import crc32
+
+from epochal.dynamo.protocol.faults import Fault
+from epochal.dynamo.protocol.requests import Request
+from epochal.plan.failures import Lost
+
+READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
+
+_TARGET: Final = "DynamoDB_20120810"
+_MEDIA: Final = "application/x-amz-json-1.0"
+
+
+def headers_of(request: Request) -> dict[str, str]:
+    """The headers that tell what is asked for."""
+    return {"X-Amz-Target": f"{_TARGET}.{request.operation}", "Content-Type": _MEDIA}
+
+
+def body_of(request: Request) -> bytes:
+    """The body of a request."""
+    return json.dumps(request.parameters, default=_base64, separators=(",", ":")).encode()
+
+
+def answer_of(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """What was answered.
+
+    Args:
+        headers: by lower-case name, or by names that compare in any case.
+
+    Raises:
+        Fault: what was answered is no result.
+        Lost: the answer was damaged on its way.
+    """
+    checksum = headers.get("x-amz-crc32")
+    if checksum is not None and checksum != str(crc32(body)):
+        raise Lost("an answer that was damaged on its way")
+    if status >= HTTPStatus.MOVED_PERMANENTLY:
+        raise _fault(request, status, body)
+    # Of a write that was made, an answer that cannot be read tells no less than one without contents.
+    return parsed(body) if request.operation in READS else _json(body)
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """A JSON object with its bytes; an empty one for what is none."""
+    return _json(body, object_hook=_with_bytes)
+
+
+def _json(body: bytes, **how: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(body, **how)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _fault(request: Request, status: int, body: bytes) -> Fault:
+    members = parsed(body)
+    code = str(members.get("__type", status)).partition(":")[0].rpartition("#")[2]
+    message = str(members.get("message", members.get("Message", "")))
+    return Fault(request.operation, code, message, status=status, members=members)
+
+
+def _base64(value: bytes) -> str:
+    return b2a_base64(value, newline=False).decode()
+
+
+def _with_bytes(found: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object, its texts as bytes if it is a binary value. An item may have attributes of these names, and a
+    table may be called so; but what they have is not text.
+    """
+    if "B" in found and isinstance(found["B"], str):
+        found["B"] = a2b_base64(found["B"])
+    elif "BS" in found and isinstance(found["BS"], list):
+        found["BS"] = [a2b_base64(each) if isinstance(each, str) else each for each in found["BS"]]
+    return found
