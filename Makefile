@@ -27,7 +27,7 @@ SEEDS ?= 10000
 NEEDED := node npm
 test bench proof: NEEDED := node npm java
 
-.PHONY: help setup check test lint format demo bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo docs bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -49,7 +49,7 @@ pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
 		--ignore tests/unit/stacks tests/unit tests/doors tests/docs tests/examples tests/simulation
 
-test: setup $(VENV)/.dynamodb-local lint ## what CI runs: static checks, then all tests but those of `make proof`
+test: setup $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml && exit $$failed
 
@@ -65,6 +65,9 @@ format: $(VENV)/.installed ## put every file into the one format
 
 demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library)
 	@$(BIN)/python -m examples.flights
+
+docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link is an error
+	$(BIN)/zensical build --clean --strict
 
 bench: setup $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
@@ -117,6 +120,11 @@ node_modules/.installed: package.json package-lock.json
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing the CDK command line into node_modules"
 	npm ci --ignore-scripts --loglevel=error
+	@touch $@
+
+$(VENV)/.docs: docs/requirements.txt $(VENV)/.installed
+	@echo "==> installing what makes the documentation a site"
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r docs/requirements.txt -c constraints.txt
 	@touch $@
 
 $(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed

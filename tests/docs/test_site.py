@@ -1,0 +1,76 @@
+"""The documentation is a site: every page has its place, every link leads somewhere, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+NAV: list[dict[str, Any]] = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["nav"]
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    for entry in nav:
+        for place in entry.values():
+            yield from _pages(place) if isinstance(place, list) else (place,)
+
+
+def _built(place: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--clean", "--strict"]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site")
+    shutil.copytree(DOCS, place / "docs")
+    shutil.copy(ROOT / "zensical.toml", place)
+    return place
+
+
+def test_every_page_is_in_the_navigation_and_decisions_are_by_their_index() -> None:
+    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    expected = sorted(each for each in pages if not re.match(r"decisions/(?!README)", each))
+    assert sorted(_pages(NAV)) == expected
+
+
+def test_the_first_page_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS / "index.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "index.md", "exec", dont_inherit=True), {"__name__": __name__})  # noqa: S102
+    (said,) = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(copied: Path) -> None:
+    done = _built(copied)
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = copied / "build" / "site"
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        loaded = re.findall(
+            r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(https?://[^\">]*)", page.read_text("utf-8")
+        )
+        assert loaded == [], page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["guide/nothing.md", "guide/deciders.md#nothing"])
+def test_a_link_that_leads_nowhere_is_an_error(copied: Path, link: str) -> None:
+    broken = copied / "docs" / "broken.md"
+    broken.write_text(f"# Broken\n\n[nowhere]({link})\n", "utf-8")
+    try:
+        assert _built(copied).returncode != 0
+    finally:
+        broken.unlink()
