@@ -170,7 +170,8 @@ def test_a_lost_epoch_is_told_to_need_a_rebuild_which_repair_is_not(cared: Cared
     assert set(cared.verifier().findings()) == found
 
 
-@pytest.mark.parametrize("faults", [pytest.param(0.0, marks=pytest.mark.proof), 0.05])
+@pytest.mark.proof
+@pytest.mark.parametrize("faults", [0.0, 0.05])
 def test_a_rebuild_beside_a_running_indexer_loses_nothing_and_the_switch_hands_everything_on(
     ddbl_tables: Tables, cared: Cared, faults: float
 ) -> None:

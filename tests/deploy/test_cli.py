@@ -15,6 +15,7 @@ import pytest
 from epochal.local.deploy import LocalDeployment
 from epochal.local.places import Places
 from epochal.local.processes import free_port
+from tests.deploy.commands import epochal
 
 pytestmark = pytest.mark.deploy
 
@@ -22,6 +23,7 @@ Run = Callable[..., list[Any]]
 
 
 def _epochal(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, as from a shell."""
     return subprocess.run(
         [sys.executable, "-m", "epochal.cli.main", *arguments], capture_output=True, text=True, check=False
     )
@@ -41,7 +43,7 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
         where += ["--bucket", deployment.settings.bucket]
 
     def command(*arguments: str) -> list[Any]:
-        ran = _epochal(*where, "--endpoint", deployment.endpoint.url, *arguments, "--json")
+        ran = epochal(*where, "--endpoint", deployment.endpoint.url, *arguments, "--json")
         assert ran.returncode == 0, ran.stderr
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
@@ -63,7 +65,7 @@ def test_what_is_appended_is_read_and_reaches_the_feed(run: Run) -> None:
 
 def _arrives(run: Run, stream: str, index: int = 0) -> bool:
     """Whether an event is in the feed within a minute."""
-    sought = ("tail", "--from", "0", "--category", stream.partition("-")[0], "--for", "2")
+    sought = ("tail", "--from", "0", "--category", stream.partition("-")[0], "--for", "1")
     return any(
         (stream, index) in {(each["stream"], each["index"]) for each in run(*sought)} for _ in range(30)
     )
@@ -86,13 +88,13 @@ def test_a_stack_that_is_not_there_is_an_error_in_one_line(deployment: LocalDepl
 
 
 def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: LocalDeployment) -> None:
-    ran = _epochal("--stack", "epochal-dev-api", "--endpoint", deployment.endpoint.url, "stats")
+    ran = epochal("--stack", "epochal-dev-api", "--endpoint", deployment.endpoint.url, "stats")
     assert (ran.returncode, "name the stack of the tables" in ran.stderr) == (1, True)
 
 
 def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: LocalDeployment) -> None:
     tables = ("--tips-table", "missing-tips", "--index-table", "missing-index")
-    ran = _epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
+    ran = epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
     assert (ran.returncode, ran.stderr) == (
         1,
         "epochal: table missing-tips does not exist here: deploy first, or check the settings and the region\n",
@@ -107,6 +109,7 @@ def checkout(places: Places, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.proof
 def test_a_store_is_put_on_this_machine_used_without_naming_it_and_taken_down(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

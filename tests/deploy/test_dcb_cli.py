@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.local.deploy import LocalDeployment
+from tests.deploy.commands import epochal
 
 Run = Callable[..., list[Any]]
 
@@ -39,12 +38,7 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
 
     def command(*arguments: str) -> list[Any]:
         named = [*where, "--endpoint", deployment.endpoint.url]
-        ran = subprocess.run(
-            [sys.executable, "-m", "epochal.cli.main", *named, *arguments, "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = epochal(*named, *arguments, "--json")
         assert ran.returncode == 0, ran.stderr
         return [json.loads(line) for line in ran.stdout.splitlines()]
 

@@ -70,11 +70,15 @@ def store(own: LocalDeployment, request: pytest.FixtureRequest) -> Store:
     return found
 
 
+APPENDS = 120
+"""So many of the year's first flights are sent."""
+
+
 @pytest.fixture(scope="module")
 def sending(own: LocalDeployment) -> Sending:
-    """The first 400 appends of the year, over HTTP."""
+    """The first appends of the year, over HTTP."""
     store = demo.over_http(own)
-    batches = islice(demo.grouping(Options())(days(1)), 400)
+    batches = islice(demo.grouping(Options())(days(1)), APPENDS)
     return send(store, batches, sent=lambda _: None, arrived=lambda _: None)
 
 
@@ -90,7 +94,7 @@ def test_every_event_sent_comes_out_of_the_deployed_feed_once_and_in_order(
 
 
 def test_appends_over_http_report_what_they_cost_and_none_conflicts(sending: Sending) -> None:
-    assert sending.tally.appends == 400
+    assert sending.tally.appends == APPENDS
     assert 2.0 <= sending.tally.units / sending.tally.appends < 2.5  # one unit is the record of the key's
     assert sending.tally.conflicts == 0
 
@@ -124,7 +128,7 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
 def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
     own: LocalDeployment, sending: Sending
 ) -> None:
-    batches = list(islice(demo.grouping(Options())(days(1)), 400))
+    batches = list(islice(demo.grouping(Options())(days(1)), APPENDS))
     reactions = Reactions(own)
     reacted = reactions.run(batches, lambda _: None)
     assert (reacted.wrong, len(reacted.parked)) == ((), 1)
@@ -142,12 +146,12 @@ def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_
 def test_a_long_run_needs_two_tables_and_indexes_itself(own: LocalDeployment) -> None:
     make_tables(own.endpoint)
     with in_process(own.endpoint) as store:
-        batches = islice(demo.grouping(Options(via="library"))(days(2)), 700, 900)
+        batches = islice(demo.grouping(Options(via="library"))(days(2)), 700, 800)
         sending = send(store, batches, sent=lambda _: None, arrived=lambda _: None)
         verdict = verify(store, sending.ledger, seen=lambda _: None)
-    assert sending.tally.appends == 200
+    assert sending.tally.appends == 100
     assert (verdict.seen, verdict.first) == (sending.ledger.events, ())
-    assert sending.ledger.events > 400
+    assert sending.ledger.events > 200
 
 
 STARTED = re.compile(r"http://127\.0\.0\.1:\d+(?=, IAM enforced)")
