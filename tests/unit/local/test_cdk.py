@@ -60,7 +60,7 @@ def test_every_stack_is_deployed_with_this_interpreter_and_the_context_given(
     outputs = cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={"target": "embedded", "stage": "dev"})
     seen = (tmp_path / "seen").read_text().splitlines()
     assert seen[:3] == [str(checkout.cdk), "deploy", "--all"]
-    assert seen[seen.index("--app") + 1] == f"{sys.executable} app.py"
+    assert seen[seen.index("--app") + 1] == f"{sys.executable} app.py unvalidated"
     assert seen[seen.index("--outputs-file") + 1] == str(outputs)
     assert [seen[at + 1] for at, word in enumerate(seen) if word == "--context"] == [
         "target=embedded",

@@ -54,7 +54,8 @@ def synthesise(sources: Sources) -> Synthesise:
             "target": target,
             "stages": {stage: json.loads(settings)},
         }
-        app = App(context=context)
+        # CDK's own look at templates takes as long as making them; `test_synthesis` has it, as every deployment does.
+        app = App(context=context, builtin_cloud_formation_validation=False)
         deployment(app, sources)
         return Deployment(app)
 

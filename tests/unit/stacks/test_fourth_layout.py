@@ -23,7 +23,8 @@ FUNCTIONS = {"append": "api", "feed": "api", "indexer": "feed", "auditor": "feed
 def deployed(sources: Sources) -> Iterator[Deployment]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
-        app = App(context={**context_of_repository(), "stage": "dev", "target": "aws"})
+        context = {**context_of_repository(), "stage": "dev", "target": "aws"}
+        app = App(context=context, builtin_cloud_formation_validation=False)
         deployment(app, sources)
         yield Deployment(app)
 

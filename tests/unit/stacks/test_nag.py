@@ -98,7 +98,7 @@ def found(sources: Sources, settings: dict[str, Any], place: Path) -> Iterator[t
     """What the rules say of one synthesis, which they stop: something is accepted everywhere."""
     stages = {"prod": {**settings, "reactions": REACTION, "read_models": True}}
     context = {**context_of_repository(), "stage": "prod", "target": "aws", "stages": stages}
-    app = App(context=context, outdir=str(place))
+    app = App(context=context, outdir=str(place), builtin_cloud_formation_validation=False)
     deployment(app, sources)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with pytest.raises(RuntimeError, match="AwsSolutions"):
