@@ -62,16 +62,20 @@ class Condition:
     takes: Takes | None = None
 
 
-def fence(query: Query, *, type_heads: bool) -> Fence:
+TypeHeads = bool | frozenset[str]
+"""Whether there are heads of every type and of everything; or the reserved tags that there are heads of."""
+
+
+def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
     """The heads that fence a query.
 
     Raises:
-        InvalidInput: an item names no tags, and type heads are off.
+        InvalidInput: an item names no tags, and there are no heads of its types.
     """
     return Fence(query=query, tags=tuple(_fencing(item, type_heads=type_heads) for item in query.items))
 
 
-def fence_after(query: Query, position: Position, *, type_heads: bool, field: str = "after") -> Fence:
+def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, field: str = "after") -> Fence:
     """The heads that fence a query after a position, which may be of another, broader read.
 
     Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
@@ -129,13 +133,16 @@ def check_covered(position: Position, fenced: Fence, field: str = "after") -> No
         raise InvalidInput(field, f"is of a read that did not ask for {missing[0]!r}")
 
 
-def _fencing(item: QueryItem, *, type_heads: bool) -> tuple[str, ...]:
-    if not item.tags and not type_heads:
-        raise InvalidInput(
-            "query",
-            "an item without tags needs type heads, which are off: name a tag, or see docs/guide/tagged-events.md",
-        )
-    return _default(item)
+def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
+    wanted = _default(item)
+    if item.tags or type_heads is True or (type_heads and type_heads.issuperset(wanted)):
+        return wanted
+    if type_heads and EVERYTHING in type_heads:
+        return (EVERYTHING,)
+    raise InvalidInput(
+        "query",
+        "an item without tags needs type heads, which are off: name a tag, or see docs/guide/tagged-events.md",
+    )
 
 
 def _default(item: QueryItem) -> tuple[str, ...]:

@@ -1,0 +1,254 @@
+"""A store of tagged events, however they are stored: queries, and appends that the store itself makes conditional.
+
+A subclass says how its layout does that. Queries and positions are strongly consistent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Self
+
+from epochal.codec import json
+from epochal.errors import ConflictError, InvalidInput
+from epochal.layout.fences import Condition, Fence, TypeHeads, fence, fence_after
+from epochal.model.dcb import (
+    Position,
+    Query,
+    RecordedTaggedEvent,
+    TaggedEvent,
+    check_tag,
+    check_type,
+    parse_event_id,
+)
+from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.tagged_results import (
+    BackwardPage,
+    Down,
+    Rest,
+    Seen,
+    TaggedAppended,
+    TaggedConflict,
+    TaggedPage,
+    Takes,
+)
+from epochal.plan.ops import Steps
+from epochal.store.driver import Driver, Meter
+
+MAX_FIELD_BYTES: Final = 1024
+"""Bytes of the ids and the name that say why and by whom an event came about."""
+
+NAMED: Final = 3
+"""Events that the error of a refused append names; it carries all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedStore(ABC):
+    """Tagged events.
+
+    Attributes:
+        now: nanoseconds since 1970.
+        fresh: random bytes, for ids.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused` and `CorruptData`.
+    """
+
+    driver: Driver
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def append(
+        self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
+    ) -> TaggedAppended:
+        """Append events, unless an event that matches `fail_if` is beyond `after`.
+
+        Args:
+            events: with their entries and heads at most 100 items and 4 MB.
+            fail_if: None appends in any case.
+            after: the position of a read, or of an event, of the same query or of a broader one; None means from the
+                beginning: no such event at all.
+
+        Raises:
+            InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
+                alone while type heads are off, a position of another query.
+            TooLarge: an event, or the transaction.
+            ConflictError: such events are there; carries a `TaggedConflict` with them.
+        """
+        outcome = self.try_append(events, fail_if=fail_if, after=after)
+        if isinstance(outcome, TaggedConflict):
+            raise ConflictError(_in_the_way(outcome), outcome)
+        return outcome
+
+    def try_append(
+        self,
+        events: Sequence[TaggedEvent],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        takes: Takes | None = None,
+    ) -> TaggedAppended | TaggedConflict:
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            takes: how many of the events in the way a conflict brings; None is all.
+        """
+        must_be_list(TaggedEvent, events, "events")
+        if fail_if is None and after is not None:
+            raise InvalidInput("after", "needs a query to go with")
+        condition = None
+        if fail_if is not None:
+            fenced = self._fence(fail_if, "fail_if", after)
+            condition = Condition(fence=fenced, after=after, takes=takes)
+        steps = self._append(self._checked_all(events), condition)
+        driver, meter = self.driver.metered()
+        with meter:
+            outcome = driver.run(steps)
+        return replace(outcome, capacity=meter.capacity)
+
+    def read(
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        limit: int | None = None,
+        direction: Literal["forward", "backward"] = "forward",
+    ) -> Seen:
+        """The events that match, in order, with the position to append after; or those new since `after`.
+
+        Each event has a position too, which has seen the events up to it.
+
+        Args:
+            after: the position of a read, or of an event, of this query or of a broader one.
+            limit: events at most. Requests are bounded by what it takes to find so many.
+            direction: backward is newest first. With a limit these are the last ones; the position has then seen all
+                before them, too.
+        """
+        fenced = self._fence(query, "query", after)
+        if limit is not None:
+            must_be(int, limit, "limit", "a number")
+            if limit < 1:
+                raise InvalidInput("limit", "must be at least 1")
+        if direction not in ("forward", "backward"):
+            raise InvalidInput("direction", "must be forward or backward")
+        steps = self._read(fenced, after, limit, forward=direction == "forward")
+        driver, meter = self.driver.metered()
+        with meter:
+            seen = driver.run(steps)
+        return replace(seen, capacity=meter.capacity)
+
+    def page(
+        self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
+    ) -> TaggedPage:
+        """A bounded part of what `read` returns; all pages together are one read.
+
+        Args:
+            rest: of the page before, which had the same query and `after`.
+            takes: whether there is room for one more event; the first must be taken.
+        """
+        fenced = self._fence(query, "query", after)
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._page(fenced, after, rest, takes))
+        return replace(found, capacity=meter.capacity)
+
+    def page_back(
+        self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
+    ) -> BackwardPage:
+        """`page`, newest first. Its position is that of the whole read on each page."""
+        fenced = self._fence(query, "query", after)
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._page_back(fenced, after, rest, takes))
+        return replace(found, capacity=meter.capacity)
+
+    def event(self, event_id: str) -> RecordedTaggedEvent | None:
+        """One event; None where there is none."""
+        wanted = parse_event_id(event_id)
+        return self.events([wanted]).get(wanted)
+
+    @abstractmethod
+    def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """Events by id, at most 100; those that never were are missing."""
+
+    def metered(self) -> tuple[Self, Meter]:
+        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+
+        The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return replace(self, driver=driver), meter
+
+    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+        """The event as it is to be appended; raises `InvalidInput` naming what is malformed below `field`."""
+        check_type(event.type, f"{field}.type")
+        for tag in event.tags:
+            check_tag(tag, f"{field}.tags")
+        for name in ("causation_id", "correlation_id", "executed_user"):
+            if getattr(event, name) is not None:
+                must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
+        for name, body in (("data", event.data), ("meta", event.meta)):
+            if isinstance(body, str):
+                _check_json(body, f"{field}.{name}")
+        return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
+
+    def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
+        must_be(Query, query, field, "a Query")
+        must_be((Position, type(None)), after, "after", "a position that a read returned")
+        heads = self._type_heads
+        return (
+            fence(query, type_heads=heads) if after is None else fence_after(query, after, type_heads=heads)
+        )
+
+    @property
+    @abstractmethod
+    def _type_heads(self) -> TypeHeads: ...
+
+    @abstractmethod
+    def _append(
+        self, events: Sequence[TaggedEvent], condition: Condition | None
+    ) -> Steps[TaggedAppended | TaggedConflict]: ...
+
+    @abstractmethod
+    def _read(
+        self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool
+    ) -> Steps[Seen]: ...
+
+    @abstractmethod
+    def _page(
+        self, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
+    ) -> Steps[TaggedPage]: ...
+
+    @abstractmethod
+    def _page_back(
+        self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
+    ) -> Steps[BackwardPage]: ...
+
+    def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
+        if not events:
+            raise InvalidInput("events", "must not be empty")
+        checked = tuple(self.checked(event, f"events[{at}]") for at, event in enumerate(events))
+        given = [event.id for event in checked if event.id is not None]
+        if len(set(given)) < len(given):
+            raise InvalidInput("events", "an id stands twice")
+        return checked
+
+
+def _in_the_way(rejected: TaggedConflict) -> str:
+    named = ", ".join(f"{event.type} {event.id}" for event in rejected.events[:NAMED])
+    rest = " and others" if len(rejected.events) > NAMED else ""
+    return f"not appended: the condition forbids {named}{rest}, appended since the position given"
+
+
+def _check_json(body: str, field: str) -> None:
+    if body.startswith("\ufeff"):
+        raise InvalidInput(field, "must be JSON without a byte order mark before it")
+    try:
+        json.loads(body.encode())
+    except ValueError as error:
+        raise InvalidInput(
+            field, "must be JSON that UTF-8 can hold; what is not is given as bytes"
+        ) from error
