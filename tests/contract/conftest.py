@@ -15,12 +15,13 @@ import pytest
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.dynamo.tables import create_table
 from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.pages.items import STREAMS
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_store import TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Place
-from tests.contract.tagged import Opens, store_on
+from tests.contract.tagged import Opens, OpensDcb, pages_on, store_on
 from tests.support.tables import Tables, light
 
 if TYPE_CHECKING:
@@ -76,9 +77,30 @@ def on_embedded(embedded_place: Place) -> Place:
     return embedded_place.at(f"Embedded-{next(_partitions)}")
 
 
-@pytest.fixture(params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
-def opened(request: pytest.FixtureRequest) -> Opens:
-    """Makes stores of tagged events over tables of the test's own."""
+LAYOUTS = ("dcb", "pages")
+PLACES = ("memory", pytest.param("ddbl", marks=pytest.mark.ddbl))
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request: pytest.FixtureRequest) -> str:
+    """How tagged events are stored. A module of tests of one layout has a fixture of its own by this name."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(params=PLACES)
+def opened(request: pytest.FixtureRequest, layout: str) -> Opens:
+    """Makes stores of tagged events of either layout over tables of the test's own."""
+    return _dcb(request) if layout == "dcb" else _pages(request)
+
+
+@pytest.fixture
+def store(opened: Opens) -> TaggedStore:
+    """A store of tagged events, of either layout."""
+    return opened()
+
+
+def _dcb(request: pytest.FixtureRequest) -> OpensDcb:
     if request.param == "memory":
         memory = MemoryTables({EVENTS.kind: EVENTS, TAGS.kind: TAGS})
         return partial(store_on, memory.execute, EVENTS.kind, TAGS.kind)
@@ -86,10 +108,11 @@ def opened(request: pytest.FixtureRequest) -> Opens:
     return partial(store_on, interpreter(local.client), local.create(EVENTS), local.create(TAGS))
 
 
-@pytest.fixture
-def store(opened: Opens) -> TaggedEvents:
-    """A store of tagged events."""
-    return opened()
+def _pages(request: pytest.FixtureRequest) -> Opens:
+    if request.param == "memory":
+        return partial(pages_on, MemoryTables({STREAMS.kind: STREAMS}).execute, STREAMS.kind)
+    local: Tables = request.getfixturevalue("ddbl_tables")
+    return partial(pages_on, interpreter(local.client), local.create(STREAMS))
 
 
 def _create(endpoint: Endpoint) -> DynamoDBClient:

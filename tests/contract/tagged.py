@@ -1,4 +1,6 @@
-"""Stores of tagged events for contract tests: several over the same tables, of memory or of DynamoDB Local."""
+"""Stores of tagged events for contract tests, of either layout: several over the same tables, of memory or of DynamoDB
+Local.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,27 @@ from collections.abc import Callable
 
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
-from epochal.plan.ops import Execute
+from epochal.layout.pages.items import read_page
+from epochal.layout.pages.tags.entries import entries_of, recorded_all
+from epochal.layout.pages.tags.site import PREFIX, TagStreams, reserved_tags
+from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.plan.conditions import All, BeginsWith, Present
+from epochal.plan.ops import Execute, Scan
 from epochal.store.driver import Driver, Meter
+from epochal.store.tag_listings import TagListings
+from epochal.store.tag_streams import TagStreamEvents
 from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_store import TaggedStore
 from tests.contract.places import PATIENT
 
-Opens = Callable[..., TaggedEvents]
-"""Makes a store; all that one of these makes have the same tables. Takes what `store_on` does by name."""
+Opens = Callable[..., TaggedStore]
+"""Makes a store; all that one of these makes have the same tables. Takes `type_heads` and `wrap` by name."""
+
+OpensDcb = Callable[..., TaggedEvents]
+"""Likewise, of Sekiban's tables. Takes what `store_on` does by name."""
+
+TYPES = ("Opened", "Closed", *(f"type{number}" for number in range(10)))
+"""Of events that tests ask for by type."""
 
 
 def store_on(
@@ -27,6 +42,37 @@ def store_on(
 ) -> TaggedEvents:
     site = TagSite(events=events, tags=tags, keys=Keys(**keys), type_heads=type_heads)
     return TaggedEvents(driver=Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT), site=site)
+
+
+def pages_on(
+    execute: Execute,
+    table: str,
+    *,
+    type_heads: bool = False,
+    wrap: Callable[[Execute], Execute] = lambda execute: execute,
+) -> TagStreamEvents:
+    heads = reserved_tags(TYPES, everything=True) if type_heads else frozenset[str]()
+    driver = Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT)
+    return TagStreamEvents(driver=driver, site=TagStreams(table=table, type_heads=heads))
+
+
+def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:
+    """All events, in order."""
+    if isinstance(store, TaggedEvents):
+        return list(TagListings(store=store).all_events())
+    assert isinstance(store, TagStreamEvents)
+    where = All((BeginsWith("p", PREFIX), Present("r")))
+    found = list[RecordedTaggedEvent]()
+    for reply in store.driver.pages(Scan(table=store.site.table, where=where)):
+        entries = [entry for item in reply.items for entry in entries_of(read_page(item).span)]
+        firsts = [entry for entry in entries if entry.tag == (entry.tags[0] if entry.tags else UNTAGGED)]
+        found += store.driver.run(recorded_all(store.site, firsts))
+    return sorted(found, key=lambda event: event.key)
+
+
+def of_tag(store: TaggedStore, tag: str) -> tuple[RecordedTaggedEvent, ...]:
+    """A tag's events."""
+    return store.read(Query(items=(QueryItem(tags=frozenset({tag})),))).events
 
 
 def asks(types: str, tags: str) -> QueryItem:

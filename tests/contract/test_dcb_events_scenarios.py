@@ -24,9 +24,8 @@ import pytest
 
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
-from tests.contract.tagged import Opens
+from epochal.store.tagged_store import TaggedStore
+from tests.contract.tagged import Opens, every_event
 
 several = pytest.mark.parametrize("writers", [8, pytest.param(20, marks=pytest.mark.proof)])
 ROUNDS = 2
@@ -86,7 +85,7 @@ def type_heads(request: pytest.FixtureRequest) -> bool:
 
 
 def write(
-    store: TaggedEvents, variety: Variety, seed: int, times: int, meeting: Barrier | None = None
+    store: TaggedStore, variety: Variety, seed: int, times: int, meeting: Barrier | None = None
 ) -> list[TaggedAppended | TaggedConflict]:
     """Read by a query, then append under it, again and again; what is read first is what all at the meeting read."""
     dice = random.Random(seed)
@@ -114,7 +113,7 @@ def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool, 
         answers = [answer for some in pool.map(writer, range(writers)) for answer in some]
 
     committed = sum(len(answer.events) for answer in answers if isinstance(answer, TaggedAppended))
-    events = list(TagListings(store=store).all_events())
+    events = every_event(store)
     assert len(events) == committed
     assert any(isinstance(answer, TaggedConflict) for answer in answers), "nobody met anybody"
     assert_serializable(events)
@@ -160,7 +159,7 @@ def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: boo
     assert all(isinstance(answer, TaggedAppended) for answer in answers)
 
 
-def append_alone(store: TaggedEvents, tag: str) -> TaggedAppended | TaggedConflict:
+def append_alone(store: TaggedStore, tag: str) -> TaggedAppended | TaggedConflict:
     """An event under a tag of its own, if it is the first there."""
     alone = Query(items=(QueryItem(types=frozenset({"Happened"}), tags=frozenset({tag})),))
     return store.try_append([TaggedEvent(type="Happened", data="{}", tags=(tag,))], fail_if=alone)

@@ -18,6 +18,12 @@ from tests.support.tables import Tables
 
 
 @pytest.fixture
+def layout() -> str:
+    """Sekiban's tables alone: histories with ids and times of their own are brought there."""
+    return "dcb"
+
+
+@pytest.fixture
 def store(ddbl_tables: Tables) -> TaggedEvents:
     place = Place(endpoint=ddbl_tables.endpoint.url)
     return open_tagged_events(

@@ -8,9 +8,10 @@ from epochal.errors import InvalidInput
 from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
-from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event
+from epochal.store.tagged_store import TaggedStore
+from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
+
+OWN = "00000000-0000-4000-8000-000000000001"
 
 
 def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
@@ -24,7 +25,7 @@ def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
     )
 
 
-def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(store: TaggedEvents) -> None:
+def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(store: TaggedStore) -> None:
     store.append([event("Subscribed", "course:1", data=str(number)) for number in range(3)])
     first = store.read(COURSE)
     position = read_position(write_position(first.position))
@@ -39,7 +40,7 @@ def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(st
 
 
 @pytest.mark.parametrize("count", [99, 100, 101, 205])
-def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedEvents, count: int) -> None:
+def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedStore, count: int) -> None:
     for start in range(0, count, 40):
         batch = [event("Counted", "all:1", data=str(n)) for n in range(start, min(start + 40, count))]
         store.append(batch)
@@ -47,26 +48,26 @@ def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedEv
     assert [int(each.data) for each in found] == list(range(count))
 
 
-def test_tags_and_data_keep_every_character(store: TaggedEvents) -> None:
+def test_tags_and_data_keep_every_character(store: TaggedStore) -> None:
     odd, data = "günü:née #x \N{SNOWMAN}:y", '{"a":"\N{GRINNING FACE}\\u0000"}'
-    store.append([TaggedEvent(type="Ünï", data=data, tags=(odd,), executed_user="me", causation_id="c")])
-    (found,) = TagListings(store=store).tagged(odd)
+    kept = TaggedEvent(type="Ünï", data=data, tags=(odd,), id=OWN, executed_user="me", causation_id="c")
+    store.append([kept])
+    (found,) = of_tag(store, odd)
     assert (found.type, found.data, found.tags) == ("Ünï", data, (odd,))
     assert (found.executed_user, found.causation_id, found.correlation_id) == ("me", "c", None)
     assert store.event(found.id) == found
 
 
 def test_an_id_that_exists_is_success_with_the_same_contents_and_an_error_with_others(
-    store: TaggedEvents,
+    store: TaggedStore,
 ) -> None:
-    own = "00000000-0000-4000-8000-000000000001"
-    first = store.try_append([event("A", "t:1", id_=own)])
-    again = store.try_append([event("A", "t:1", id_=own)])
+    first = store.try_append([event("A", "t:1", id_=OWN)])
+    again = store.try_append([event("A", "t:1", id_=OWN)])
     assert isinstance(again, TaggedAppended)
     assert again.replayed
     assert again.events == first.events
     with pytest.raises(InvalidInput, match="exists with other contents"):
-        store.append([event("A", "t:1", id_=own, data="[]")])
+        store.append([event("A", "t:1", id_=OWN, data="[]")])
     with pytest.raises(InvalidInput, match="some of the ids exist"):
-        store.append([event("A", "t:1", id_=own), event("A", "t:1")])
-    assert TagListings(store=store).count() == 1
+        store.append([event("A", "t:1", id_=OWN), event("A", "t:1")])
+    assert len(every_event(store)) == 1

@@ -9,13 +9,19 @@ from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
-from tests.contract.tagged import Opens, asks, event
+from tests.contract.tagged import OpensDcb, asks, event
+
+
+@pytest.fixture
+def layout() -> str:
+    """Sekiban's tables alone: how many items an append takes is theirs."""
+    return "dcb"
 
 
 @pytest.mark.parametrize("type_heads", [False, True], ids=["tags only", "with type heads"])
 @pytest.mark.parametrize("tags", [0, 1, 2, 5])
 def test_an_append_of_a_hundred_items_is_written_and_one_of_more_is_refused_with_their_number(
-    opened: Opens, tags: int, type_heads: bool
+    opened: OpensDcb, tags: int, type_heads: bool
 ) -> None:
     store = opened(type_heads=type_heads)
     sizes = {count: items_of(count, tags, type_heads=type_heads) for count in range(1, 60)}
@@ -45,7 +51,7 @@ def items_of(events: int, tags: int, *, type_heads: bool) -> int:
     ("type_heads", "most"), [(False, 49), (True, 47)], ids=["tags only", "with type heads"]
 )
 def test_an_event_may_have_as_many_tags_as_a_transaction_holds(
-    opened: Opens, type_heads: bool, most: int
+    opened: OpensDcb, type_heads: bool, most: int
 ) -> None:
     store = opened(type_heads=type_heads)
     tags = [f"t:{number:03}" for number in range(100)]

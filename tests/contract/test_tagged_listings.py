@@ -8,11 +8,17 @@ from epochal.model.dcb import Query
 from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
-from tests.contract.tagged import Opens, asks, event
+from tests.contract.tagged import OpensDcb, asks, event
+
+
+@pytest.fixture
+def layout() -> str:
+    """Sekiban's tables alone: they have indexes."""
+    return "dcb"
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_all_events_come_in_order_in_pages_and_from_any_place(opened: Opens, shards: int) -> None:
+def test_all_events_come_in_order_in_pages_and_from_any_place(opened: OpensDcb, shards: int) -> None:
     store = opened(shards=shards)
     listings = TagListings(store=store)
     wanted = []
@@ -27,7 +33,7 @@ def test_all_events_come_in_order_in_pages_and_from_any_place(opened: Opens, sha
     assert listings.count(since=middle) == 15
 
 
-def test_raising_the_shards_of_the_index_hides_no_event(opened: Opens) -> None:
+def test_raising_the_shards_of_the_index_hides_no_event(opened: OpensDcb) -> None:
     for shards in (1, 4):
         store = opened(shards=shards)
         for number in range(10):
@@ -35,7 +41,7 @@ def test_raising_the_shards_of_the_index_hides_no_event(opened: Opens) -> None:
     assert len(list(TagListings(store=opened(shards=4)).all_events())) == 20
 
 
-def test_tenants_share_tables_and_see_only_their_own(opened: Opens) -> None:
+def test_tenants_share_tables_and_see_only_their_own(opened: OpensDcb) -> None:
     one, two = opened(service="one"), opened(service="two")
     one.append([event("A", "t:1"), event("A", "t:2")])
     two.append([event("B", "t:1")])

@@ -8,9 +8,10 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb import paging
+from epochal.layout.pages.tags import paging as pages_paging
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import asks, event
 
 EITHER = Query(items=(asks("", "a:1"), asks("Renamed", "b:1")))
@@ -23,7 +24,7 @@ def only(limit: int) -> Takes:
 
 
 @pytest.fixture
-def filled(store: TaggedEvents) -> TaggedEvents:
+def filled(store: TaggedStore) -> TaggedStore:
     """Thirty events of two tags, of both, and of neither."""
     for number in range(30):
         tags = (["a:1"], ["b:1"], ["a:1", "b:1"], ["c:1"], [])[number % 5]
@@ -33,9 +34,10 @@ def filled(store: TaggedEvents) -> TaggedEvents:
 
 @pytest.mark.parametrize("limit", [1, 4, 100])
 def test_all_pages_are_what_one_read_returns(
-    filled: TaggedEvents, limit: int, monkeypatch: pytest.MonkeyPatch
+    filled: TaggedStore, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "ENTRIES", 5)
+    for each in (paging, pages_paging):
+        monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
     found: list[RecordedTaggedEvent] = []
     rest: Rest | None = None
@@ -49,7 +51,7 @@ def test_all_pages_are_what_one_read_returns(
 
 
 def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them(
-    filled: TaggedEvents,
+    filled: TaggedStore,
 ) -> None:
     whole = filled.read(EITHER).events
     answer = filled.try_append([event("Opened", "a:1")], fail_if=EITHER, takes=only(2))
@@ -61,7 +63,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
 @pytest.mark.parametrize(
     "altered", [Reached(99, "9" * 30), Reached(2, "0" * 30), Reached(2, "9" * 30), Reached(1, "5" * 30)]
 )
-def test_a_position_that_was_altered_is_refused_as_input(filled: TaggedEvents, altered: Reached) -> None:
+def test_a_position_that_was_altered_is_refused_as_input(filled: TaggedStore, altered: Reached) -> None:
     asked = Query(items=(asks("", "a:1"),))
     forged = Position(seen={"a:1": altered})
     honest = filled.read(asked).position

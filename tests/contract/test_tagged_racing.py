@@ -10,10 +10,9 @@ import pytest
 
 from epochal.model.dcb import Query
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.plan.ops import Execute, Op, Reply, Transact
-from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
-from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
+from epochal.store.tagged_store import TaggedStore
+from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 
 MANY = tuple(pytest.param(racers, marks=pytest.mark.proof) for racers in (16, 32, 64))
 
@@ -37,7 +36,7 @@ def winners(answers: list[TaggedAppended | TaggedConflict]) -> int:
 
 
 @pytest.mark.parametrize("racers", [2, 8, pytest.param(4, marks=pytest.mark.proof), *MANY])
-def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
+def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedStore, racers: int) -> None:
     """Each condition overlaps with every other, and each winner's event matches them all."""
     store.append([event("Renamed", "course:1", "student:7")])
     queries = (COURSE, BOTH, PAIR)
@@ -58,7 +57,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedEv
 
 
 @pytest.mark.parametrize("racers", [2, *MANY])
-def test_of_racers_who_read_for_themselves_exactly_one_commits(store: TaggedEvents, racers: int) -> None:
+def test_of_racers_who_read_for_themselves_exactly_one_commits(store: TaggedStore, racers: int) -> None:
     answers = race(racers, lambda number: store.try_append([SUBSCRIBED], fail_if=(COURSE, BOTH)[number % 2]))
 
     assert winners(answers) == 1
@@ -74,7 +73,7 @@ def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: 
         met: set[str] = set()
 
         def perform(op: Op) -> Reply:
-            if isinstance(op, Transact) and not met:
+            if isinstance(op, Transact | Put | Update) and not met:
                 met.add("here")
                 barrier.wait()
             return execute(op)
@@ -88,7 +87,7 @@ def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: 
     assert len(opened().read(BOTH).events) == 1
 
 
-def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvents) -> None:
+def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedStore) -> None:
     own = "00000000-0000-4000-8000-000000000001"
 
     answers = race(16, lambda _: store.try_append([event("Counted", "all:1", id_=own)], fail_if=None))
@@ -97,12 +96,12 @@ def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedEvent
     assert {found.sortable_id for answer in answers for found in answer.events} == {
         store.read(Query(items=(asks("", "all:1"),))).events[0].sortable_id
     }
-    assert TagListings(store=store).count() == 1
+    assert len(every_event(store)) == 1
 
 
 @pytest.mark.parametrize("appends", [16, pytest.param(40, marks=pytest.mark.proof)])
 def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(
-    store: TaggedEvents, appends: int
+    store: TaggedStore, appends: int
 ) -> None:
     def append(number: int) -> None:
         answer = store.try_append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
@@ -110,13 +109,11 @@ def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(append, range(appends)))
-    listings = TagListings(store=store)
-    found = list(listings.tagged("all:1"))
+    found = of_tag(store, "all:1")
     assert sorted(int(each.data) for each in found) == list(range(appends))
-    assert [entry.index for entry in listings.entries("all:1")] == list(range(appends))
     ids = [each.sortable_id for each in found]
     assert ids == sorted(set(ids))
-    assert [count.events for count in listings.tags("third")] == [
-        len(range(third, appends, 3)) for third in range(3)
-    ]
-    assert [each.id for each in listings.all_events()] == [each.id for each in found]
+    for third in range(3):
+        numbers = [int(each.data) for each in of_tag(store, f"third:{third}")]
+        assert numbers == [int(each.data) for each in found if int(each.data) % 3 == third]
+    assert [each.id for each in every_event(store)] == [each.id for each in found]

@@ -16,6 +16,7 @@ from typing import Final, NewType
 from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import MAX_EXPIRES, Ticks
+from epochal.model.versions import Token
 
 SortableId = NewType("SortableId", str)
 """19 digits of 100 ns ticks since year 1, then 11 digits of randomness: ordered as text, and as a number."""
@@ -223,10 +224,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a tag's events have been read: `count` of them, the last with sortable id `last`."""
+    """How far a tag's events have been read: `count` of them, the last with sortable id `last`.
+
+    Where a tag is a stream, `token` is what makes an append on exactly that one request; it is only a hint.
+    """
 
     count: int = 0
     last: str = ""
+    token: Token | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

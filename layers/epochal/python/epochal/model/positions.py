@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Position, Reached, parse_sortable_id
+from epochal.model.versions import parse_token
 
 MAX_COUNT: Final = 2**53 - 1
 """Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""
@@ -38,13 +39,21 @@ def read_position(written: str, field: str = "after") -> Position:
 
 
 def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
-    return {tag: [reached.count, reached.last] for tag, reached in sorted(tags.items())}
+    return {tag: _figures(reached) for tag, reached in sorted(tags.items())}
 
 
-def _reached(body: Mapping[str, list[object]]) -> dict[str, Reached]:
+def _figures(reached: Reached) -> list[object]:
+    token = () if reached.token is None else (reached.token.text(),)
+    return [reached.count, reached.last, *token]
+
+
+def _reached(body: Mapping[str, list[Any]]) -> dict[str, Reached]:
     found: dict[str, Reached] = {}
-    for tag, (count, last) in body.items():
+    for tag, (count, last, *token) in body.items():
         if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
             raise ValueError("not a position")
-        found[tag] = Reached(count, parse_sortable_id(last) if count else "")
+        if len(token) > 1 or not all(isinstance(each, str) for each in token):
+            raise ValueError("not a position")
+        known = parse_token(token[0]) if token else None
+        found[tag] = Reached(count, parse_sortable_id(last) if count else "", known)
     return found

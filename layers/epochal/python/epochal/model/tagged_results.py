@@ -20,6 +20,8 @@ Reach = Mapping[str, Reached]
 
 _KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
 
+_PARTS: Final = 3
+
 Takes = Callable[[RecordedTaggedEvent], bool]
 """Whether there is room for one more event. Asked of each in order, the first of which must be taken."""
 
@@ -106,14 +108,19 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Where the next part goes on: at the key `upto` and below, in the read of this position."""
+    """Where the next part goes on: at the key `upto` and below, in the read of this position.
+
+    Where tags are streams, `at` is how far up each of them is still to be read.
+    """
 
     upto: str
     position: Position
+    at: Reach = field(default_factory=dict)
 
     def text(self) -> str:
         """An opaque text, safe in URLs. It need not be trusted: it can show only what the query asks for."""
-        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}"
+        at = f".{write_position(Position(seen=self.at))}" if self.at else ""
+        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{at}"
 
 
 def parse_rest(written: str, field: str = REST) -> Rest:
@@ -128,11 +135,12 @@ def parse_rest(written: str, field: str = REST) -> Rest:
 
 def parse_down(written: str, field: str = REST) -> Down:
     """Read `Down.text` back; raises `InvalidInput` naming `field`."""
-    position, _, upto = written.partition(".")
-    upto = upto.replace(".", "#", 1)
-    if not _KEY.fullmatch(upto):
+    position, *parts = written.split(".")
+    upto = "#".join(parts[:2])
+    if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
         raise InvalidInput(field, "must be what `next` of the page before says")
-    return Down(upto=upto, position=read_position(position, field))
+    at = read_position(parts[2], field).seen if len(parts) == _PARTS else {}
+    return Down(upto=upto, position=read_position(position, field), at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

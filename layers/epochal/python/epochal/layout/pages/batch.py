@@ -21,6 +21,9 @@ WHOSE: Final = 5
 MARK_BYTES: Final = 8
 """Bytes of an etag that tell writes without events apart."""
 
+NEVER: Final = Ticks(0)
+"""Before all stamps."""
+
 AHEAD: Final = PER_SECOND
 """By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
 clock that was years ahead would date all later events of the stream."""
@@ -41,6 +44,7 @@ class Packed:
         etag: likewise; of unfolds alone, that they leave (see `unfolding`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
+        above: no stamp of it is at this time or before: of the streams that it is for besides this one.
     """
 
     stream: str
@@ -55,10 +59,12 @@ class Packed:
     etag: str
     keyed: bool
     dictionary: Dictionary | None = None
+    above: Ticks = NEVER
 
     def stamp(self, last: Ticks | None) -> bytes:
         """The stamp of this append, above the last one of the stream whatever the clock says."""
-        return stamp_of(_after(self.now, last), self.rest if self.count else self.mark)
+        after = max(self.above, last or self.above)
+        return stamp_of(_after(self.now, after), self.rest if self.count else self.mark)
 
     def mark_after(self, last: Ticks) -> bytes:
         """Likewise, of a write that this append needs besides."""

@@ -1,0 +1,1 @@
+"""Tagged events as pages: a tag is a stream (FORMATS §8)."""

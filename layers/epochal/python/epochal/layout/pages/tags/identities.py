@@ -1,0 +1,73 @@
+"""Events by ids that callers chose: each has a record of where it is, written with it, so that it is appended once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.pages.items import read_page
+from epochal.layout.pages.reading import query
+from epochal.layout.pages.tags.batch import TaggedBatch
+from epochal.layout.pages.tags.entries import Entry, entries_of, recorded_all
+from epochal.layout.pages.tags.site import TagStreams, id_key, read_id_record
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.plan.batches import settled
+from epochal.plan.ops import Steps
+from epochal.plan.values import Item
+
+
+def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+    """A batch of ids as it is stored, if it is there already and equal; none of it, nothing.
+
+    Raises:
+        InvalidInput: an id exists with other contents; some exist, and others do not.
+    """
+    if not batch.ids:
+        return ()
+    found = yield from events_by_id(site, batch.ids)
+    for event in batch.events if found else ():
+        stored = found.get(event.id or "")
+        if stored is None:
+            raise InvalidInput(
+                "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
+            )
+        if _as_stored(event, stored) != stored:
+            raise InvalidInput("events", f"the id {event.id} exists with other contents")
+    return tuple(found[event.id or ""] for event in batch.events if found)
+
+
+def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    """Events by ids that callers chose; those that never were are missing."""
+    items: list[Item] = []
+    # Where a record is, its event is too, once no append of them is under way.
+    for read in settled((site.table, id_key(event_id)) for event_id in dict.fromkeys(ids)):
+        reply = yield read
+        items += [item for item in reply.items if item is not None]
+    return (yield from _of_records(site, items))
+
+
+def _as_stored(event: TaggedEvent, stored: RecordedTaggedEvent) -> RecordedTaggedEvent:
+    return replace(
+        stored,
+        type=event.type,
+        data=event.data,
+        meta=event.meta,
+        tags=tuple(sorted(set(event.tags))),
+        causation_id=event.causation_id,
+        correlation_id=event.correlation_id,
+        executed_user=event.executed_user,
+    )
+
+
+def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    entries: list[Entry] = []
+    for item in items:
+        event_id, stream, index = read_id_record(item)
+        reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
+        pages = [read_page(each, site.table) for each in reply.items]
+        held = [entry for page in pages for entry in entries_of(page.span) if entry.index == index]
+        if not held or held[0].id != event_id:
+            raise CorruptData(f"the event {event_id} is not where its record says")
+        entries.append(held[0])
+    return {event.id: event for event in (yield from recorded_all(site, entries))}

@@ -1,0 +1,44 @@
+"""Bodies in Sekiban's tables: JSON text where other libraries look for it, any bytes beside it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from epochal.model.dcb import TaggedBody, TaggedEvent
+from epochal.plan.ops import Get
+from epochal.store.importing import Importer, imported
+from epochal.store.tag_listings import TagListings
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.stores import memory_tagged_events
+from tests.contract.tagged import of_tag
+from tests.contract.test_tagged_bodies import BODIES
+
+
+@pytest.fixture
+def layout() -> str:
+    """Sekiban's tables alone: they have readers besides ours."""
+    return "dcb"
+
+
+@pytest.mark.parametrize("data", BODIES, ids=repr)
+def test_readers_of_the_original_library_find_json_in_the_payload_of_every_event(
+    store: TaggedEvents, data: TaggedBody
+) -> None:
+    (made,) = store.append([TaggedEvent(type="A", data=data)]).events
+    item = store.driver.ask(Get(table=store.site.events, key=store.site.keys.event(made.id))).item
+
+    assert item is not None
+    payload = item["payload"]["S"]
+    assert payload == (data if isinstance(data, str) else "null")
+    json.loads(payload)
+
+
+def test_bodies_are_imported_as_what_they_are(store: TaggedEvents) -> None:
+    for data in BODIES:
+        store.append([TaggedEvent(type="A", data=data, meta=b"m", tags=("t:1",))])
+    elsewhere = memory_tagged_events()
+    Importer(store=elsewhere).run(map(imported, TagListings(store=store).all_events()))
+
+    assert of_tag(elsewhere, "t:1") == of_tag(store, "t:1")

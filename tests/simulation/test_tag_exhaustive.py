@@ -1,0 +1,414 @@
+"""G2, G3 and G11 for tagged events on pages, without luck: all that can happen to small worlds, state by state."""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.errors import CorruptData
+from epochal.layout.fences import Fence
+from epochal.layout.pages import attempt, writes
+from epochal.layout.pages import batch as page_batch
+from epochal.layout.pages.items import page_key
+from epochal.layout.pages.tags import append, batch, entries, reading
+from epochal.layout.pages.tags.site import TagStreams, stream_of
+from epochal.model.dcb import Position, TaggedEvent
+from epochal.model.tagged_results import TaggedConflict
+from epochal.model.times import Ticks
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Check, Refusal, Steps
+from tests.simulation import tag_explorer
+from tests.simulation.dcb_world import query
+from tests.simulation.exploring import each_of
+from tests.simulation.mutants import Mutant, Patch
+from tests.simulation.page_actors import Rule
+from tests.simulation.tag_explorer import Budget, Explorer, Writer
+
+NEVER = Rule()
+ALWAYS = Rule(full=frozenset(range(20)))
+ODD = Rule(full=frozenset(range(1, 20, 2)))
+TIGHT = Rule(tight=frozenset(range(20)))
+
+EITHER, A, B, AB = query(("", "a"), ("", "b")), query(("", "a")), query(("", "b")), query(("", "a b"))
+
+
+def writer(name: str, tags: str, *, count: int = 1, kind: str = "T", **how: Any) -> Writer:
+    events = tuple(
+        TaggedEvent(type=kind, data=f'"{name}{number}"', tags=tuple(tags.split())) for number in range(count)
+    )
+    return Writer(events=events, **how)
+
+
+def rivals_for_two_tags() -> Explorer:
+    """Last pages are read one by one, while others move both."""
+    return Explorer(
+        writers=(
+            writer("a", "a b", query=EITHER, reads=True, rule=ODD),
+            writer("b", "b", query=B, reads=True, clock=3),
+            writer("c", "a b", clock=1),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
+def fences_that_are_not_written() -> Explorer:
+    """Each of two writes one tag on the condition of the other; a third moves both fences, of which one is full."""
+    first = writer("s", "a", rule=ALWAYS)
+    second = writer("t", "b")
+    return Explorer(
+        before=(first, second),
+        writers=(
+            writer("a", "a", query=B, reads=True),
+            writer("b", "b", query=A, reads=True, rule=ALWAYS, clock=3),
+            writer("c", "a b", clock=1),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def fences_that_have_no_events() -> Explorer:
+    return Explorer(
+        writers=(
+            writer("a", "a", query=B, reads=True),
+            writer("b", "b", query=A, reads=True, clock=3),
+            writer("c", "b", rule=ALWAYS, clock=1),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
+def who_goes_on_from_what_it_was_told() -> Explorer:
+    """Positions of appends and of conflicts, through their text, on pages of which every other is full."""
+    return Explorer(
+        before=(writer("s", "a b", rule=ODD),),
+        writers=(
+            writer("a", "a b", count=2, query=A, reads=True, outside=True, rule=ODD),
+            writer("b", "a", count=2, query=AB, reads=True, rule=ALWAYS, clock=1),
+        ),
+        budget=Budget(unheard=1, late=1, crashes=1),
+    )
+
+
+def answers_lost_and_told_in_part() -> Explorer:
+    return Explorer(
+        writers=(
+            writer("a", "a b", query=EITHER, reads=True),
+            writer("b", "a b", query=EITHER, reads=True, clock=3),
+            writer("c", "b", clock=1),
+        ),
+        budget=Budget(unheard=1, partly=2),
+    )
+
+
+def an_answer_lost_where_a_fence_is_told_of() -> Explorer:
+    return Explorer(
+        before=(writer("s", "b"),),
+        writers=(
+            writer("a", "a", query=B, reads=True),
+            writer("b", "b", query=A, clock=3),
+            writer("c", "b", clock=1),
+        ),
+        budget=Budget(unheard=1, partly=1),
+    )
+
+
+def a_condition_narrower_than_what_was_read() -> Explorer:
+    return Explorer(
+        writers=(
+            writer("a", "a b", query=query(("T", "a b")), broader=query(("T", "b"), ("U", "a")), reads=True),
+            writer("b", "a b", query=query(("T", "b")), broader=EITHER, reads=True, clock=3),
+        ),
+        before=(writer("s", "b"),),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def by_type_and_by_tag() -> Explorer:
+    reserved = frozenset({"$type:T"})
+    return Explorer(
+        writers=(
+            writer("a", "a", query=query(("T", "")), reads=True, reserved=reserved),
+            writer("b", "", query=query(("T", "")), reads=True, reserved=reserved, clock=1),
+            writer("c", "a", kind="U", query=A, reserved=reserved),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def pages_that_must_be_closed_first() -> Explorer:
+    return Explorer(
+        before=(writer("s", "a b"),),
+        writers=(
+            writer("a", "a b", query=A, reads=True, rule=TIGHT),
+            writer("b", "a", query=A, reads=True, clock=1),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def the_same_event_appended_twice() -> Explorer:
+    """By a user who chose its id, and was not told how the first call ended."""
+    own = "00000000-0000-4000-8000-000000000001"
+    first = writer("a", "a", query=A)
+    named = replace(first, events=(replace(first.events[0], id=own),))
+    return Explorer(
+        writers=(named, replace(named, clock=9), writer("c", "a", clock=1)),
+        budget=Budget(unheard=1, crashes=1),
+    )
+
+
+def bodies_that_are_elsewhere() -> Explorer:
+    return Explorer(
+        before=(writer("s", "a b", rule=ODD),),
+        writers=(
+            writer("a", "a b", query=B, reads=True, rule=ODD),
+            writer("b", "a b", query=B, reads=True, rule=ALWAYS, clock=3),
+        ),
+        budget=Budget(unheard=1, late=1),
+        refers=True,
+    )
+
+
+WORLDS = (
+    rivals_for_two_tags,
+    fences_that_are_not_written,
+    fences_that_have_no_events,
+    who_goes_on_from_what_it_was_told,
+    answers_lost_and_told_in_part,
+    an_answer_lost_where_a_fence_is_told_of,
+    a_condition_narrower_than_what_was_read,
+    by_type_and_by_tag,
+    pages_that_must_be_closed_first,
+    the_same_event_appended_twice,
+    bodies_that_are_elsewhere,
+)
+
+
+@each_of(
+    WORLDS,
+    dear=(fences_that_are_not_written, who_goes_on_from_what_it_was_told, answers_lost_and_told_in_part),
+)
+def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
+    world: Callable[[], Explorer],
+) -> None:
+    explorer = world()
+    assert explorer.explore() > 500, "a world in which hardly anything happens proves nothing"
+    assert explorer.conflicts, "nobody met anybody"
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+
+
+def always(site: TagStreams, tag: str) -> Check:
+    return Check(table=site.table, key=page_key(stream_of(tag), 0), condition=Absent("nothing"))
+
+
+def fences_are_not_checked(patch: Patch) -> None:
+    def unfenced(site: TagStreams, tag: str, _head: Any) -> Steps[Check]:
+        yield from ()
+        return always(site, tag)
+
+    patch.setattr(append, "_fence", unfenced)
+
+
+def a_fence_that_is_full_is_not_checked(patch: Patch) -> None:
+    sound = append._fence
+
+    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
+        found = yield from sound(site, tag, head)
+        place = append._place(head.page)
+        return always(site, tag) if place is not None and place.full else found
+
+    patch.setattr(append, "_fence", unfenced)
+
+
+def a_fence_that_is_open_is_not_checked(patch: Patch) -> None:
+    sound = append._fence
+
+    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
+        found = yield from sound(site, tag, head)
+        place = append._place(head.page)
+        return found if place is None or place.full else always(site, tag)
+
+    patch.setattr(append, "_fence", unfenced)
+
+
+def a_tag_without_events_is_no_fence(patch: Patch) -> None:
+    sound = append._fence
+
+    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
+        found = yield from sound(site, tag, head)
+        return always(site, tag) if head.page is None else found
+
+    patch.setattr(append, "_fence", unfenced)
+
+
+def a_fence_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
+    def nothing(_site: Any, _condition: Any, position: Position, heads: Mapping[str, Any]) -> Steps[Any]:
+        yield from ()
+        until = {tag: heads[tag].reached for tag in position.seen}
+        return TaggedConflict(events=(), position=replace(position, seen=until))
+
+    patch.setattr(append, "_in_the_way", nothing)
+
+
+def an_append_that_was_made_is_not_looked_for(patch: Patch) -> None:
+    patch.setattr(append, "_holds", lambda *_: False)
+
+
+def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
+    patch.setattr(append, "_holds", lambda _site, item, _stamp: item is not None)
+
+
+def what_a_refusal_leaves_out_is_not_asked_for(patch: Patch) -> None:
+    sound = append._was_made
+
+    def as_told(site: TagStreams, plan: Any, reply: Refusal) -> Steps[bool]:
+        return (yield from sound(site, plan, replace(reply, ambiguous=False)))
+
+    patch.setattr(append, "_was_made", as_told)
+
+
+def tags_are_written_one_by_one(patch: Patch) -> None:
+    patch.setattr(append, "_sent", lambda plan: plan.all[0])
+
+
+def the_position_of_an_append_is_before_it(patch: Patch) -> None:
+    patch.setattr(append, "_moved", lambda position, *_: position)
+
+
+def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
+    patch.setattr(append, "time_of", lambda _: Ticks(1))
+
+
+def stamps_are_what_the_clock_says(patch: Patch) -> None:
+    patch.setattr(page_batch, "_after", lambda now, _last: now)
+
+
+def a_page_is_left_without_being_closed(patch: Patch) -> None:
+    def as_it_is(_table: str, _batch: Any, known: Any) -> Steps[Any]:
+        yield from ()
+        return known
+
+    patch.setattr(attempt, "_closed", as_it_is)
+
+
+def a_page_is_extended_whatever_it_is(patch: Patch) -> None:
+    patch.setattr(writes, "unchanged", lambda *_: Absent("nothing"))
+
+
+def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
+    is_new = reading.is_new
+
+    def within_all(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
+        return is_new(event, fenced, before, until) and all(
+            event.sortable_id <= reached.last for tag, reached in until.items() if tag in event.tags
+        )
+
+    patch.setattr(reading, "is_new", within_all)
+
+
+def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
+    is_new = reading.is_new
+
+    def through_any(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
+        return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (
+            not before and is_new(event, fenced, before, until)
+        )
+
+    patch.setattr(reading, "is_new", through_any)
+
+
+def one_of_its_tags_is_enough_for_a_narrower_item(patch: Patch) -> None:
+    sound = tag_explorer.fence_after
+    patch.setattr(
+        tag_explorer, "fence_after", lambda *asked, **how: replace(sound(*asked, **how), together=frozenset())
+    )
+
+
+def a_position_is_of_heads_that_were_read_last(patch: Patch) -> None:
+    sound = tag_explorer.read
+
+    def read(site: TagStreams, fenced: Fence, after: Any = None) -> Steps[Any]:
+        seen = yield from sound(site, fenced, after)
+        heads = yield from reading.heads_of(site, list(seen.position.seen))
+        reached = {tag: entries.reached_by(head) for tag, head in heads.items()}
+        return replace(seen, position=replace(seen.position, seen=reached))
+
+    patch.setattr(tag_explorer, "read", read)
+
+
+def ids_leave_no_record(patch: Patch) -> None:
+    patch.setattr(append, "_records", lambda *_: [])
+
+
+def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
+    def nothing(*_: Any) -> Steps[tuple[()]]:
+        yield from ()
+        return ()
+
+    patch.setattr(append, "stored_before", nothing)
+
+
+def events_by_type_are_not_under_their_type(patch: Patch) -> None:
+    sound = TagStreams.tags_of
+    patch.setattr(
+        batch.TagStreams,
+        "tags_of",
+        lambda site, kind, tags: sound(replace(site, type_heads=frozenset()), kind, tags),
+    )
+
+
+def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
+    stored = batch._stored
+    patch.setattr(batch, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0))
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (fences_are_not_checked, fences_that_are_not_written, "not seen"),
+        (a_fence_that_is_full_is_not_checked, fences_that_are_not_written, "not seen"),
+        (a_fence_that_is_open_is_not_checked, fences_that_are_not_written, "not seen"),
+        (a_tag_without_events_is_no_fence, fences_that_have_no_events, "not seen"),
+        (a_fence_moved_is_followed_without_looking_for_matches, fences_that_are_not_written, "not seen"),
+        (an_append_that_was_made_is_not_looked_for, rivals_for_two_tags, "times|yet|seen"),
+        (whatever_is_in_the_way_is_taken_for_ours, rivals_for_two_tags, "never was"),
+        (
+            what_a_refusal_leaves_out_is_not_asked_for,
+            an_answer_lost_where_a_fence_is_told_of,
+            "times|yet|seen",
+        ),
+        (tags_are_written_one_by_one, rivals_for_two_tags, "times"),
+        (the_position_of_an_append_is_before_it, who_goes_on_from_what_it_was_told, "had seen"),
+        (
+            a_page_that_had_to_be_closed_has_a_stamp_of_its_own,
+            pages_that_must_be_closed_first,
+            "several stamps",
+        ),
+        (stamps_are_what_the_clock_says, fences_that_are_not_written, "increase"),
+        (a_page_is_left_without_being_closed, pages_that_must_be_closed_first, "a page at"),
+        (a_page_is_extended_whatever_it_is, fences_that_are_not_written, "not seen|more events in f"),
+        (an_event_is_new_only_within_the_reach_of_every_item, rivals_for_two_tags, "not seen"),
+        (an_event_is_new_that_another_item_has_shown, rivals_for_two_tags, "had seen"),
+        (one_of_its_tags_is_enough_for_a_narrower_item, a_condition_narrower_than_what_was_read, "not seen"),
+        (a_position_is_of_heads_that_were_read_last, rivals_for_two_tags, "not seen"),
+        (ids_leave_no_record, the_same_event_appended_twice, "times|yet|seen"),
+        (own_events_are_not_looked_for_where_a_condition_fails, the_same_event_appended_twice, "yet"),
+        (events_by_type_are_not_under_their_type, by_type_and_by_tag, "times|not seen"),
+        (a_body_is_looked_for_on_another_page, bodies_that_are_elsewhere, "no body"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_left_out_is_found_out(
+    mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, CorruptData), match=found):
+        world().explore()

@@ -1,0 +1,262 @@
+"""Tagged events as pages: what goes out, what it costs, and what a page says of an event (FORMATS §8)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
+from epochal.layout.pages.items import STREAMS, is_page, read_page
+from epochal.layout.pages.tags.labels import Label, event_id, read_label
+from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.model.dcb import Position, Query, QueryItem, Reached, TaggedEvent
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import TaggedConflict, parse_down
+from epochal.plan.failures import Lost
+from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, Update
+from epochal.store.driver import Driver, Meter
+from epochal.store.tag_streams import TagStreamEvents
+from epochal.testing.memory import MemoryTables
+
+TABLE = "streams"
+OWN = "00000000-0000-4000-8000-000000000001"
+
+
+@dataclass(slots=True)
+class World:
+    """A table, a store over it, and every request."""
+
+    tables: MemoryTables = field(default_factory=lambda: MemoryTables({TABLE: STREAMS}))
+    asked: list[Op] = field(default_factory=list)
+    fault: Callable[[Op, Callable[[Op], Reply]], Reply] = lambda op, perform: perform(op)
+
+    def store(self, now: int = 10**18, **site: Any) -> TagStreamEvents:
+        def execute(op: Op) -> Reply:
+            self.asked.append(op)
+            return self.fault(op, self.tables.execute)
+
+        driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
+        return TagStreamEvents(driver=driver, site=TagStreams(table=TABLE, **site), now=lambda: now)
+
+    def pages(self, tag: str) -> list[Any]:
+        items = [item for item in self.tables.items(TABLE) if is_page(item)]
+        return [page for item in items if (page := read_page(item)).stream == f"$tag-{tag}"]
+
+
+def event(*tags: str, kind: str = "T", data: Any = "{}", **fields: Any) -> TaggedEvent:
+    return TaggedEvent(type=kind, data=data, tags=tags, **fields)
+
+
+def of(*tags: str, types: str = "") -> Query:
+    return Query(items=(QueryItem(types=frozenset(types.split()), tags=frozenset(tags)),))
+
+
+NOISE = random.Random(1).randbytes(3_000)
+
+
+@pytest.mark.parametrize(("tags", "units"), [(0, 1), (1, 1), (2, 4), (3, 6)])
+def test_an_event_takes_a_write_unit_or_two_for_each_of_several_tags(tags: int, units: int) -> None:
+    world = World()
+    store = world.store()
+    names = [f"t:{number}" for number in range(tags)]
+    for _ in range(3):
+        answer = store.append([event(*names)])
+        assert answer.capacity.write == units
+    assert isinstance(world.asked[-1], Transact) == (tags > 1)
+
+
+def test_an_append_after_the_position_of_a_read_is_one_request_and_so_is_the_next_after_its_own() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("a", "b")])
+    seen = store.read(of("a"))
+    world.asked.clear()
+    answer = store.append([event("a")], fail_if=of("a"), after=read_position(write_position(seen.position)))
+    store.append([event("a")], fail_if=of("a"), after=answer.position)
+    assert [type(op) for op in world.asked] == [Update, Update]
+    with pytest.raises(ConflictError):
+        store.append([event("a")], fail_if=of("a"), after=seen.position)
+
+
+def test_a_fence_that_no_write_moves_is_checked_and_one_that_a_write_moves_is_not() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("a")])
+    store.append([event("b")])
+    both = Query(items=(*of("a").items, *of("b").items))
+    store.append([event("a")], fail_if=both, after=store.read(both).position)
+    sent = world.asked[-1]
+    assert isinstance(sent, Transact)
+    assert [(type(write), write.key["p"]["S"]) for write in sent.writes if not isinstance(write, Put)] == [
+        (Update, "$tag-a"),
+        (Check, "$tag-b"),
+    ]
+
+
+def test_a_full_fence_is_checked_where_the_next_page_would_begin_unless_its_token_came_from_outside() -> None:
+    world = World()
+    store = world.store()
+    while not world.pages("b") or not world.pages("b")[-1].full:
+        store.append([event("b", data=NOISE[:400])])
+    end = world.pages("b")[-1].version
+    seen = store.read(of("b"))
+    store.append([event("a")], fail_if=of("b"), after=seen.position)
+    sent = world.asked[-1]
+    assert isinstance(sent, Transact)
+    assert sent.writes[-1].key == {"p": {"S": "$tag-b"}, "i": {"N": str(end)}}  # type: ignore[union-attr]
+
+    token = seen.position.seen["b"].token
+    assert token is not None
+    forged = Reached(end - 1, seen.position.seen["b"].last, replace(token, version=end - 1, of=""))
+    with pytest.raises(InvalidInput, match="does not fit what is stored of 'b'"):
+        store.append([event("a")], fail_if=of("b"), after=Position(seen={"b": forged}))
+
+
+def test_an_append_has_one_stamp_under_all_of_its_tags_above_the_last_of_each_whatever_the_clock_says() -> (
+    None
+):
+    world = World()
+    world.store(now=2 * 10**18).append([event("a")])
+    world.store(now=10**18).append([event("b")])
+    (made,) = world.store(now=10**18).append([event("a", "b")]).events
+    (a,), (b,) = world.pages("a"), world.pages("b")
+    assert a.frames[-1].stamp == b.frames[-1].stamp
+    assert a.frames[-1].stamp > max(a.frames[0].stamp, b.frames[0].stamp)
+    assert world.store().read(of("b")).events[-1] == made
+
+
+def test_large_bodies_are_on_the_page_of_the_first_tag_alone_and_come_back_from_every_tag() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("b", data=NOISE[:100])])
+    made = store.append([event("a", "b", data=NOISE, meta=NOISE[:99]), event("b", "c", data=NOISE[::-1])])
+    assert [world.pages(tag)[-1].size > 2_900 for tag in "abc"] == [True, True, False]
+    assert store.read(of("b")).events[1:] == made.events
+    assert store.read(of("c")).events == made.events[1:]
+    assert store.read(of("b"), direction="backward", limit=2).events == made.events[::-1]
+
+
+def test_a_body_that_does_not_show_yet_is_asked_for_again_and_one_that_is_gone_is_corrupt() -> None:
+    def late(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        return Items(items=()) if isinstance(op, BatchGet) else perform(op)
+
+    world = World()
+    store = world.store()
+    made = store.append([event("a", "b", data=NOISE)])
+    world.fault = late
+    assert store.read(of("b")).events == made.events
+
+    left = [item for item in world.tables.items(TABLE) if item["p"]["S"] == "$tag-b"]
+    world.tables = MemoryTables({TABLE: STREAMS})
+    for item in left:
+        world.tables.execute(Put(table=TABLE, item=item))
+    with pytest.raises(CorruptData, match="no body of event 0"):
+        store.read(of("b"))
+
+
+def test_a_batch_that_no_open_page_takes_has_one_stamp_though_one_page_is_closed_for_it() -> None:
+    world = World()
+    store = world.store()
+    large = random.Random(2).randbytes(250_000)
+    store.append([event("a", data=large)])
+    store.append([event("b")])
+    (made,) = store.append([event("a", "b", data=large[::-1])]).events
+    assert len(world.pages("a")) == 2
+    assert world.pages("a")[-1].frames[-1].stamp == world.pages("b")[-1].frames[-1].stamp
+    assert store.read(of("b")).events[-1] == made
+
+
+@pytest.mark.parametrize("tags", [("a",), ("a", "b")])
+def test_an_append_whose_answer_is_lost_is_made_once_and_told_so(tags: tuple[str, ...]) -> None:
+    lost: list[Op] = []
+
+    def lose(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        reply = perform(op)
+        if isinstance(op, Put | Update | Transact) and not lost:
+            lost.append(op)
+            raise Lost("no answer")
+        return reply
+
+    world = World()
+    store = world.store()
+    store.append([event(*tags)])
+    world.fault = lose
+    (made,) = store.append([event(*tags)]).events
+    assert lost
+    assert store.read(of("a")).events[-1] == made
+    assert len(store.read(of("a")).events) == 2
+
+
+def test_types_are_asked_for_alone_only_where_they_were_named() -> None:
+    world = World()
+    named = world.store(type_heads=reserved_tags(["T"], everything=False))
+    everything = world.store(type_heads=reserved_tags([], everything=True))
+    (made,) = named.append([event("a")]).events
+    named.append([event("a", kind="U")])
+    assert named.read(of(types="T")).events == (made,)
+    for store, asked in ((named, of(types="U")), (named, Query.all()), (world.store(), of(types="T"))):
+        with pytest.raises(InvalidInput, match="type heads"):
+            store.read(asked)
+    assert everything.read(of(types="T")).events == ()
+    (second,) = everything.append([event(kind="T")]).events
+    assert everything.read(of(types="T")).events == everything.read(Query.all()).events == (second,)
+
+
+def test_nothing_expires_and_nothing_larger_than_a_page_is_written() -> None:
+    world = World()
+    store = world.store()
+    with pytest.raises(InvalidInput, match=r"events\[0\].expires"):
+        store.append([event("a", expires=2_000_000_000)])
+    with pytest.raises(TooLarge):
+        store.append([event("a", data=random.Random(3).randbytes(420_000))])
+    assert not world.pages("a")
+
+
+def test_an_event_with_an_id_is_found_by_it_and_one_whose_id_the_store_chose_is_not() -> None:
+    store = World().store()
+    (made,) = store.append([event("a", "b", id=OWN)]).events
+    (other,) = store.append([event("a")]).events
+    assert store.event(OWN) == made
+    assert store.event(other.id) is None
+    assert [each.id for each in store.read(of("a")).events] == [OWN, other.id]
+
+
+def test_a_read_newest_first_goes_on_where_its_text_says_and_refuses_another() -> None:
+    store = World().store()
+    made = [store.append([event("a", data=str(number))]).events[0] for number in range(5)]
+    left = iter(range(2))
+    page = store.page_back(of("a"), takes=lambda _: next(left, None) is not None)
+    assert page.events == tuple(reversed(made[3:]))
+    assert page.rest is not None
+    rest = parse_down(page.rest.text())
+    assert store.page_back(of("a"), rest=rest, takes=lambda _: True).events == tuple(reversed(made[:3]))
+    wrong = replace(rest, at={"a": Reached(3, made[0].sortable_id)})
+    with pytest.raises(InvalidInput, match="does not fit"):
+        store.page_back(of("a"), rest=wrong, takes=lambda _: True)
+
+
+def test_what_an_event_says_of_itself_has_one_form_and_anything_else_is_corrupt() -> None:
+    label = Label(number=3, others=("b", "c"), id=OWN, user="me", meta=Encoded(DIRECT, b"m"), data_text=True)
+    stored = label.encoded()
+    assert stored.data.hex() == "1b0302016201630000000000004000800000000000000102" + "6d65" + "006d"
+    assert read_label(stored) == label
+    for broken in (b"", b"\x40\0\0", stored.data[:-8], Label(number=0).encoded().data + b"x"):
+        with pytest.raises(CorruptData):
+            read_label(Encoded(DIRECT, broken))
+    assert event_id(bytes(16), Label(number=0)) == "de47c9b2-7eb8-5300-9bb5-f2c353e632c3"
+
+
+def test_a_conflict_is_only_what_matches() -> None:
+    store = World().store()
+    seen = store.read(of("a", types="T"))
+    store.append([event("a", kind="U")])
+    assert store.append([event("a", kind="U")], fail_if=of("a", types="T"), after=seen.position).events
+    store.append([event("a")])
+    answer = store.try_append([event("b")], fail_if=of("a", types="T"), after=seen.position)
+    assert isinstance(answer, TaggedConflict)
+    assert [each.type for each in answer.events] == ["T"]
