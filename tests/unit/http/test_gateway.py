@@ -228,10 +228,11 @@ def test_a_fault_is_counted_at_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_each_request_is_logged_where_the_stage_logs_everything(
-    api: Api, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
     with caplog.at_level(logging.DEBUG, logger="append"):
-        api.append("Cat-1", "A")
+        Api().append("Cat-1", "A")
     answered = next(line for line in lines(capsys) if line.get("message") == "answered")
     assert (answered["operation"], answered["status"]) == ("appendEvents", 201)
     assert answered["correlation_id"] == REQUEST_ID

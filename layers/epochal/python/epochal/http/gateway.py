@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_lambda_powertools import Logger
-
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
 from epochal.http.fields import UnknownName
+from epochal.http.log import Log
 from epochal.http.operation import Function, Operation, Response
 from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.performers import Performers
@@ -47,7 +46,7 @@ class _Gateway:
         self._operations = operations_of(function)
         self._performers = Performers(deployment)
         service = service_name(os.environ, function)
-        self._logger = Logger(service=service)
+        self._log = Log(service)
         self._metrics = metrics_of(service)
         for operation in self._operations:
             if not operation.rare:
@@ -57,18 +56,15 @@ class _Gateway:
         """Answer one event."""
         if not is_request(event):
             return self._foreign(context.aws_request_id)
-        identity = correlation_id(event)
-        self._logger.set_correlation_id(identity)
-        return self._answer(event, context, identity)
+        return self._answer(event, context, correlation_id(event))
 
     def _foreign(self, identity: str) -> dict[str, Any]:
         """What did not come through the gateway is refused in its own form."""
-        self._logger.set_correlation_id(identity)
         error = InvalidInput("event", "must be a request as API Gateway sends it, in payload format 2.0")
         problem = problem_of(error)
-        self._log(error, problem)
+        self._tell(error, problem, identity)
         response = problem_response(problem, identity)
-        self._measure("none", response, 0.0)
+        self._measure("none", response, 0.0, identity)
         return _sent(response, identity)
 
     def _answer(self, event: dict[str, Any], context: LambdaContext, identity: str) -> dict[str, Any]:
@@ -78,10 +74,10 @@ class _Gateway:
             response = self._perform(operation, event, parameters, context)
         except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
             problem = problem_of(error)
-            self._log(error, problem)
+            self._tell(error, problem, identity)
             response = problem_response(problem, identity)
         name = operation.name if isinstance(operation, Operation) else "none"
-        self._measure(name, response, time.perf_counter() - started)
+        self._measure(name, response, time.perf_counter() - started, identity)
         return _sent(response, identity)
 
     def _asked(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
@@ -104,17 +100,17 @@ class _Gateway:
         request = request_of(event, parameters, context.get_remaining_time_in_millis() / 1000)
         return self._performers.of(operation)(request)
 
-    def _log(self, error: Exception, problem: Problem) -> None:
+    def _tell(self, error: Exception, problem: Problem, identity: str) -> None:
         kind = problem.kind
         if kind.status >= _FAULT:
             from epochal.dynamo.loggable import told_of  # noqa: PLC0415  nothing but a failure needs it
 
-            self._logger.error("failed", extra={"problem": kind.name, **told_of(error)})
+            self._log.write("error", "failed", identity, problem=kind.name, **told_of(error))
         else:
             place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
-            self._logger.info("refused", problem=kind.name, field=place)
+            self._log.write("info", "refused", identity, problem=kind.name, field=place)
 
-    def _measure(self, operation: str, response: Response, seconds: float) -> None:
+    def _measure(self, operation: str, response: Response, seconds: float, identity: str) -> None:
         fault = response.status >= _FAULT
         counts = {name: value for name, value in response.figures.items() if name in COUNTED}
         self._metrics.add(
@@ -124,7 +120,7 @@ class _Gateway:
             notes={name: value for name, value in response.figures.items() if name not in COUNTED},
             urgent=fault,
         )
-        self._logger.debug("answered", operation=operation, status=response.status)
+        self._log.write("debug", "answered", identity, operation=operation, status=response.status)
 
 
 def _no_operation(method: str, path: str) -> Problem:
