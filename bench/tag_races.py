@@ -25,8 +25,8 @@ from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended
 from epochal.plan.ops import Op, Put, Reply, Transact
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 WRITERS = 20
@@ -42,7 +42,7 @@ class Speed:
 
 
 @contextmanager
-def store_at(endpoint: Endpoint, *, type_heads: bool) -> Iterator[tuple[TaggedEvents, Any]]:
+def store_at(endpoint: Endpoint, *, type_heads: bool) -> Iterator[tuple[DcbEvents, Any]]:
     """A store on new tables of DynamoDB Local for the length of a block, and its client."""
     client = endpoint.client("dynamodb", config=Config(max_pool_connections=2 * WRITERS))
     names = [f"bench-{spec.kind}-{uuid4().hex[:12]}" for spec in SPECS.values()]
@@ -88,7 +88,7 @@ def _timed(batches: Sequence[Any], send: Callable[[Any], object]) -> float:
     return BATCH * len(batches) / (time.perf_counter() - began)
 
 
-def _transactions(store: TaggedEvents, batches: Sequence[Sequence[TaggedEvent]]) -> Iterator[list[Any]]:
+def _transactions(store: DcbEvents, batches: Sequence[Sequence[TaggedEvent]]) -> Iterator[list[Any]]:
     """The library's own writes, as boto3 takes them, made beforehand and without conditions."""
     tables = MemoryTables({store.site.events: EVENTS, store.site.tags: TAGS})
     made: list[Transact] = []

@@ -22,8 +22,8 @@ from epochal.plan.capacity import units
 from epochal.plan.effects import after
 from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 TAG_COUNTS = (0, 1, 2, 3, 4, 5, 10)
@@ -99,10 +99,10 @@ def asking(tags: int) -> Query:
     return Query(items=(QueryItem(types=frozenset({"Closed"}), tags=names),))
 
 
-def opened(execute: Execute, events: str, tags: str, *, type_heads: bool) -> TaggedEvents:
+def opened(execute: Execute, events: str, tags: str, *, type_heads: bool) -> DcbEvents:
     """A store with a meter of its own."""
     site = TagSite(events=events, tags=tags, keys=Keys(), type_heads=type_heads)
-    return TaggedEvents(driver=Driver(execute=execute, meter=Meter()), site=site)
+    return DcbEvents(driver=Driver(execute=execute, meter=Meter()), site=site)
 
 
 def price(tags: int, *, type_heads: bool, events: int = 1) -> Price:

@@ -14,17 +14,17 @@ from epochal.layout.pages.tags.site import PREFIX, TagStreams, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.conditions import All, BeginsWith, Present
 from epochal.plan.ops import Execute, Scan
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_streams import TagStreamEvents
-from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.places import PATIENT
 
 Opens = Callable[..., TaggedStore]
 """Makes a store; all that one of these makes have the same tables. Takes `type_heads` and `wrap` by name."""
 
-OpensDcb = Callable[..., TaggedEvents]
+OpensDcb = Callable[..., DcbEvents]
 """Likewise, of Sekiban's tables. Takes what `store_on` does by name."""
 
 TYPES = ("Opened", "Closed", *(f"type{number}" for number in range(10)))
@@ -39,9 +39,9 @@ def store_on(
     type_heads: bool = False,
     wrap: Callable[[Execute], Execute] = lambda execute: execute,
     **keys: object,
-) -> TaggedEvents:
+) -> DcbEvents:
     site = TagSite(events=events, tags=tags, keys=Keys(**keys), type_heads=type_heads)
-    return TaggedEvents(driver=Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT), site=site)
+    return DcbEvents(driver=Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT), site=site)
 
 
 def pages_on(
@@ -58,7 +58,7 @@ def pages_on(
 
 def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:
     """All events, in order."""
-    if isinstance(store, TaggedEvents):
+    if isinstance(store, DcbEvents):
         return list(TagListings(store=store).all_events())
     assert isinstance(store, TagStreamEvents)
     where = All((BeginsWith("p", PREFIX), Present("r")))

@@ -8,10 +8,10 @@ import pytest
 
 from epochal.model.dcb import TaggedBody, TaggedEvent
 from epochal.plan.ops import Get
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.importing import Importer, imported
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
-from epochal.testing.stores import memory_tagged_events
+from epochal.testing.stores import memory_dcb_events
 from tests.contract.tagged import of_tag
 from tests.contract.test_tagged_bodies import BODIES
 
@@ -24,7 +24,7 @@ def layout() -> str:
 
 @pytest.mark.parametrize("data", BODIES, ids=repr)
 def test_readers_of_the_original_library_find_json_in_the_payload_of_every_event(
-    store: TaggedEvents, data: TaggedBody
+    store: DcbEvents, data: TaggedBody
 ) -> None:
     (made,) = store.append([TaggedEvent(type="A", data=data)]).events
     item = store.driver.ask(Get(table=store.site.events, key=store.site.keys.event(made.id))).item
@@ -35,10 +35,10 @@ def test_readers_of_the_original_library_find_json_in_the_payload_of_every_event
     json.loads(payload)
 
 
-def test_bodies_are_imported_as_what_they_are(store: TaggedEvents) -> None:
+def test_bodies_are_imported_as_what_they_are(store: DcbEvents) -> None:
     for data in BODIES:
         store.append([TaggedEvent(type="A", data=data, meta=b"m", tags=("t:1",))])
-    elsewhere = memory_tagged_events()
+    elsewhere = memory_dcb_events()
     Importer(store=elsewhere).run(map(imported, TagListings(store=store).all_events()))
 
     assert of_tag(elsewhere, "t:1") == of_tag(store, "t:1")

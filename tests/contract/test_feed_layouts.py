@@ -42,9 +42,9 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.bodies import BodyCodec
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from tests.simulation.index_event_source import records_of
 from tests.support.tables import Tables
 
@@ -80,7 +80,7 @@ class Deployment:
         self.driver = Driver(execute=self.execute, meter=Meter())
         self.tips = Streams(driver=self.driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
-        self.tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+        self.tagged = DcbEvents(driver=self.driver, site=tag_site_of(self.settings))
         endpoint = self.tables.endpoint
         place = Place(endpoint=endpoint.url, region=endpoint.region)
         self.streams = open_streams(self.settings.table("streams"), place=place)

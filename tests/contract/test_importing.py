@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_tagged_events
+from epochal.dynamo.stores import Place, open_dcb_events
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.importing import Imported, ImportedEvent, Importer
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 from tests.support.tables import Tables
 
 
@@ -24,11 +24,9 @@ def layout() -> str:
 
 
 @pytest.fixture
-def store(ddbl_tables: Tables) -> TaggedEvents:
+def store(ddbl_tables: Tables) -> DcbEvents:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    return open_tagged_events(
-        ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), write_shards=3, place=place
-    )
+    return open_dcb_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), write_shards=3, place=place)
 
 
 def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEvent]:
@@ -56,7 +54,7 @@ def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEve
     ids=["small", "large", "many tags"],
 )
 def test_a_history_is_imported_whole_and_read_back_as_it_was(
-    store: TaggedEvents, count: int, largest: int, most_tags: int
+    store: DcbEvents, count: int, largest: int, most_tags: int
 ) -> None:
     events = list(history(count, largest=largest, most_tags=most_tags))
 
@@ -79,7 +77,7 @@ def test_a_history_is_imported_whole_and_read_back_as_it_was(
         assert [event.id for event in found.events] == ids
 
 
-def test_an_import_that_goes_on_from_the_start_passes_by_what_is_there(store: TaggedEvents) -> None:
+def test_an_import_that_goes_on_from_the_start_passes_by_what_is_there(store: DcbEvents) -> None:
     events = list(history(100, largest=100, most_tags=3))
     Importer(store=store).run(events[:70])
 

@@ -34,9 +34,9 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from tests.support.tables import Tables
 from tests.unit.care.damage import told
 
@@ -83,7 +83,7 @@ class Stores:
         aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
         event = AggregateEvent(type="Paid", data=b"{}")
         aggregates.append(AggregateId(type="order", value="a-1"), [event], snapshot=b"{}")
-        tagged = TaggedEvents(driver=self.driver, site=tag_site_of(self.settings))
+        tagged = DcbEvents(driver=self.driver, site=tag_site_of(self.settings))
         tagged.append([TaggedEvent(type="Booked", data="{}", tags=("room:1", f"guest:{turn}"))])
 
 

@@ -18,10 +18,10 @@ from epochal import (
     TaggedEvent,
     aggregate_id,
     open_aggregates,
+    open_dcb_events,
     open_feed,
     open_projection_states,
     open_streams,
-    open_tagged_events,
     open_tips,
 )
 from epochal.dynamo.clients import s3_client
@@ -75,7 +75,7 @@ def test_aggregates_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
 
 def test_tagged_events_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    tagged = open_tagged_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
+    tagged = open_dcb_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
     tagged.append([TaggedEvent(type="Placed", data="{}", tags=("order:1",))])
     seen = tagged.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
     assert [event.type for event in seen.events] == ["Placed"]
@@ -84,7 +84,7 @@ def test_tagged_events_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
 def test_tagged_events_open_with_the_options_of_the_original_library(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
     events, tags = ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS)
-    tagged = open_tagged_events(
+    tagged = open_dcb_events(
         events,
         tags,
         service="north",
@@ -104,14 +104,14 @@ def test_tagged_events_open_with_the_options_of_the_original_library(ddbl_tables
     assert [event.id for event in listings.all_events()] == ids
     assert len(tagged.read(Query(items=(QueryItem(types=frozenset({"Placed"})),))).events) == 9
 
-    other = open_tagged_events(events, tags, place=place)
+    other = open_dcb_events(events, tags, place=place)
     assert other.event(ids[0]) is None
     assert TagListings(store=other).all_tags() == []
 
 
 def test_tables_that_are_missing_are_named_by_the_stores_that_need_them(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    tagged = open_tagged_events("no-events", "no-tags", place=place)
+    tagged = open_dcb_events("no-events", "no-tags", place=place)
     order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
     listings = TagListings(store=tagged)
     for ask in (

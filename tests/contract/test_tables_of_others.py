@@ -15,11 +15,11 @@ from epochal import (
     TaggedEvent,
     aggregate_id,
     open_aggregates,
+    open_dcb_events,
     open_feed,
     open_projection_states,
     open_read_models,
     open_streams,
-    open_tagged_events,
     open_tips,
 )
 from epochal.cli.main import epochal
@@ -57,12 +57,12 @@ USES: dict[str, tuple[tuple[str, ...], Open]] = {
     ),
     "tag": (
         ("events", "tags"),
-        lambda of, place: open_tagged_events(of("events"), of("tags"), place=place).append([T]),
+        lambda of, place: open_dcb_events(of("events"), of("tags"), place=place).append([T]),
     ),
     "list": (
         ("events",),
         lambda of, place: list(
-            TagListings(store=open_tagged_events(of("events"), of("tags"), place=place)).all_events()
+            TagListings(store=open_dcb_events(of("events"), of("tags"), place=place)).all_events()
         ),
     ),
     "save": (
@@ -121,7 +121,7 @@ def test_one_table_is_not_opened_for_two_purposes() -> None:
         lambda: open_feed("t", tips=open_tips("t")),
         lambda: open_feed("t", streams=open_streams("t")),
         lambda: open_aggregates("t", "t"),
-        lambda: open_tagged_events("t", "t"),
+        lambda: open_dcb_events("t", "t"),
     ):
         with pytest.raises(InvalidInput, match="must be another table than"):
             opened()

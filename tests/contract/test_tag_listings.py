@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_tagged_events
+from epochal.dynamo.stores import Place, open_dcb_events
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TagCount
@@ -21,7 +21,7 @@ OTHERS = ["t:1", "u;", "user:1"]
 @pytest.fixture
 def listings(ddbl_tables: Tables) -> TagListings:
     place = Place(endpoint=ddbl_tables.endpoint.url)
-    store = open_tagged_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
+    store = open_dcb_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
     for _ in range(5):
         store.append([TaggedEvent(type="A", data="{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
     return TagListings(store=store)

@@ -7,8 +7,8 @@ import pytest
 from epochal.errors import TooLarge
 from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import OpensDcb, asks, event
 
 
@@ -64,7 +64,7 @@ def test_an_event_may_have_as_many_tags_as_a_transaction_holds(
     assert [found.events for found in TagListings(store=store).tags("t")] == [1] * most
 
 
-def test_fences_count_among_the_hundred_items(store: TaggedEvents) -> None:
+def test_fences_count_among_the_hundred_items(store: DcbEvents) -> None:
     """98 fences beside an event, its entry and its head are one too many."""
     query = Query(items=tuple(asks("", f"fence:{number:02}") for number in range(98)))
     with pytest.raises(TooLarge, match="101 items"):
@@ -74,7 +74,7 @@ def test_fences_count_among_the_hundred_items(store: TaggedEvents) -> None:
 
 
 def test_an_append_of_more_than_four_megabytes_is_refused_with_its_size_and_just_below_is_written(
-    store: TaggedEvents,
+    store: DcbEvents,
 ) -> None:
     def batch(count: int) -> list[TaggedEvent]:
         return [event("Large", "t:1", data=f'"{"x" * 380_000}"') for _ in range(count)]
@@ -88,7 +88,7 @@ def test_an_append_of_more_than_four_megabytes_is_refused_with_its_size_and_just
 
 
 def test_an_event_that_fits_no_item_is_refused_with_its_size_and_nothing_is_written(
-    store: TaggedEvents,
+    store: DcbEvents,
 ) -> None:
     with pytest.raises(TooLarge, match="at most 409,600 allowed"):
         store.append([event("A", "t:1"), event("Large", "t:1", data=f'"{"x" * 409_600}"')])

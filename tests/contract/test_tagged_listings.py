@@ -6,8 +6,8 @@ import pytest
 
 from epochal.model.dcb import Query
 from epochal.model.tagged_results import TaggedAppended
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 from tests.contract.tagged import OpensDcb, asks, event
 
 
@@ -53,7 +53,7 @@ def test_tenants_share_tables_and_see_only_their_own(opened: OpensDcb) -> None:
     )
 
 
-def test_the_latest_entry_of_a_tag_and_whether_it_exists(store: TaggedEvents) -> None:
+def test_the_latest_entry_of_a_tag_and_whether_it_exists(store: DcbEvents) -> None:
     listings = TagListings(store=store)
     assert not listings.exists("t:1")
     assert listings.latest("t:1") is None

@@ -28,9 +28,9 @@ from epochal.care.verify import Verifier
 from epochal.dynamo.stores import (
     Place,
     open_aggregates,
+    open_dcb_events,
     open_projection_states,
     open_streams,
-    open_tagged_events,
     open_tips,
 )
 from epochal.dynamo.tables import create_table
@@ -95,7 +95,7 @@ class Store:
 
     @property
     def tagged(self) -> Any:
-        return open_tagged_events(self.table("events"), self.table("tags"), place=self.place)
+        return open_dcb_events(self.table("events"), self.table("tags"), place=self.place)
 
     @property
     def states(self) -> Any:

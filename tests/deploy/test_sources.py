@@ -23,8 +23,8 @@ from epochal.model.dcb import TaggedEvent
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
 
 SECONDS = 20.0
 _numbers = count()
@@ -41,8 +41,8 @@ def aggregates(deployment: LocalDeployment, driver: Driver) -> AggregateStore:
 
 
 @pytest.fixture
-def tagged(deployment: LocalDeployment, driver: Driver) -> TaggedEvents:
-    return TaggedEvents(driver=driver, site=tag_site_of(deployment.settings))
+def tagged(deployment: LocalDeployment, driver: Driver) -> DcbEvents:
+    return DcbEvents(driver=driver, site=tag_site_of(deployment.settings))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_so_do_those_that_another_library_wrote_once_its_head_says_that_somethin
 
 
 def test_a_tagged_event_comes_into_the_feed_of_each_of_its_tags(
-    tagged: TaggedEvents, feed: FeedReader, order: AggregateId
+    tagged: DcbEvents, feed: FeedReader, order: AggregateId
 ) -> None:
     mine, yours = f"order:{order.value}", f"customer:{order.value}"
     tagged.append([TaggedEvent(type="Placed", data="{}", tags=(mine, yours))])
@@ -98,7 +98,7 @@ def test_a_tagged_event_comes_into_the_feed_of_each_of_its_tags(
 def test_what_else_those_tables_hold_is_not_taken_for_poison(
     deployment: LocalDeployment,
     aggregates: AggregateStore,
-    tagged: TaggedEvents,
+    tagged: DcbEvents,
     feed: FeedReader,
     order: AggregateId,
 ) -> None:

@@ -60,7 +60,7 @@ def happen(feed: MemoryFeed, number: int) -> None:
     """Something in every layout."""
     feed.tips.append("Cart-1", [Event(type=f"Cart{number}")])
     feed.aggregates.append(ORDER, [AggregateEvent(type=f"Order{number}", data=b"{}")], snapshot=b"{}")
-    feed.tagged.append([TaggedEvent(type=f"Room{number}", data="1", tags=("room:1",))])
+    feed.dcb.append([TaggedEvent(type=f"Room{number}", data="1", tags=("room:1",))])
 
 
 def told_to(told: list[str]) -> Reaction:

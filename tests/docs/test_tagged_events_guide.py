@@ -6,10 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
-from epochal import open_tagged_events
+from epochal import open_dcb_events
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.projections import ProjectionStates
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tagged-events.md"
 
@@ -28,14 +28,14 @@ def test_the_options_described_are_the_options_there_are() -> None:
     described = re.findall(r"^\| `([a-z_]+)` \|", GUIDE.read_text(), re.MULTILINE)
     options = [
         name
-        for name, parameter in inspect.signature(open_tagged_events).parameters.items()
+        for name, parameter in inspect.signature(open_dcb_events).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY and name != "place"
     ]
     assert described == options
 
 
 def test_every_method_that_the_guide_names_for_those_who_come_from_sekiban_exists() -> None:
-    homes = {"TagListings": TagListings, "TaggedEvents": TaggedEvents, "ProjectionStates": ProjectionStates}
-    named = re.findall(r"`(TagListings|TaggedEvents|ProjectionStates)\.(\w+)`", GUIDE.read_text())
+    homes = {"TagListings": TagListings, "DcbEvents": DcbEvents, "ProjectionStates": ProjectionStates}
+    named = re.findall(r"`(TagListings|DcbEvents|ProjectionStates)\.(\w+)`", GUIDE.read_text())
     assert len(named) >= 15
     assert [name for home, name in named if not callable(getattr(homes[home], name, None))] == []

@@ -16,8 +16,8 @@ from epochal.layout.journal.writes import site_of
 from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 
 STREAMS = tuple(f"Flight-{number}" for number in range(4))
 AGGREGATES = tuple(AggregateId(type="user", value=str(number)) for number in range(4))
@@ -74,8 +74,8 @@ class Site:
     def open_aggregates(self) -> AggregateStore:
         return AggregateStore(driver=self.place.driver(), site=site_of(self.settings))
 
-    def open_tagged(self) -> TaggedEvents:
-        return TaggedEvents(driver=self.place.driver(), site=tag_site_of(self.settings))
+    def open_tagged(self) -> DcbEvents:
+        return DcbEvents(driver=self.place.driver(), site=tag_site_of(self.settings))
 
     def open_feed(self) -> FeedReader:
         return FeedReader(driver=self.place.driver(), table=self.index)

@@ -15,9 +15,9 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
 from epochal.model.tagged_results import Down, Rest, Seen, parse_down
 from epochal.plan.ops import Execute, Op, Refusal, Reply
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
 from tests.simulation.gradual import awaiting
@@ -86,13 +86,13 @@ class Tagged(Simulation):
 
         return perform
 
-    def store(self, luck: random.Random, name: str, execute: Execute) -> TaggedEvents:
+    def store(self, luck: random.Random, name: str, execute: Execute) -> DcbEvents:
         skew, hurried = luck.choice((0, SKEW, -SKEW)), luck.random() < 0.3
         network = awaiting(piecemeal(execute), self.world.tables)
         store = self.world.store(name, network, skew)
         return replace(store, driver=replace(store.driver, patience=HURRIED)) if hurried else store
 
-    def act(self, luck: random.Random, store: TaggedEvents) -> None:
+    def act(self, luck: random.Random, store: DcbEvents) -> None:
         match luck.choice(
             ("append", "decide", "decide", "decide", "early", "again", "foreign", "narrow", "read", "read")
         ):
@@ -114,7 +114,7 @@ class Tagged(Simulation):
                 after = luck.choice([None, *self.known])
                 self._read(luck, store, self._query(luck) if after is None else after.query, after)
 
-    def _decide(self, luck: random.Random, store: TaggedEvents, known: Known | None) -> None:
+    def _decide(self, luck: random.Random, store: DcbEvents, known: Known | None) -> None:
         """Append on what is known, or anyone knows, or a read tells; once more on what that has taught."""
         if known is None and self.known and luck.random() < 0.5:
             known = luck.choice(self.known)
@@ -124,7 +124,7 @@ class Tagged(Simulation):
                 attempt = Attempt(events=self._events(luck), query=known.query, known=known)
                 known = self._append(luck, store, attempt)
 
-    def _append(self, luck: random.Random, store: TaggedEvents, attempt: Attempt) -> Known | None:
+    def _append(self, luck: random.Random, store: DcbEvents, attempt: Attempt) -> Known | None:
         self.history.attempts.append(attempt)
         after = None if attempt.known is None else attempt.known.position
         takes = None if luck.random() < 0.7 else at_most(luck.randint(1, 2))
@@ -138,7 +138,7 @@ class Tagged(Simulation):
             return None
         return self._keep(attempt.learned())
 
-    def _mistake(self, luck: random.Random, store: TaggedEvents, known: Known) -> None:
+    def _mistake(self, luck: random.Random, store: DcbEvents, known: Known) -> None:
         """A position of a read that did not look at what the condition fences."""
         query = self._query(luck)
         if all(_is_covered(item, known.position) for item in query.items):
@@ -150,9 +150,7 @@ class Tagged(Simulation):
             return
         raise AssertionError("a position of another query was accepted")
 
-    def _read(
-        self, luck: random.Random, store: TaggedEvents, query: Query, after: Known | None
-    ) -> Known | None:
+    def _read(self, luck: random.Random, store: DcbEvents, query: Query, after: Known | None) -> Known | None:
         acknowledged = self.history.acknowledged()
         position = None if after is None else after.position
         way = luck.choice(("whole", "whole", "pages", "first", "last", "back"))
@@ -224,7 +222,7 @@ def at_most(wanted: int) -> Callable[[RecordedTaggedEvent], bool]:
     return lambda _: next(places, None) is not None
 
 
-def in_pages(store: TaggedEvents, query: Query, after: Position | None, limit: int) -> Seen:
+def in_pages(store: DcbEvents, query: Query, after: Position | None, limit: int) -> Seen:
     """A read, a page at a time."""
     events: list[RecordedTaggedEvent] = []
     rest: Rest | None = None
@@ -236,7 +234,7 @@ def in_pages(store: TaggedEvents, query: Query, after: Position | None, limit: i
             return Seen(events=tuple(events), position=page.position)
 
 
-def in_pages_back(store: TaggedEvents, query: Query, after: Position | None, limit: int) -> Seen:
+def in_pages_back(store: DcbEvents, query: Query, after: Position | None, limit: int) -> Seen:
     """A read newest first, a page at a time."""
     events: list[RecordedTaggedEvent] = []
     rest: Down | None = None

@@ -17,7 +17,7 @@ from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Tra
 from epochal.plan.ops import Query as Pages
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
-from epochal.store.tagged import TaggedEvents
+from epochal.store.dcb_events import DcbEvents
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on
 
@@ -64,12 +64,12 @@ class World:
     ties: bool = False
     tables: Tables = field(default_factory=Tables)
 
-    def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
+    def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> DcbEvents:
         """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
         site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
         driver = driver_on(execute or self.tables.execute)
         fresh = bytes_of(writer)
-        return TaggedEvents(
+        return DcbEvents(
             driver=driver,
             site=site,
             now=lambda: NOON + skew,

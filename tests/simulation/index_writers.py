@@ -20,8 +20,8 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tips
 from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
@@ -124,7 +124,7 @@ class TagsWriter:
         self.types: Types = {}
         self._rng = rng
         driver = Driver(execute=tables.execute, meter=Meter())
-        self._store = TaggedEvents(driver=driver, site=site, fresh=rng.randbytes, now=lambda: 10**18)
+        self._store = DcbEvents(driver=driver, site=site, fresh=rng.randbytes, now=lambda: 10**18)
 
     def append(self, streams: list[str]) -> None:
         """One or two events of all these tags."""

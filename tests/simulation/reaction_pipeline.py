@@ -46,9 +46,9 @@ from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier
 from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
 from tests.simulation.scheduler import Killed, failing
@@ -136,7 +136,7 @@ class Pipeline:
         driver = Driver(execute=self.perform, meter=Meter())
         self.streams = Streams(driver=driver, table=self.settings.table("tips"))
         self.aggregates = AggregateStore(driver=driver, site=site_of(self.settings))
-        self.tagged = TaggedEvents(driver=driver, site=tag_site_of(self.settings))
+        self.tagged = DcbEvents(driver=driver, site=tag_site_of(self.settings))
 
     def append(self, appends: int) -> None:
         """To streams of every layout, by turns."""
@@ -203,7 +203,7 @@ class Pipeline:
             histories=(
                 StreamHistory(Streams(driver=driver, table=self.settings.table("tips"))),
                 AggregateHistory(AggregateStore(driver=driver, site=site_of(self.settings))),
-                TagHistory(TaggedEvents(driver=driver, site=tag_site_of(self.settings))),
+                TagHistory(DcbEvents(driver=driver, site=tag_site_of(self.settings))),
             ),
         )
 

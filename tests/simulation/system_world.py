@@ -36,9 +36,9 @@ from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_world import Tables
 from tests.simulation.fifo import FifoQueue, FifoTopic, notifier
@@ -143,7 +143,7 @@ class System:
             histories=(
                 StreamHistory(Streams(driver=driver, table="tips")),
                 AggregateHistory(AggregateStore(driver=driver, site=JOURNAL)),
-                TagHistory(TaggedEvents(driver=driver, site=site)),
+                TagHistory(DcbEvents(driver=driver, site=site)),
             ),
         )
 

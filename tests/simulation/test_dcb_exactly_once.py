@@ -12,15 +12,15 @@ from epochal.model.dcb import Position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
-from epochal.store.tagged import TaggedEvents
 from tests.simulation.dcb_world import World, event, query
 
 OWN = "00000000-0000-4000-8000-00000000000a"
 TAKEN = query(("Taken", "name:ann"))
 TAKE = event("Taken", "name:ann", "user:1", id_=OWN)
 
-Between = Callable[[World, TaggedEvents], object]
+Between = Callable[[World, DcbEvents], object]
 BETWEEN: dict[str, Between] = {
     "nothing": lambda _, __: None,
     "a match": lambda _, rival: rival.try_append([event("Taken", "name:ann")]),
@@ -48,7 +48,7 @@ def losing(execute: Execute, *, applied: bool) -> Execute:
     return perform
 
 
-def giving_up(store: TaggedEvents) -> TaggedEvents:
+def giving_up(store: DcbEvents) -> DcbEvents:
     return replace(store, driver=replace(store.driver, patience=Patience(seconds=0.0)))
 
 

@@ -9,8 +9,8 @@ from epochal.errors import Unavailable
 from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Execute
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.importing import ImportedEvent, Importer
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables
 from tests.simulation.dcb_simulation import TAGS, TYPES
@@ -52,7 +52,7 @@ def importing(world: World, events: list[ImportedEvent], dies_after: int) -> Bod
 def writing(judged: History, seed: int) -> Body:
     """Read, then append after what was read, a few times."""
 
-    def decide(store: TaggedEvents, asked: Query, event_id: int) -> Attempt:
+    def decide(store: DcbEvents, asked: Query, event_id: int) -> Attempt:
         seen = store.read(asked)
         ids = frozenset(event.id for event in seen.events)
         own = TaggedEvent(type="T", data="{}", tags=TAGS, id=str(uuid.UUID(int=event_id, version=4)))

@@ -22,10 +22,10 @@ from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
@@ -140,8 +140,8 @@ class Api:
         return self.deployment.aggregates
 
     @property
-    def tagged(self) -> TaggedEvents:
-        return self.deployment.tagged
+    def tagged(self) -> DcbEvents:
+        return self.deployment.dcb
 
     @property
     def states(self) -> ProjectionStates:

@@ -36,7 +36,7 @@ def happen(feed: MemoryFeed) -> None:
     """Something in every layout."""
     append(feed, "Cart-1")
     feed.aggregates.append(ORDER, [AggregateEvent(type="Paid", data=b"{}")], snapshot=b"{}")
-    feed.tagged.append([TaggedEvent(type="Booked", data="1", tags=("room:1",))])
+    feed.dcb.append([TaggedEvent(type="Booked", data="1", tags=("room:1",))])
 
 
 def moment(feed: MemoryFeed) -> Moment:
@@ -54,7 +54,7 @@ def restored(stores: Moment, **others: Moment) -> MemoryFeed:
 
 
 def sources(feed: MemoryFeed) -> tuple[Source, ...]:
-    return tips_source("tips"), journal_source(feed.aggregates.site), dcb_source(feed.tagged.site)
+    return tips_source("tips"), journal_source(feed.aggregates.site), dcb_source(feed.dcb.site)
 
 
 def mender(feed: MemoryFeed) -> Mender:

@@ -214,7 +214,7 @@ def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Term
     feed.tips.append("course-1", [Event(type="Opened")])
     created = AggregateEvent(type="Created", data=b"{}")
     feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)
-    feed.tagged.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "plain"))])
+    feed.dcb.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "plain"))])
     feed.index()
 
     store = replace(terminal.store, feed=feed.reader)

@@ -65,7 +65,7 @@ def _filled(feed: MemoryFeed) -> None:
         event = Event(type="Noted", data=b'{"number":%d}' % number, correlation_id="c-1")
         feed.streams.append("Cart-1", [event], unfolds=[Unfold(type="Total", data=b'{"sum":7}')])
     feed.tips.append("Tip-1", [Event(type="Opened")])
-    feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
+    feed.dcb.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
     feed.index()
 
 
@@ -120,7 +120,7 @@ def test_a_query_shows_what_matches_and_the_position_that_a_decision_is_held_to(
     assert "Enrolled" in page
     assert "1 event, newest first" in page
     query = Query(items=(QueryItem(tags=frozenset({"course:c1", "student:s1"})),))
-    assert str(feed.tagged.read(query).position) in page.replace("&#39;", "'").replace("&#34;", '"')
+    assert str(feed.dcb.read(query).position) in page.replace("&#39;", "'").replace("&#34;", '"')
     assert "Nothing matches" in _page(browser, "/tagged?tags=course:c2")
 
 
@@ -173,7 +173,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
 
 def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type=EVIL, data=f'{{"x":"{EVIL}"}}'.encode(), meta=EVIL.encode())])
-    feed.tagged.append([TaggedEvent(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
+    feed.dcb.append([TaggedEvent(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
     feed.index()
     for path in {"/", "/feed", *_links(_page(browser, "/")), *_links(_page(browser, "/streams"))}:
         page = _page(browser, path)

@@ -9,9 +9,9 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.plan.ops import BatchGet, Delete, Get, Op, Query, Reply
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.unit.dcb.world import World, event, query
 
@@ -29,7 +29,7 @@ class Replica:
         return (self.earlier if lagging else self.tables).execute(op)
 
 
-def cheap(world: World, replica: Replica | None = None) -> TaggedEvents:
+def cheap(world: World, replica: Replica | None = None) -> DcbEvents:
     store = replace(world.store(), consistent=False)
     if replica is None:
         return store

@@ -12,7 +12,7 @@ from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
-from epochal.store.tagged import TaggedEvents
+from epochal.store.dcb_events import DcbEvents
 from tests.simulation.gradual import Gradual
 from tests.unit.dcb.world import World, event, query
 
@@ -52,11 +52,11 @@ def kinds(found: tuple[RecordedTaggedEvent, ...]) -> list[str]:
     return [each.type for each in found]
 
 
-def at_once(store: TaggedEvents) -> list[str]:
+def at_once(store: DcbEvents) -> list[str]:
     return kinds(store.read(COURSE).events)
 
 
-def by_pages(store: TaggedEvents) -> list[str]:
+def by_pages(store: DcbEvents) -> list[str]:
     page = store.page(COURSE, takes=lambda _: True)
     assert page.rest is None
     return kinds(page.events)
@@ -65,7 +65,7 @@ def by_pages(store: TaggedEvents) -> list[str]:
 @pytest.mark.parametrize("read", [at_once, by_pages])
 @pytest.mark.parametrize("late", [events, entries])
 def test_a_read_has_all_that_the_heads_it_found_count(
-    world: World, read: Callable[[TaggedEvents], list[str]], late: Late
+    world: World, read: Callable[[DcbEvents], list[str]], late: Late
 ) -> None:
     showing(world, late)
     world.store().append([event("Renamed", "course:1")])
@@ -140,7 +140,7 @@ def test_an_id_is_good_for_one_append_as_long_as_its_event_is_there(world: World
 
 @pytest.mark.parametrize("read", [at_once, by_pages])
 def test_an_entry_that_is_lost_is_told_after_some_looks(
-    world: World, read: Callable[[TaggedEvents], list[str]]
+    world: World, read: Callable[[DcbEvents], list[str]]
 ) -> None:
     (entry,) = (item for item in world.tables.items("tags") if "tagIndex" in item)
     world.tables.execute(Delete(table="tags", key={name: entry[name] for name in ("pk", "sk")}))

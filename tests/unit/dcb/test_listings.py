@@ -15,9 +15,9 @@ from epochal.model.tagged_results import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings
+from epochal.store.dcb_events import dcb_of
 from epochal.store.importing import ImportedEvent, Importer
 from epochal.store.tag_listings import GroupCount, TagListings
-from epochal.store.tagged import tagged_of
 from tests.unit.dcb.world import NOW, World, event
 
 
@@ -334,4 +334,4 @@ def test_a_deployment_with_write_shards_reads_them_side_by_side_and_one_without_
     driver = World().store().driver
     for shards, at_once in ((1, 1), (4, 4)):
         settings = Settings.of(events_table="events", tags_table="tags", write_shards=shards)
-        assert tagged_of(settings, driver).reads_at_once == at_once
+        assert dcb_of(settings, driver).reads_at_once == at_once

@@ -11,8 +11,8 @@ from epochal.model.dcb import Query, RecordedTaggedEvent, SortableId
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Query as Pages
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.importing import ImportedEvent, Importer
-from epochal.store.tagged import TaggedEvents
 from tests.unit.dcb.world import NOW, World, event, query
 
 BOTH = query(("T", "a:1"), ("", "b:1"))
@@ -27,7 +27,7 @@ def fill(world: World) -> list[RecordedTaggedEvent]:
     return list(world.store().read(BOTH).events)
 
 
-def refused(store: TaggedEvents, asked: Query, after: object) -> list[str]:
+def refused(store: DcbEvents, asked: Query, after: object) -> list[str]:
     """Ids of what stands in the way of an append."""
     answer = store.try_append([event("X", "z:1")], fail_if=asked, after=after)  # type: ignore[arg-type]
     return [each.id for each in answer.events] if isinstance(answer, TaggedConflict) else []

@@ -11,8 +11,8 @@ from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Op, Reply
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 NOW = 1_800_000_000 * 10**9
@@ -36,11 +36,11 @@ class World:
         self.after(op)
         return reply
 
-    def store(self, now: int = NOW) -> TaggedEvents:
+    def store(self, now: int = NOW) -> DcbEvents:
         """A writer whose clock stands at `now`, in nanoseconds."""
         driver = Driver(execute=self.execute, meter=self.meter, sleep=lambda _: None)
         site = TagSite(events="events", tags="tags", keys=self.keys, type_heads=self.type_heads)
-        return TaggedEvents(driver=driver, site=site, now=lambda: now, fresh=self._fresh)
+        return DcbEvents(driver=driver, site=site, now=lambda: now, fresh=self._fresh)
 
     def _fresh(self, size: int) -> bytes:
         return next(self._ids).to_bytes(size, "big")

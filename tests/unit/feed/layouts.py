@@ -28,9 +28,9 @@ from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Done, Execute, Get, Op, Put, Reply, Set, Transact, Update
 from epochal.plan.values import Item, binary, number, text
 from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 
@@ -75,8 +75,8 @@ class Layouts:
         return AggregateStore(driver=self.driver, site=JOURNAL)
 
     @property
-    def tagged(self) -> TaggedEvents:
-        return TaggedEvents(driver=self.driver, site=self.site)
+    def tagged(self) -> DcbEvents:
+        return DcbEvents(driver=self.driver, site=self.site)
 
     @property
     def sources(self) -> tuple[Source, ...]:

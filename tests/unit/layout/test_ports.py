@@ -13,9 +13,9 @@ from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
 from epochal.store.aggregates import aggregates_of
 from epochal.store.bodies import BodyCodec
+from epochal.store.dcb_events import dcb_of
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams, tips_of
-from epochal.store.tagged import tagged_of
 from tests.support.layout_contract import LayoutContract, Writer
 
 ORDER = aggregate_id("order", "1")
@@ -45,7 +45,7 @@ def persist(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
 
 
 def tag(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
-    tagged_of(TAGS, driver).append([TaggedEvent(type=kind, data="{}", tags=(stream,)) for kind in types])
+    dcb_of(TAGS, driver).append([TaggedEvent(type=kind, data="{}", tags=(stream,)) for kind in types])
 
 
 class TestStreams(LayoutContract):

@@ -30,7 +30,7 @@ ALLOWED = {
     "epochal/store/streams.py": STORE,
     "epochal/store/aggregates.py": STORE,
     "epochal/store/aggregate_pages.py": STORE,
-    "epochal/store/tagged.py": STORE,
+    "epochal/store/dcb_events.py": STORE,
     "epochal/store/tag_listings.py": STORE,
     "epochal/store/tag_scans.py": STORE,
     "epochal/store/importing.py": STORE,

@@ -20,15 +20,15 @@ from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Tok
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.projections import ProjectionStates
 from epochal.store.results import Pruned
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import (
     memory_aggregates,
+    memory_dcb_events,
     memory_projection_states,
     memory_tables,
-    memory_tagged_events,
     memory_tips,
 )
 
@@ -137,7 +137,7 @@ def test_an_aggregate_that_is_elsewhere_is_an_error_that_carries_the_outcome(
 
 
 def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() -> None:
-    store = memory_tagged_events()
+    store = memory_dcb_events()
     for _ in range(5):
         store.append([TAKE])
     named = r"the condition forbids (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
@@ -172,7 +172,7 @@ def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None
         (AggregateStore.append, AggregateAppended),
         (AggregateStore.persist_event, AggregateAppended),
         (AggregateStore.persist_event_and_snapshot, AggregateAppended),
-        (TaggedEvents.append, TaggedAppended),
+        (DcbEvents.append, TaggedAppended),
         (ProjectionStates.save, type(None)),
     ],
 )

@@ -14,7 +14,7 @@ from epochal.errors import EpochalError
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
-from epochal.testing.stores import memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_dcb_events, memory_tips
 
 
 def sent(error: EpochalError) -> EpochalError:
@@ -48,7 +48,7 @@ def test_every_error_is_pickled_and_copied_with_its_words_and_fields(kind: type[
 
 
 def test_a_conflict_takes_its_outcome_along() -> None:
-    streams, tagged = memory_tips(), memory_tagged_events()
+    streams, tagged = memory_tips(), memory_dcb_events()
     tagged.append([TaggedEvent(type="Made", tags=("a:1",))])
     asked = Query(items=(QueryItem(tags=frozenset({"a:1"})),))
     streams.append("a-1", [Event(type="Made", data=b"{}")])

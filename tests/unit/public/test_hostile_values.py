@@ -33,8 +33,8 @@ from epochal.store.tag_scans import read_place
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import (
     memory_aggregates,
+    memory_dcb_events,
     memory_projection_states,
-    memory_tagged_events,
     memory_tips,
 )
 
@@ -87,7 +87,7 @@ def put(key: str, value: Any) -> None:
 
 
 def tagged(**changed: Any) -> None:
-    store = memory_tagged_events()
+    store = memory_dcb_events()
     store.append([TaggedEvent(**{"type": "A", "data": "{}", "tags": ("a:1",)} | changed)])
     store.read(Query(items=(QueryItem(tags=frozenset({"a:1"})),)))
 
@@ -119,13 +119,13 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a tagged event's id": lambda text: tagged(id=text),
     "a tagged event's cause": lambda text: tagged(causation_id=text),
     "a tag": lambda text: tagged(tags=(text,)),
-    "a tag, looked up": lambda text: TagListings(store=memory_tagged_events()).latest(text),
+    "a tag, looked up": lambda text: TagListings(store=memory_dcb_events()).latest(text),
     "a position": read_position,
     "a position's content": lambda text: read_position(opaque(text)),
     "where a scan goes on": read_place,
     "where a scan goes on, its content": lambda text: read_place(opaque(text)),
     "a sortable id": parse_sortable_id,
-    "an event's id": lambda text: memory_tagged_events().event(text),
+    "an event's id": lambda text: memory_dcb_events().event(text),
     "a projection's name": lambda text: memory_projection_states().find(text, "v1"),
     "a codec's event": lambda text: json_codec(Named).encode(Named(text)),
     "a codec's stored event": lambda text: json_codec(Named).decode(stored(raw(text))),

@@ -29,7 +29,7 @@ from epochal.layout.tables import store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_tables, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_aggregates, memory_dcb_events, memory_tables, memory_tips
 
 E = Event(type="E")
 T = TaggedEvent(type="T", data="{}", tags=("course:1",))
@@ -159,7 +159,7 @@ AGGREGATES: dict[str, tuple[Call, str]] = {
 LAYOUTS: dict[str, tuple[Callable[[MemoryTables], object], dict[str, tuple[Call, str]]]] = {
     "values": (memory_tips, VALUES),
     "streams": (memory_tips, STREAMS),
-    "tagged events": (memory_tagged_events, TAGGED),
+    "tagged events": (memory_dcb_events, TAGGED),
     "aggregates": (memory_aggregates, AGGREGATES),
 }
 

@@ -52,7 +52,7 @@ class World:
     feed: MemoryFeed = field(default_factory=MemoryFeed)
 
     def __post_init__(self) -> None:
-        self.streams, self.aggregates, self.tagged = self.feed.tips, self.feed.aggregates, self.feed.tagged
+        self.streams, self.aggregates, self.tagged = self.feed.tips, self.feed.aggregates, self.feed.dcb
         self.streams.append("Order-1", [E, E], unfolds=[Unfold(type="U")])
         self.lock = self.aggregates.append(ORDER, [A], snapshot=b"{}").lock
         self.tagged.append([TaggedEvent(type="T", data="{}", tags=(TAG,))])

@@ -20,7 +20,7 @@ def filled() -> MemoryFeed:
     feed = MemoryFeed()
     for stream in ("Flight-UA1", "Flight-B61", "Passenger-7"):
         feed.tips.append(stream, [Event(type="Scheduled")])
-    feed.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=("course:1",))])
+    feed.dcb.append([TaggedEvent(type="Enrolled", data="{}", tags=("course:1",))])
     return feed
 
 

@@ -17,8 +17,8 @@ def filled() -> MemoryFeed:
         [AggregateEvent(type="Opened", data=b'{"n":1}')],
         snapshot=b'{"n":1}',
     )
-    feed.tagged.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:a", "student:b"))])
-    feed.tagged.append([TaggedEvent(type="Noted", data="{}", tags=())])
+    feed.dcb.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:a", "student:b"))])
+    feed.dcb.append([TaggedEvent(type="Noted", data="{}", tags=())])
     return feed
 
 
@@ -73,7 +73,7 @@ def test_a_parked_stream_of_any_layout_is_replayed_to_its_end() -> None:
         [AggregateEvent(type="Closed", data=b"{}")],
         expected=feed.aggregates.lock(aggregate_id("user-account", "7")),
     )
-    feed.tagged.append([TaggedEvent(type="Left", data="{}", tags=("course:a",))], fail_if=None)
+    feed.dcb.append([TaggedEvent(type="Left", data="{}", tags=("course:a",))], fail_if=None)
     broken = False
     for each in waiting:
         assert parking.replay(each.partition, each.stream, seconds=60).unparked

@@ -206,7 +206,7 @@ def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) ->
         lambda: deciders.transact("Tally-1", decide),
         lambda: deciders.transact_result("Tally-1", decide),
         lambda: aggregates.transact(aggregate_id("tally", "1"), decide),
-        lambda: Decisions(store=feed.tagged).decide(
+        lambda: Decisions(store=feed.dcb).decide(
             {"one": projection(tags=["a:1"], on={"Opened": plain}, initial=0)}, decide
         ),
     ):
@@ -301,7 +301,7 @@ def test_so_is_one_on_aggregates(function: str) -> None:
 )
 def test_so_is_a_projection_of_tagged_events(field: str, asked: Projection[Any]) -> None:
     feed = MemoryFeed()
-    feed.tagged.append([TaggedEvent(type="Opened", data="{}", tags=("a:1",))])
+    feed.dcb.append([TaggedEvent(type="Opened", data="{}", tags=("a:1",))])
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
-        Decisions(store=feed.tagged).model({"one": asked})
+        Decisions(store=feed.dcb).model({"one": asked})
     assert refused.value.field == field

@@ -18,17 +18,17 @@ from epochal.layout.journal.retention import Retention
 from epochal.layout.tips.streams import Tips
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from stacks.fields import RULES
 from tests.unit.stacks.templates import ROOT
 
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {
     name: each for name, each in vars(stores).items() if name.startswith("open_")
 }
-STORES: Final = (Streams, AggregateStore, TaggedEvents, ProjectionStates, FeedReader)
+STORES: Final = (Streams, AggregateStore, DcbEvents, ProjectionStates, FeedReader)
 GIVEN: Final = (BodyCodec, Retention, Patience, KeyResolver, TagSite, Tips)
 """What stores are made with, besides."""
 

@@ -48,12 +48,12 @@ from epochal.settings import INLINE_BYTES, Settings
 from epochal.store.aggregate_pages import page
 from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, tips_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
@@ -117,8 +117,8 @@ class Tables:
         return Streams(driver=self.driver, table=STREAMS.kind, layout=Pages())
 
     @property
-    def tagged(self) -> TaggedEvents:
-        return TaggedEvents(driver=self.driver, site=tag_site_of(SETTINGS))
+    def tagged(self) -> DcbEvents:
+        return DcbEvents(driver=self.driver, site=tag_site_of(SETTINGS))
 
     @property
     def aggregates(self) -> AggregateStore:
@@ -291,7 +291,7 @@ def tables() -> Tables:
     for _ in range(CALVES):
         found.tips.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
         found.streams.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
-    found.tagged.append([paid("order:1", "shop:1")])
+    found.dcb.append([paid("order:1", "shop:1")])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
     found.used.clear()

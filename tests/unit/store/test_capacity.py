@@ -18,13 +18,13 @@ from epochal.model.events import Event
 from epochal.model.outcomes import Capacity, Conflict
 from epochal.model.versions import NO_STREAM, AtVersion
 from epochal.store.aggregates import AggregateConflict, AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_aggregates, memory_dcb_events, memory_streams, memory_tips
 
 EVENT = Event(type="Added", data=b"{}")
 OPENED = TaggedEvent(type="Opened", tags=("cart:1",), data="{}")
@@ -32,7 +32,7 @@ CART = Query(items=(QueryItem(types=frozenset(), tags=frozenset({"cart:1"})),))
 ORDER = aggregate_id("order", "1")
 LARGE = 3_000
 
-Store = Streams | AggregateStore | TaggedEvents
+Store = Streams | AggregateStore | DcbEvents
 
 
 def streams() -> Streams:
@@ -53,13 +53,13 @@ def aggregates() -> AggregateStore:
     return store
 
 
-def tagged() -> TaggedEvents:
-    store = memory_tagged_events()
+def tagged() -> DcbEvents:
+    store = memory_dcb_events()
     store.append([OPENED])
     return store
 
 
-def decide(store: TaggedEvents) -> object:
+def decide(store: DcbEvents) -> object:
     opened = projection(tags=["cart:1"], on={"Opened": lambda count, _: count + 1}, initial=0)
     return Decisions(store=store).decide({"opened": opened}, lambda _: [OPENED])
 

@@ -21,17 +21,17 @@ from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import checked, distinct
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.store.table_kinds import kind_of
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import (
     memory_aggregates,
+    memory_dcb_events,
     memory_projection_states,
-    memory_tagged_events,
     memory_tips,
 )
 
@@ -49,7 +49,7 @@ def used() -> MemoryTables:
     feed.streams.append("Cart-1", [Event(type="E")])
     feed.streams.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
     feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}", idempotency_key="k")
-    feed.tagged.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
+    feed.dcb.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
     states = memory_projection_states(feed.tables)
     states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id="0" * 30)
     model = feed.read_models.open("seen", 1)
@@ -93,8 +93,8 @@ def _aggregates(driver: Driver, **tables: str) -> Any:
 
 
 def _tagged(driver: Driver, **tables: str) -> Any:
-    store = memory_tagged_events()
-    mine = TaggedEvents(driver=driver, site=replace(store.site, **tables))
+    store = memory_dcb_events()
+    mine = DcbEvents(driver=driver, site=replace(store.site, **tables))
     return mine.append([TaggedEvent(type="T", data="{}", tags=("course:2",))])
 
 

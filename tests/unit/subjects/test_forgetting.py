@@ -28,7 +28,7 @@ from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_aggregates, memory_dcb_events, memory_tips
 from epochal.testing.subjects import memory_subjects
 from tests.unit.feed.feeds import Clock
 
@@ -257,7 +257,7 @@ _KNOWN = b"4K5fPm8ANUE6j/A/5XM76tmf/rq6"
 def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
     subjects = memory_subjects()
     sealed = subjects.seal("ada", SECRET)
-    streams, aggregates, tagged = memory_tips(), memory_aggregates(), memory_tagged_events()
+    streams, aggregates, tagged = memory_tips(), memory_aggregates(), memory_dcb_events()
     open_body = b'{"n":1}'
     unfold = Unfold(type="Person", data=sealed)
     streams.append(
@@ -292,7 +292,7 @@ def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sea
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )
-    feed.tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    feed.dcb.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
     feed.index()
     subjects.forget("ada")
     found: dict[str, list[tuple[str, object]]] = {}
@@ -484,7 +484,7 @@ def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )
-    feed.tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    feed.dcb.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
     subjects.forget("ada")
     found: list[tuple[str, object]] = []
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochal.codec.upcasts import upcast as upcast
     from epochal.dynamo.stores import open_aggregates as open_aggregates
+    from epochal.dynamo.stores import open_dcb_events as open_dcb_events
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
-    from epochal.dynamo.stores import open_tagged_events as open_tagged_events
     from epochal.dynamo.stores import open_tips as open_tips
     from epochal.errors import ConflictError as ConflictError
     from epochal.errors import EpochalError as EpochalError
@@ -85,7 +85,7 @@ _ROOMS = {
     "open_projection_states": "dynamo.stores",
     "open_read_models": "dynamo.stores",
     "open_streams": "dynamo.stores",
-    "open_tagged_events": "dynamo.stores",
+    "open_dcb_events": "dynamo.stores",
     "open_tips": "dynamo.stores",
     "projection": "store.decisions",
     "reaction": "reactions.reaction",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from epochal.model.events import Claim
     from epochal.store.aggregates import AggregateStore
     from epochal.store.bodies import Bodies, BodyCodec
+    from epochal.store.dcb_events import DcbEvents
     from epochal.store.projections import Objects, ProjectionStates
     from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedEvents
 
 
 class Links(Protocol):
@@ -91,11 +91,11 @@ class Deployment:
         return aggregates_of(self.settings, self.driver)
 
     @property
-    def tagged(self) -> TaggedEvents:
-        """Tagged events."""
-        from epochal.store.tagged import tagged_of
+    def dcb(self) -> DcbEvents:
+        """Tagged events in Sekiban's tables."""
+        from epochal.store.dcb_events import dcb_of
 
-        return tagged_of(self.settings, self.driver)
+        return dcb_of(self.settings, self.driver)
 
     @property
     def states(self) -> ProjectionStates:

@@ -21,8 +21,8 @@ from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Meter
-from epochal.store.tagged import TaggedEvents
 
 PAGE = 1_000
 """Events of a query that are asked for at a time."""
@@ -68,7 +68,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 @output.json_option
 @pass_tagged
 def append(
-    store: TaggedEvents,
+    store: DcbEvents,
     *,
     type: str | None,  # noqa: A002  the argument's name, as users see it
     data: str | None,
@@ -115,7 +115,7 @@ def append(
 @output.json_option
 @pass_tagged
 def query(
-    store: TaggedEvents,
+    store: DcbEvents,
     *,
     types: Sequence[str],
     tags: Sequence[str],
@@ -140,7 +140,7 @@ def query(
 @click.argument("event_id", metavar="ID")
 @output.json_option
 @pass_tagged
-def event(store: TaggedEvents, *, event_id: str, as_json: bool) -> None:
+def event(store: DcbEvents, *, event_id: str, as_json: bool) -> None:
     """Print the event of an ID."""
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
@@ -168,7 +168,7 @@ def _shown(body: TaggedBody) -> str:
 class _Read:
     """A query, page by page. Once all is taken, `position` is known, unless a limit cut it short forward."""
 
-    store: TaggedEvents
+    store: DcbEvents
     query: Query
     after: Position | None
     limit: int | None
@@ -209,7 +209,7 @@ def _text_of(source: str, name: str) -> str:
 
 
 def _made(
-    store: TaggedEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
+    store: DcbEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
 ) -> TaggedAppended:
     """The append; raises what kept it from being made."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
@@ -219,13 +219,13 @@ def _made(
             raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
 
 
-def _query_of(store: TaggedEvents, source: str, option: str) -> Query:
+def _query_of(store: DcbEvents, source: str, option: str) -> Query:
     return representation.query_of(
         Node(inputs.json_of(source, option), option), type_heads=store.site.type_heads
     )
 
 
-def _item_of(store: TaggedEvents, types: Sequence[str], tags: Sequence[str]) -> Query:
+def _item_of(store: DcbEvents, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
     return representation.query_of(Node({"items": [item]}, "query"), type_heads=store.site.type_heads)
 

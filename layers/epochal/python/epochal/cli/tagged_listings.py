@@ -13,8 +13,8 @@ from epochal.cli.tagged import line, pass_tagged
 from epochal.http.tagged import representation
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
 from epochal.model.tagged_results import TagCount
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.tag_listings import TagListings, until_whole
-from epochal.store.tagged import TaggedEvents
 
 SINCE = click.option("--since", help="Only events after this sortable id.")
 
@@ -29,9 +29,7 @@ SINCE = click.option("--since", help="Only events after this sortable id.")
 )
 @output.json_option
 @pass_tagged
-def read(
-    store: TaggedEvents, *, tag: str | None, since: str | None, limit: int | None, as_json: bool
-) -> None:
+def read(store: DcbEvents, *, tag: str | None, since: str | None, limit: int | None, as_json: bool) -> None:
     """Print the events of TAG, or all events, in order.
 
     All events are those that their index knows; it lags by moments.
@@ -50,7 +48,7 @@ def read(
 @click.option("--groups", is_flag=True, help="List groups and how many tags each has, instead of tags.")
 @output.json_option
 @pass_tagged
-def tags(store: TaggedEvents, *, group: str | None, groups: bool, as_json: bool) -> None:
+def tags(store: DcbEvents, *, group: str | None, groups: bool, as_json: bool) -> None:
     """Print the tags of GROUP, or all tags, with their numbers of events.
 
     All tags are found by reading through their table.
@@ -80,7 +78,7 @@ def tags(store: TaggedEvents, *, group: str | None, groups: bool, as_json: bool)
 @click.argument("name", metavar="TAG")
 @output.json_option
 @pass_tagged
-def tag(store: TaggedEvents, *, name: str, as_json: bool) -> None:
+def tag(store: DcbEvents, *, name: str, as_json: bool) -> None:
     """Print how many events TAG has, and the latest of them."""
     listings = TagListings(store=store)
     latest = listings.latest(name)
@@ -100,7 +98,7 @@ def tag(store: TaggedEvents, *, name: str, as_json: bool) -> None:
 @SINCE
 @output.json_option
 @pass_tagged
-def count(store: TaggedEvents, *, since: str | None, as_json: bool) -> None:
+def count(store: DcbEvents, *, since: str | None, as_json: bool) -> None:
     """Count events, by walking the index of all events."""
     with output.progress("counting") as tell:
         total = TagListings(store=store).count(

@@ -32,10 +32,10 @@ from epochal.local.places import here
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 
 _URL = re.compile(r"https?://[^/\s]+")
 
@@ -78,7 +78,7 @@ class Store:
     deployment: Deployment
     streams: Streams
     aggregates: AggregateStore
-    tagged: TaggedEvents
+    tagged: DcbEvents
     states: ProjectionStates
     feed: FeedReader
     sources: tuple[Source, ...]
@@ -92,7 +92,7 @@ class Store:
             deployment=found,
             streams=found.tips,
             aggregates=found.aggregates,
-            tagged=found.tagged,
+            tagged=found.dcb,
             states=found.states,
             feed=found.feed,
             sources=found.sources,

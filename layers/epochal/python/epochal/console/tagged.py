@@ -17,7 +17,7 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     if not tags and not types:
         return {"tags": "", "types": "", "seen": None}
     query = Query(items=(QueryItem(types=types, tags=tags),))
-    seen = deployment.tagged.read(query, limit=WINDOW, direction="backward")
+    seen = deployment.dcb.read(query, limit=WINDOW, direction="backward")
     return {"tags": ", ".join(sorted(tags)), "types": ", ".join(sorted(types)), "seen": seen}
 
 

@@ -26,11 +26,11 @@ from epochal.reactions.read_models import ReadModels
 from epochal.settings import BOTO3, INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.checking import distinct
+from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
 from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Calving, Streams, tips_of
-from epochal.store.tagged import READS_AT_ONCE, TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +108,13 @@ def open_feed(
     streams: Streams | None = None,
     tips: Streams | None = None,
     aggregates: AggregateStore | None = None,
-    tagged: TaggedEvents | None = None,
+    dcb: DcbEvents | None = None,
     place: Place = HERE,
 ) -> FeedReader:
     """The feed; with a layout's store also the events of that layout themselves."""
     tables = {"streams": streams, "tips": tips}
     distinct(**{name: each.table for name, each in tables.items() if each}, index_table=index_table)
-    stores = (each for each in (tips, aggregates, tagged, streams) if each is not None)
+    stores = (each for each in (tips, aggregates, dcb, streams) if each is not None)
     return FeedReader(
         driver=place.opened(Settings.of(index_table=index_table)).driver,
         table=index_table,
@@ -155,7 +155,7 @@ def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
 
 
-def open_tagged_events(
+def open_dcb_events(
     events: str,
     tags: str,
     *,
@@ -166,7 +166,7 @@ def open_tagged_events(
     reads_at_once: int = READS_AT_ONCE,
     patience: Patience = DEFAULT,
     place: Place = HERE,
-) -> TaggedEvents:
+) -> DcbEvents:
     """Tagged events in their two tables.
 
     Args:
@@ -187,7 +187,7 @@ def open_tagged_events(
         write_shards=write_shards,
         consistent_reads=consistent,
     )
-    return replace(place.opened(settings, patience).tagged, reads_at_once=reads_at_once)
+    return replace(place.opened(settings, patience).dcb, reads_at_once=reads_at_once)
 
 
 def open_projection_states(

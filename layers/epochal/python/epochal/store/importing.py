@@ -23,7 +23,7 @@ from epochal.layout.dcb.importing import Dated, cut
 from epochal.layout.dcb.writes import Stamp, TaggedBatch, recorded
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent, parse_sortable_id, sortable_id
 from epochal.model.times import PER_SECOND, Ticks, from_unix_nanoseconds, parse_time
-from epochal.store.tagged import TaggedEvents
+from epochal.store.dcb_events import DcbEvents
 
 FUTURE: Final = 24 * 60 * 60 * PER_SECOND
 """How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the
@@ -81,7 +81,7 @@ def imported(event: RecordedTaggedEvent) -> ImportedEvent:
 class Importer:
     """Imports into one store."""
 
-    store: TaggedEvents
+    store: DcbEvents
 
     def run(
         self,

@@ -37,8 +37,8 @@ from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items
 from epochal.plan.values import Key
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.parallel import ahead, merged
-from epochal.store.tagged import TaggedEvents
 
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)
 
@@ -64,7 +64,7 @@ class GroupCount:
 class TagListings:
     """Lists what a store of tagged events holds. Pages are read as they are consumed."""
 
-    store: TaggedEvents
+    store: DcbEvents
 
     def all_events(
         self,

@@ -20,7 +20,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.dcb.listing import read_tag, tags_page
 from epochal.model.dcb import check_tag
 from epochal.plan.values import Key
-from epochal.store.tagged import TaggedEvents
+from epochal.store.dcb_events import DcbEvents
 
 PARTS: Final = 1_024
 
@@ -70,7 +70,7 @@ def read_place(written: str, field: str = "after") -> ScanPosition:
     raise InvalidInput(field, "must be `next` of the page before")
 
 
-def scan(store: TaggedEvents, after: ScanPosition | None, limit: int) -> Scanned:
+def scan(store: DcbEvents, after: ScanPosition | None, limit: int) -> Scanned:
     """At most `limit` tags of all groups. There may be none, and the scan still have moved on."""
     scanned = _Scan(store)
     place = after or ScanPosition(1)
@@ -93,7 +93,7 @@ def scan(store: TaggedEvents, after: ScanPosition | None, limit: int) -> Scanned
 class _Scan:
     """The requests of one page."""
 
-    def __init__(self, store: TaggedEvents) -> None:
+    def __init__(self, store: DcbEvents) -> None:
         self._store = store
         self._requests = 0
         self._units = 0.0

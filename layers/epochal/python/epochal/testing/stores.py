@@ -10,10 +10,10 @@ from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 
@@ -45,9 +45,9 @@ def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str
     return _deployment(tables, aggregate_types=tuple(types)).aggregates
 
 
-def memory_tagged_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> TaggedEvents:
+def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
     """A store of tagged events in memory."""
-    return _deployment(tables, type_heads=type_heads).tagged
+    return _deployment(tables, type_heads=type_heads).dcb
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:

@@ -22,8 +22,8 @@ from epochal.model.tagged_results import TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
+from epochal.store.dcb_events import DcbEvents, dcb_of
 from epochal.store.driver import Driver
-from epochal.store.tagged import TaggedEvents, tagged_of
 
 PLACES: Final = 10_000
 """Tags whose place is remembered: some 2 MB."""
@@ -53,7 +53,7 @@ class TagPlaces:
 class TagHistory:
     """Tagged events, by tag."""
 
-    store: TaggedEvents
+    store: DcbEvents
     places: TagPlaces = field(default_factory=TagPlaces, repr=False, compare=False)
     name = "dcb"
 
@@ -90,15 +90,15 @@ class TagHistory:
 
 def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> TagHistory:
     """The tagged events of a deployment."""
-    return TagHistory(tagged_of(settings, driver))
+    return TagHistory(dcb_of(settings, driver))
 
 
 def history_of(store: object) -> TagHistory | None:
     """The history of a store of tagged events; None of any other store."""
-    return TagHistory(store) if isinstance(store, TaggedEvents) else None
+    return TagHistory(store) if isinstance(store, DcbEvents) else None
 
 
-def _tagged(store: TaggedEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent | CorruptData]:
+def _tagged(store: DcbEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent | CorruptData]:
     """Tagged events together; where one of them is broken, those of either half. What is missing has expired."""
     try:
         return {**store.driver.run(certain_events(store.site, ids))}

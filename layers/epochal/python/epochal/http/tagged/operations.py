@@ -28,21 +28,21 @@ from epochal.model.tagged_results import (
 )
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
+from epochal.store.dcb_events import DcbEvents
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.store.tag_pages import TagPage, TagPages
-from epochal.store.tagged import TaggedEvents
 
 MAX_EVENTS: Final = (TRANSACTION_ITEMS - 1) // 2
 """Events of an append: each has an entry at least, and they share a head at best. More tags leave room for fewer."""
 
 
-def opened(deployment: Deployment) -> TaggedEvents:
+def opened(deployment: Deployment) -> DcbEvents:
     """The tagged events of a deployment."""
-    return deployment.tagged
+    return deployment.dcb
 
 
-def append_tagged(store: TaggedEvents, request: Request) -> Response:
+def append_tagged(store: DcbEvents, request: Request) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
     Query(request)
     if request.header("Idempotency-Key") is not None:
@@ -76,7 +76,7 @@ def _refused(rejected: TaggedConflict, listed: representation.Listed, units: Uni
     )
 
 
-def query_tagged(store: TaggedEvents, request: Request) -> Response:
+def query_tagged(store: DcbEvents, request: Request) -> Response:
     """A page of the events that match a query."""
     Query(request)
     root = document(request)
@@ -103,7 +103,7 @@ def _is_backward(node: Node) -> bool:
     return bool(node.value == "backward")
 
 
-def list_tagged(store: TaggedEvents, request: Request) -> Response:
+def list_tagged(store: DcbEvents, request: Request) -> Response:
     """A page of all events, or of a tag's, after a sortable id."""
     no_document(request)
     query = Query(request, ("tag", "from", "limit"))
@@ -123,7 +123,7 @@ def _since(query: Query) -> SortableId | None:
     return None if since is None else parse_sortable_id(since, "from")
 
 
-def count_tagged(store: TaggedEvents, request: Request) -> Response:
+def count_tagged(store: DcbEvents, request: Request) -> Response:
     """How many events there are after a sortable id."""
     no_document(request)
     since = _since(Query(request, ("from",)))
@@ -132,7 +132,7 @@ def count_tagged(store: TaggedEvents, request: Request) -> Response:
     return answer(meter, {"events": count})
 
 
-def read_tagged(store: TaggedEvents, request: Request) -> Response:
+def read_tagged(store: DcbEvents, request: Request) -> Response:
     """One event by its id."""
     nothing(request)
     event_id = parse_event_id(request.path["id"])
@@ -143,7 +143,7 @@ def read_tagged(store: TaggedEvents, request: Request) -> Response:
     return answer(meter, representation.event(found))
 
 
-def list_tags(store: TaggedEvents, request: Request) -> Response:
+def list_tags(store: DcbEvents, request: Request) -> Response:
     """A page of tags: of a group, of all, or the one that is asked for."""
     no_document(request)
     given = Query(request, ("group", "tag", "from", "limit"))
@@ -168,7 +168,7 @@ def _tags_from(listings: TagListings, group: str | None, start: str | None, limi
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-def read_tag(store: TaggedEvents, request: Request) -> Response:
+def read_tag(store: DcbEvents, request: Request) -> Response:
     """How many events a tag has, and the latest of them."""
     nothing(request)
     tag = check_tag(request.path["tag"], "tag")

@@ -39,8 +39,8 @@ from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, Tagge
 from epochal.model.times import MAX_EXPIRES
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
+from epochal.store.dcb_events import heads_watched
 from epochal.store.tag_pages import DatedPage, TagPage
-from epochal.store.tagged import heads_watched
 
 MAX_NAMED: Final = TRANSACTION_ITEMS
 """Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""

@@ -59,9 +59,9 @@ def heads_watched(query: Query, *, type_heads: bool) -> int:
     return len(fence(query, type_heads=type_heads).all_tags)
 
 
-def tagged_of(settings: Settings, driver: Driver) -> TaggedEvents:
+def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
     """The tagged events of a deployment; partitions of the index of all events, if several, are read side by side."""
-    return TaggedEvents(
+    return DcbEvents(
         driver=driver,
         site=tag_site_of(settings),
         consistent=settings.consistent_reads,
@@ -70,7 +70,7 @@ def tagged_of(settings: Settings, driver: Driver) -> TaggedEvents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedEvents(TaggedStore):
+class DcbEvents(TaggedStore):
     """Tagged events in their tables.
 
     Attributes, besides those of any store of them:
@@ -103,7 +103,7 @@ class TaggedEvents(TaggedStore):
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
         """As of any store; with an id."""
-        found = super(TaggedEvents, self).checked(event, field)
+        found = super(DcbEvents, self).checked(event, field)
         if found.id is None:
             return replace(found, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return found
