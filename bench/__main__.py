@@ -6,6 +6,7 @@ import sys
 import time
 
 from bench import (
+    append_cpu,
     calving,
     capacity,
     catching_up,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "tagging": tagging.main,
     "tag-races": tag_races.main,
     "imports": imports.main,
+    "append-cpu": append_cpu.main,
 }
 
 

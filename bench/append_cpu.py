@@ -1,0 +1,150 @@
+"""CPU that an append by token takes, beside boto3 updating the same bytes without a library.
+
+One thread asks a server of this process, which grants everything: what is counted is the asking thread's own time. Ways
+take turns, and what counts is the middle of the ratios, so a busy machine disturbs both alike.
+
+    light       the store through the light carrier, as functions have it
+    boto3       the store through a client of boto3's, as programs have it
+    bare        `update_item` of boto3's client with the very parameters that the store sends
+
+Bound: `light` at most 0.9 times `bare`.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.credentials import Credentials
+
+from bench.corpus import body
+from bench.pages import store
+from bench.report import Report, progress
+from bench.rounds import Compared
+from epochal.dynamo.carriers.session import SessionCarrier
+from epochal.dynamo.interpreter import interpreter, performed
+from epochal.dynamo.protocol.requests import Request
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
+from epochal.model.versions import NO_STREAM
+from epochal.plan.ops import Execute
+from epochal.store.driver import Driver, Meter
+
+BOUND: Final = 0.9
+ROUNDS: Final = 15
+APPENDS: Final = 20
+
+_BODY: Final = b'{"ConsumedCapacity":{"CapacityUnits":1.0,"TableName":"streams"}}'
+_GRANTED: Final = (
+    b"HTTP/1.1 200 OK\r\nServer: Server\r\nDate: Sun, 22 Nov 2026 10:00:00 GMT\r\n"
+    b"Content-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\nConnection: keep-alive\r\n"
+    b"x-amzn-RequestId: ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789VV4KQNSO5AEMVJF66Q9ASUAAJG\r\n\r\n%s"
+) % (len(_BODY), _BODY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Seconds of CPU of one append."""
+
+    seconds: float
+
+
+@contextmanager
+def granting() -> Iterator[str]:
+    """The address of a server that grants every request, for the length of a block."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_accept, args=(listener,), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=_grant, args=(client,), daemon=True).start()
+
+
+def _grant(client: socket.socket) -> None:
+    with suppress(OSError), client, client.makefile("rb") as asked:
+        while line := asked.readline():
+            length = 0
+            while line not in (b"\r\n", b""):
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+                line = asked.readline()
+            asked.read(length)
+            client.sendall(_GRANTED)
+
+
+def compared(rounds: int = ROUNDS) -> Compared[Took]:
+    """What the ways took, in so many rounds."""
+    with granting() as url, _ways(url) as ways:
+        for way in ways.values():
+            way()
+        return Compared(
+            rounds=tuple({name: _timed(way) for name, way in ways.items()} for _ in range(rounds))
+        )
+
+
+def _timed(append: Callable[[], object]) -> Took:
+    began = time.thread_time()
+    for _ in range(APPENDS):
+        append()
+    return Took(seconds=(time.thread_time() - began) / APPENDS)
+
+
+@contextmanager
+def _ways(url: str) -> Iterator[Mapping[str, Callable[[], object]]]:
+    place: Any = {"region_name": "eu-central-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    client = boto3.client("dynamodb", endpoint_url=url, config=Config(max_pool_connections=32), **place)
+    carrier = SessionCarrier(url=url, region="eu-central-1", credentials=Credentials("test", "test"))
+    sent: list[Request] = []
+
+    def noting(request: Request) -> dict[str, Any]:
+        sent.append(request)
+        return carrier(request)
+
+    with closing(client), closing(carrier):
+        _appending(performed(noting))()
+        assert sent[-1].operation == "UpdateItem"
+        yield {
+            "bare": lambda: client.update_item(**sent[-1].parameters),
+            "light": _appending(performed(carrier)),
+            "boto3": _appending(interpreter(client)),
+        }
+
+
+def _appending(execute: Execute) -> Callable[[], Appended]:
+    """Appends one event by a token, always the same one: what is asked for is granted whatever it is."""
+    streams = store(Driver(execute=execute, meter=Meter()), "streams")
+    event = Event(type="Happened", data=body(random.Random(1), 600, "json"))
+    token = streams.append("Bench-1", [event], expected=NO_STREAM).token
+    return lambda: streams.append("Bench-1", [event], expected=token)
+
+
+def main() -> None:
+    """Measure, print, fail above the bound."""
+    (found,) = progress("append-cpu", (compared() for _ in range(1)), 1)
+    Report(
+        title="CPU of an append by token: the middle of the rounds",
+        columns=["way", "µs", "times"],
+        rows=[
+            (way, f"{found.took(way).seconds * 1e6:.0f}", f"{1 / found.ratio(way, 'bare'):.2f}")
+            for way in ("bare", "light", "boto3")
+        ],
+    ).print()
+    if found.ratio("light", "bare") < 1 / BOUND:
+        raise SystemExit(f"an append takes more than {BOUND} of the CPU of a bare update")
+
+
+if __name__ == "__main__":
+    main()
