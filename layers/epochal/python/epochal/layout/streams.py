@@ -248,6 +248,9 @@ class StreamLayout(Protocol[H, C]):
     ) -> Steps[PruneProgress | Rejected[H]]:
         """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open."""
 
+    def begin_pruned(self, table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
+        """Begin a stream as if the events below `index` had been pruned; one that is there stays as it is."""
+
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
         """Copy the events below `before` that the archive, a table of this layout, lacks; the version it has reached.
 

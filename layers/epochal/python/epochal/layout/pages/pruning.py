@@ -21,10 +21,13 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.layout.expectations import accepts
 from epochal.layout.pages.attempt import head_from
+from epochal.layout.pages.batch import MARK_BYTES
+from epochal.layout.pages.frames import stamp_of
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
 from epochal.layout.pages.writes import as_read, marking
 from epochal.layout.streams import PruneProgress, Rejected
+from epochal.model.times import Ticks
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
 from epochal.plan.ops import Done, Put, Set, Steps, Update
@@ -76,6 +79,17 @@ def delete(
     if head is None:
         return Rejected(head=None)
     return (yield from _empty(table, head, head.version, etag, writes))
+
+
+def begin_pruned(table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
+    """Put the first page of a stream, as a deletion leaves it that was told to leave the stream open.
+
+    Args:
+        index: of the first event that there will be; those below are gone.
+    """
+    stamp = stamp_of(now, bytes.fromhex(etag)[:MARK_BYTES])
+    page = Page(table=table, stream=stream, index=0, version=index, low_water=index, stamp=stamp)
+    yield Put(table=table, item=write_page(page), condition=Absent("i"))
 
 
 def _ended(head: Page, *, leave_open: bool) -> bool:

@@ -15,7 +15,7 @@ from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import StoredUnfold
 from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result, Results
-from epochal.model.times import unix_seconds
+from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
@@ -138,6 +138,12 @@ class Pages:
         from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
 
         return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
+
+    def begin_pruned(self, table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
+        """See `pruning`."""
+        from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
+
+        return pruning.begin_pruned(table, stream, index, etag, now)
 
     def archive(
         self,

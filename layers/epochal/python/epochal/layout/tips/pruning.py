@@ -25,8 +25,8 @@ from epochal.layout.tips.items import (
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.conditions import Compare
-from epochal.plan.ops import Delete, Done, Query, Set, Steps, Update
+from epochal.plan.conditions import Absent, Compare
+from epochal.plan.ops import Delete, Done, Put, Query, Set, Steps, Update
 from epochal.plan.values import number, text
 
 DELETES: Final = 500
@@ -74,6 +74,17 @@ def delete(
     if tip is None:
         return Rejected(head=None)
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
+
+
+def begin_pruned(table: str, stream: str, index: int, etag: str) -> Steps[None]:
+    """Put the Tip of a stream, as a deletion leaves it that was told to leave the stream open.
+
+    Args:
+        index: of the first event that there will be; those below are gone.
+    """
+    counters = {"n": number(index), "a": number(0), "l": number(index)}
+    item = {**tip_key(stream), **counters, "etag": text(etag)}
+    yield Put(table=table, item=item, condition=Absent("i"))
 
 
 def _emptied(tip: Tip, *, leave_open: bool) -> bool:

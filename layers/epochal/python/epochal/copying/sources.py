@@ -1,0 +1,148 @@
+"""What is copied: named streams of any layout, and aggregates, read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from epochal.copying.contents import Event, Said, said_by
+from epochal.errors import EventsPruned, InvalidInput
+from epochal.feed.history import history_of
+from epochal.model.events import Claim, RecordedUnfold
+from epochal.store.aggregates import AggregateStore
+from epochal.store.bodies import BodyCodec
+from epochal.store.streams import Streams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """A stream, as it was read.
+
+    Attributes:
+        version: its next index.
+        first: events below are pruned, and in no archive.
+        unfolds: those stored, bodies in the bucket as claims.
+    """
+
+    version: int
+    first: int = 0
+    deleted: bool = False
+    unfolds: tuple[RecordedUnfold, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds nothing that could be lost."""
+        return self.deleted or (self.first == self.version and not self.unfolds)
+
+
+class Source(Protocol):
+    """Where streams are copied from."""
+
+    @property
+    def layout(self) -> str:
+        """As registered."""
+
+    @property
+    def said(self) -> Said:
+        """Digests of its bodies."""
+
+    def head(self, stream: str) -> Original | None:
+        """A stream as it is now; None where there is none."""
+
+    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+        """Events `first` to `end - 1`, bodies in the bucket as claims. Raises where one is gone or cannot be read."""
+
+    def content(self, claim: Claim) -> bytes:
+        """What the bucket holds of a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """Named streams."""
+
+    store: Streams
+
+    @property
+    def layout(self) -> str:
+        """How they are stored."""
+        return self.store.layout.name
+
+    @property
+    def said(self) -> Said:
+        """Digests of bodies in its bucket and in its items."""
+        return said_by(self.store.codec)
+
+    def head(self, stream: str) -> Original | None:
+        """The stream's head. An archive has what is pruned; without one, the first event that is found is the first."""
+        found = self.store.load(stream, fetch=False)
+        if found is None:
+            return None
+        first = 0 if found.deleted else self._first(stream, found.version)
+        return Original(version=found.version, first=first, deleted=found.deleted, unfolds=found.unfolds)
+
+    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+        """Events, and no hole between them."""
+        at = first
+        for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
+            if event.index != at:
+                break
+            yield event
+            at += 1
+        if at < end:
+            raise EventsPruned(stream, at, end)
+
+    def content(self, claim: Claim) -> bytes:
+        """An object of its bucket."""
+        bodies = self.store.codec.bodies
+        if bodies is None:
+            raise InvalidInput("bucket", f"must be given: the body {claim.key} lies in one")
+        return bodies.get(claim)
+
+    def _first(self, stream: str, version: int) -> int:
+        page = self.store.page(stream, limit=1, fetch=False)
+        return page.events[0].index if page.events else version
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSource:
+    """Aggregates, whose ids are the names of the streams that they become.
+
+    Attributes:
+        snapshots: the type of the unfold that a snapshot becomes; empty to leave snapshots behind.
+    """
+
+    store: AggregateStore
+    snapshots: str = ""
+
+    @property
+    def layout(self) -> str:
+        """How they are stored."""
+        return history_of(self.store).name
+
+    @property
+    def said(self) -> Said:
+        """Nothing of an aggregate is in a bucket."""
+        return said_by(BodyCodec())
+
+    def head(self, stream: str) -> Original | None:
+        """The aggregate's head."""
+        aggregate = self.store.site.types.read(stream)
+        snapshot = None if aggregate is None else self.store.latest_snapshot(aggregate)
+        if snapshot is None:
+            return None
+        unfold = RecordedUnfold(
+            version=snapshot.seq_nr, type=self.snapshots, data=snapshot.data, meta=b"", timestamp=""
+        )
+        return Original(version=snapshot.lock.seq_nr, unfolds=(unfold,) if self.snapshots else ())
+
+    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+        """Events, by their numbers less 1."""
+        for event in history_of(self.store).events()(stream, first, end):
+            if event.fault is not None:
+                raise event.fault
+            yield event
+
+    def content(self, claim: Claim) -> bytes:
+        """There are no claims."""
+        raise InvalidInput("bucket", f"the body {claim.key} is no aggregate's")

@@ -1,0 +1,247 @@
+"""Copying one stream: what the copy has is compared, what it lacks is appended, and what was appended is read back.
+
+    the copy is not there       it is begun; where the original was pruned, as one that was pruned likewise
+    it has the first events     each is compared before anything is added; then the rest follows
+    it has other events,        nothing is added: two histories are never merged, and a copy that people write to
+    or more of them             has events of its own
+    the original was deleted    a tombstone takes the name, unless the copy has events: nothing is ever removed
+
+How far it has got, the copy's own version says: whoever goes on, also beside another who copies, appends on exactly
+that. A copy has the indices, types, bodies, times, correlation and causation of the original, and its unfolds at the
+version that they were made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochal.copying.batches import batches
+from epochal.copying.contents import Digest, Event, Said, said_by, time_of
+from epochal.copying.results import Ending, StreamCopy
+from epochal.copying.sources import Original, Source, StreamSource
+from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
+from epochal.model import events as model
+from epochal.model.events import Body, Claim, RecordedUnfold
+from epochal.model.names import stream_name
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.store.streams import Streams
+
+ATTEMPTS: Final = 3
+"""Where somebody else copies too, the next attempt goes on behind what that one has appended."""
+
+_KEPT_FROM_COPYING: Final = (InvalidInput, CorruptData, MissingBody, DeniedBody, EventsPruned)
+"""What keeps one stream from being copied, and no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCopier:
+    """Copies streams of a source to a store, under their names."""
+
+    source: Source
+    target: Streams
+
+    def planned(self, stream: str) -> StreamCopy:
+        """What `copy` would do, as far as the heads tell: nothing is compared, nothing written."""
+        try:
+            original, copy = self._heads(stream)
+        except _KEPT_FROM_COPYING as error:
+            return _refused(stream, str(error))
+        why = _in_the_way(original, copy)
+        if why:
+            return _refused(stream, why)
+        if original.deleted:
+            return StreamCopy(stream=stream, ending="tombstone", version=original.version)
+        missing = original.version - (original.first if copy is None else copy.version)
+        return StreamCopy(
+            stream=stream,
+            ending="copied" if missing else "unchanged",
+            version=original.version,
+            first=original.first,
+            copied=missing,
+        )
+
+    def copy(self, stream: str) -> StreamCopy:
+        """Copy what the copy lacks, and compare all of both."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._copied(stream)
+            except ConflictError:
+                continue
+            except _KEPT_FROM_COPYING as error:
+                return _refused(stream, str(error))
+        return _refused(stream, "others append to the copy meanwhile")
+
+    def _heads(self, stream: str) -> tuple[Original, Original | None]:
+        stream_name(stream)
+        original = self.source.head(stream)
+        if original is None:
+            raise InvalidInput("stream", "there is none of that name")
+        return original, StreamSource(self.target).head(stream)
+
+    def _copied(self, stream: str) -> StreamCopy:
+        original, copy = self._heads(stream)
+        why = _in_the_way(original, copy)
+        if why:
+            return _refused(stream, why)
+        if original.deleted:
+            return self._ended(stream, original, copy)
+        if copy is None and original.first:
+            copy = self._begun(stream, original.first)
+        return _Copying(self, stream, original, copy).run()
+
+    def _begun(self, stream: str, index: int) -> Original:
+        """An empty stream whose first event will have that index."""
+        target = self.target
+        etag, now = target.fresh(16).hex(), from_unix_nanoseconds(target.now())
+        target.driver.run(target.layout.begin_pruned(target.table, stream, index, etag, now))
+        return Original(version=index, first=index)
+
+    def _ended(self, stream: str, original: Original, copy: Original | None) -> StreamCopy:
+        if copy is None:
+            copy = self._begun(stream, original.version)
+        if not copy.deleted:
+            self.target.delete(stream, expected=AtVersion(version=copy.version))
+        return StreamCopy(stream=stream, ending="tombstone", version=original.version)
+
+
+@dataclass(slots=True)
+class _Copying:
+    """One stream on its way.
+
+    Attributes:
+        copy: as it was found; None where it is not there.
+    """
+
+    copier: StreamCopier
+    stream: str
+    original: Original
+    copy: Original | None
+
+    def run(self) -> StreamCopy:
+        at = 0 if self.copy is None else self.copy.version
+        first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
+        ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
+        for event, copied in zip(self._events(first, at), self._copies(first, at), strict=True):
+            if ours.add(event) != theirs.add(copied):
+                return self._result("differs", why=f"event {event.index} is another one; nothing was added")
+        wrote = self._append(at, ours)
+        for copied in self._copies(at, self.original.version):
+            theirs.add(copied)
+        if (ours.events, ours.hex()) != (theirs.events, theirs.hex()):
+            return self._result("differs", why="what was appended reads otherwise")
+        return self._result(
+            "copied" if wrote else "unchanged",
+            copied=self.original.version - at,
+            events=ours.events,
+            digest=ours.hex(),
+        )
+
+    def _result(self, ending: Ending, **figures: Any) -> StreamCopy:
+        version, first = self.original.version, self.original.first
+        return StreamCopy(stream=self.stream, ending=ending, version=version, first=first, **figures)
+
+    def _append(self, at: int, digest: Digest) -> bool:
+        """Append events from `at` on, and the unfolds where their version is; whether anything was written."""
+        unfolds, made_from = self._unfolds()
+        expected: ExpectedVersion = NO_STREAM if self.copy is None else AtVersion(version=at)
+        wrote = False
+        if unfolds is not None and made_from == at:
+            expected = self._write((), unfolds, expected)
+            wrote = True
+        for batch in batches(_told(self._events(at, self.original.version), digest), made_from):
+            ends = batch[-1].index + 1
+            expected = self._write(batch, unfolds if ends == made_from else None, expected)
+            wrote = True
+        return wrote
+
+    def _write(
+        self, events: Sequence[Event], unfolds: Sequence[model.Unfold] | None, expected: ExpectedVersion
+    ) -> ExpectedVersion:
+        new = [self._event(each) for each in events]
+        return self.copier.target.append(self.stream, new, unfolds=unfolds, expected=expected).token
+
+    def _unfolds(self) -> tuple[tuple[model.Unfold, ...] | None, int]:
+        """Those that the copy lacks, None where it lacks none; and the version that they are of."""
+        wanted, there = self.original.unfolds, () if self.copy is None else self.copy.unfolds
+        versions = {each.version for each in wanted}
+        if len(versions) > 1:
+            raise InvalidInput("unfolds", "are of several versions, which another library has left")
+        made_from = versions.pop() if versions else self.original.version
+        if _same(wanted, self.copier.source.said, there, said_by(self.copier.target.codec)):
+            return None, made_from
+        return tuple(map(self._unfold, wanted)), made_from
+
+    def _event(self, event: Event) -> model.Event:
+        return model.Event(
+            type=event.type,
+            data=self._body(event.data),
+            meta=self._body(event.meta),
+            timestamp=format_ticks(time_of(event.timestamp)),
+            correlation_id=event.correlation_id,
+            causation_id=event.causation_id,
+        )
+
+    def _unfold(self, unfold: RecordedUnfold) -> model.Unfold:
+        return model.Unfold(
+            type=unfold.type,
+            data=self._body(unfold.data),
+            meta=self._body(unfold.meta),
+            timestamp=format_ticks(time_of(unfold.timestamp)) if unfold.timestamp else None,
+        )
+
+    def _body(self, body: Body) -> Body:
+        """A body that the target can hold: what a claim names is copied to its bucket, if it is not there."""
+        if isinstance(body, Claim):
+            bodies = self.copier.target.codec.bodies
+            if bodies is None:
+                raise InvalidInput("bucket", f"must be given: the body {body.key} lies in one")
+            if not bodies.keep(body):
+                bodies.put(body, self.copier.source.content(body))
+        return body
+
+    def _events(self, first: int, end: int) -> Iterator[Event]:
+        return self.copier.source.events(self.stream, first, end) if first < end else iter(())
+
+    def _copies(self, first: int, end: int) -> Iterator[Event]:
+        return StreamSource(self.copier.target).events(self.stream, first, end) if first < end else iter(())
+
+
+def _told(events: Iterable[Event], digest: Digest) -> Iterator[Event]:
+    for event in events:
+        digest.add(event)
+        yield event
+
+
+def _in_the_way(original: Original, copy: Original | None) -> str:
+    """Why nothing may be added to a copy; empty where nothing keeps it."""
+    if copy is None:
+        return ""
+    if original.deleted:
+        return "" if copy.empty else "was deleted, and its copy was not: delete that too, if it is to go"
+    if copy.deleted:
+        return "its copy was deleted, and takes no more events"
+    if copy.version > original.version:
+        return f"its copy is ahead, at version {copy.version}: it has events that the original has not"
+    if copy.version < original.first:
+        return f"events {copy.version} to {original.first - 1} were pruned before they were copied"
+    if copy.first == copy.version > original.first:
+        return "nothing is left of its copy by which to tell what it is of"
+    return ""
+
+
+def _same(
+    ours: Sequence[RecordedUnfold], said: Said, theirs: Sequence[RecordedUnfold], said_there: Said
+) -> bool:
+    return [_shown(each, said) for each in ours] == [_shown(each, said_there) for each in theirs]
+
+
+def _shown(unfold: RecordedUnfold, said: Said) -> tuple[int, str, bytes, bytes]:
+    """What must be the same. Not its time: an aggregate's snapshot has none."""
+    return unfold.version, unfold.type, said(unfold.data), said(unfold.meta)
+
+
+def _refused(stream: str, why: str) -> StreamCopy:
+    return StreamCopy(stream=stream, ending="refused", why=why)

@@ -1,0 +1,159 @@
+"""Everything in a feed, copied: which streams, how a second run goes on, and what becomes of those that cannot be copied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epochal import NO_STREAM, Event
+from epochal.copying import feed_copy
+from epochal.copying.feed_copy import FeedCopier
+from epochal.copying.sources import AggregateSource, StreamSource
+from epochal.copying.stream_copy import StreamCopier
+from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.store.streams import Streams
+from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import memory_streams
+
+
+def copier_of(feed: MemoryFeed, target: Streams, **more: object) -> FeedCopier:
+    source = StreamSource(feed.tips)
+    return FeedCopier(
+        copier=StreamCopier(source=source, target=target),
+        feed=feed.reader,
+        name="copy",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def fill(feed: MemoryFeed, *streams: str) -> None:
+    for stream in streams:
+        feed.tips.append(stream, [Event(type="Opened"), Event(type="Paid")])
+    feed.index()
+
+
+@pytest.fixture
+def feed() -> MemoryFeed:
+    made = MemoryFeed()
+    fill(made, "Cart-1", "Cart-2", "Order-1")
+    made.streams.append("Other-1", [Event(type="Opened")])
+    made.index()
+    return made
+
+
+def test_every_stream_of_the_sources_layout_is_copied(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    found = list(copier_of(feed, target).copy())
+    assert {each.stream: each.ending for each in found} == dict.fromkeys(
+        ("Cart-1", "Cart-2", "Order-1"), "copied"
+    )
+    assert [len(list(target.read(each.stream))) for each in found] == [2, 2, 2]
+    assert target.load("Other-1") is None
+
+
+def test_streams_are_copied_to_another_layout_of_the_same_deployment(feed: MemoryFeed) -> None:
+    assert all(each.sound for each in copier_of(feed, feed.streams).copy())
+    feed.index()
+    partitions = {each.partition for each in feed.reader.partitions()}
+    shown = [item.stream for p in partitions for item in feed.reader.page(p).items]
+    assert sorted(shown) == sorted(2 * 2 * ["Cart-1", "Cart-2", "Order-1"] + ["Other-1"])
+
+
+def test_categories_choose_among_them(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    found = list(copier_of(feed, target, categories=["Order"]).copy())
+    assert [each.stream for each in found] == ["Order-1"]
+
+
+def test_a_second_run_visits_what_is_new_alone(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    list(copier_of(feed, target).copy())
+    assert list(copier_of(feed, target).copy()) == []
+    feed.tips.append("Cart-2", [Event(type="Closed")])
+    fill(feed, "Cart-3")
+    found = list(copier_of(feed, target).copy())
+    assert [(each.stream, each.copied) for each in found] == [("Cart-2", 1), ("Cart-3", 2)]
+
+
+def test_a_run_from_the_beginning_visits_all_and_finds_what_the_feed_does_not_tell(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    list(copier_of(feed, target).copy())
+    fill(feed, "Cart-4")
+    feed.tips.delete("Cart-4")
+    found = {each.stream: each.ending for each in copier_of(feed, target).copy(again=True)}
+    rest = dict.fromkeys(("Cart-1", "Cart-2", "Order-1"), "unchanged")
+    assert found == {**rest, "Cart-4": "tombstone"}
+
+
+def test_a_run_that_stops_goes_on_after_the_last_page_that_was_kept(
+    feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_copy, "PAGE", 1)
+    fill(feed, "Cart-5", "Cart-6")
+    target = memory_streams()
+    run = copier_of(feed, target).copy()
+    begun = [next(run).stream]
+    run.close()
+    rest = [each.stream for each in copier_of(feed, target).copy()]
+    assert sorted({*begun, *rest}) == ["Cart-1", "Cart-2", "Cart-5", "Cart-6", "Order-1"]
+    assert all(len(list(target.read(stream))) == 2 for stream in {*begun, *rest})
+
+
+def test_one_that_cannot_be_copied_holds_up_no_other_and_is_tried_again_by_every_run(
+    feed: MemoryFeed,
+) -> None:
+    target = memory_streams()
+    target.append("Cart-1", [Event(type="Foreign")], expected=NO_STREAM)
+    found = {each.stream: each.ending for each in copier_of(feed, target).copy()}
+    assert found == {"Cart-1": "differs", "Cart-2": "copied", "Order-1": "copied"}
+    assert [each.ending for each in copier_of(feed, target).copy()] == ["differs"]
+    target.delete("Cart-1", leave_open=False)
+    assert [each.ending for each in copier_of(feed, target).copy()] == ["refused"]
+
+
+def test_a_stream_is_copied_once_a_run_however_often_the_feed_names_it(
+    feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_copy, "PAGE", 1)
+    for _ in range(3):
+        feed.tips.append("Cart-1", [Event(type="More")])
+        feed.index()
+    found = [each.stream for each in copier_of(feed, memory_streams()).copy()]
+    assert sorted(found) == ["Cart-1", "Cart-2", "Order-1"]
+
+
+def test_a_dry_run_tells_what_would_be_copied_and_leaves_no_trace(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    planned = list(copier_of(feed, target).planned())
+    assert sorted((each.stream, each.copied) for each in planned) == [
+        ("Cart-1", 2),
+        ("Cart-2", 2),
+        ("Order-1", 2),
+    ]
+    assert target.load("Cart-1") is None
+    assert len(list(copier_of(feed, target).copy())) == 3
+
+
+def test_more_than_can_be_kept_in_mind_end_the_run(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_copy, "MAX_PARKED", 1)
+    target = memory_streams()
+    for stream in ("Cart-1", "Cart-2"):
+        target.append(stream, [Event(type="Foreign")])
+    with pytest.raises(ValueError, match="too many"):
+        list(copier_of(feed, target).copy())
+
+
+def test_aggregates_are_copied_by_their_ids(feed: MemoryFeed) -> None:
+    for number in range(3):
+        event = AggregateEvent(type="Opened", data=b"{}")
+        feed.aggregates.append(AggregateId(type="Cart", value=f"{number}"), [event], snapshot=b"{}")
+    feed.index()
+    target = memory_streams()
+    copier = replace_source(copier_of(feed, target), AggregateSource(feed.aggregates))
+    assert [each.ending for each in copier.copy()] == ["copied"] * 3
+    assert [event.type for event in target.read("Cart-0")] == ["Opened"]
+
+
+def replace_source(copier: FeedCopier, source: AggregateSource) -> FeedCopier:
+    return replace(copier, copier=replace(copier.copier, source=source))
