@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import variable
+
+NAMED: Final = 3
+"""Streams that an error names."""
 
 
 class NoStore(EpochalError):
@@ -116,6 +120,16 @@ class StreamMissing(EpochalError, LookupError):
     def __init__(self, stream: str) -> None:
         super().__init__(f"{stream}: there is no such stream")
         self.stream = stream
+
+
+class CopyUnsound(EpochalError):
+    """Streams that were not copied, or whose copies are not what they should be: `streams` names them."""
+
+    def __init__(self, streams: Sequence[str]) -> None:
+        named = ", ".join(streams[:NAMED])
+        rest = f" and {len(streams) - NAMED:,} others" if len(streams) > NAMED else ""
+        super().__init__(f"not every stream has a sound copy: {named}{rest}")
+        self.streams = streams
 
 
 class IndexUnsound(EpochalError):

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from epochal.cli import index_rebuild, quarantine, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
 from epochal.cli.console import console
+from epochal.cli.copying import copy
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
@@ -55,6 +56,7 @@ for command in (
     state,
     prune,
     delete,
+    copy,
     aggregate,
     tagged,
     projections,

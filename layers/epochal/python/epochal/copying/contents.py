@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from epochal.codec.bodies import DIRECT, encode_claim
-from epochal.errors import InvalidInput
-from epochal.model.events import Body, Claim
+from epochal.model.events import Body, Claim, content_of
 from epochal.model.times import Ticks, from_unix_nanoseconds, parse_time
 from epochal.store.bodies import BodyCodec
 
@@ -75,9 +74,7 @@ def said_by(codec: BodyCodec) -> Said:
             if body.encoding == DIRECT:
                 return bytes.fromhex(body.sha256)
             (body,) = codec.unpack([encode_claim(body)])
-        if isinstance(body, Claim):
-            raise InvalidInput("bucket", f"must be given: the body {body.key} lies in one")
-        return hashlib.sha256(body).digest()
+        return hashlib.sha256(content_of(body)).digest()
 
     return said
 

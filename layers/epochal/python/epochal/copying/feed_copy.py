@@ -1,8 +1,8 @@
 """Copying every stream of a feed, one page of the index after another.
 
-What a page names is copied, each stream to its end, several at once. Then the place is kept in the index of the feed, as
-that of a group of readers is: a second run goes on there. Streams that could not be copied are kept beside it, and every
-later run tries them again first.
+What a page names is copied, each stream to its end, several at once. Then the place is kept in the index of the feed,
+as that of a group of readers is: a second run goes on there. Streams that could not be copied are kept beside it, and
+every later run tries them again first.
 
 The feed tells of events alone. Unfolds that were written alone, and tombstones, come with the stream's next visit: a
 run from the beginning visits all.
@@ -138,7 +138,7 @@ class FeedCopier:
             return list(pool.map(visit, streams))
 
     def _kept(self, held: Held, state: GroupState) -> Held:
-        """The place, kept. One that another run has kept meanwhile is replaced: all before ours was visited for ours."""
+        """The place, kept, whatever another run has kept meanwhile: all before ours was visited."""
         while True:
             ids = Ids.drawn(self.now(), self.fresh)
             saved = self.feed.driver.run(save(self.feed.table, held, state, ids))
