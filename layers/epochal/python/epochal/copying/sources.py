@@ -9,9 +9,11 @@ from typing import Protocol
 from epochal.copying.contents import Event, Said, said_by
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.feed.history import history_of
+from epochal.layout.streams import Head
 from epochal.model.events import Claim, RecordedUnfold
 from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import recorded_unfolds
 from epochal.store.streams import Streams
 
 
@@ -75,11 +77,12 @@ class StreamSource:
 
     def head(self, stream: str) -> Original | None:
         """The stream's head. An archive has what is pruned; without one, the first event that is found is the first."""
-        found = self.store.load(stream, fetch=False)
-        if found is None:
+        head = self.store.head(stream)
+        if head is None:
             return None
-        first = 0 if found.deleted else self._first(stream, found.version)
-        return Original(version=found.version, first=first, deleted=found.deleted, unfolds=found.unfolds)
+        unfolds = recorded_unfolds(head.read_unfolds(), self.store.codec, fetch=False)
+        first = 0 if head.deleted else self._first(head)
+        return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
     def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
         """Events, and no hole between them."""
@@ -99,9 +102,21 @@ class StreamSource:
             raise InvalidInput("bucket", f"must be given: the body {claim.key} lies in one")
         return bodies.get(claim)
 
-    def _first(self, stream: str, version: int) -> int:
-        page = self.store.page(stream, limit=1, fetch=False)
-        return page.events[0].index if page.events else version
+    def _first(self, head: Head) -> int:
+        """Looked for by an item at a time: a read of the stream would take a megabyte of it."""
+        store = self.store
+        cursor = store.layout.stand(head, 0, forward=True)
+        first = head.version
+        while not cursor.at_end:
+            part = store.driver.run(store.layout.advance(store.table, cursor, 1))
+            if part.spans:
+                first = part.spans[0].base
+                break
+            cursor = part.cursor
+        archived = (
+            StreamSource(store.archive).head(head.stream) if first and store.archive is not None else None
+        )
+        return archived.first if archived is not None and archived.version >= first else first
 
 
 @dataclass(frozen=True, slots=True)
