@@ -7,6 +7,7 @@ that asks for a server in a folder that has none is an error, so that what is de
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +57,12 @@ KINDS: Final = (
 """The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
 
 
+@cache
 def kind_of(path: Path) -> Kind:
-    """The kind of a file or folder of tests; raises `LookupError` for a folder that has none."""
+    """The kind of a file or folder of tests; raises `LookupError` for a folder that has none.
+
+    It is asked of thousands of tests, which are in a few hundred files.
+    """
     for kind in KINDS:
         if any(path.is_relative_to(TESTS / folder) for folder in kind.folders):
             return kind

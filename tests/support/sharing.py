@@ -6,6 +6,7 @@ does not notice, and deals out test by test. So the groups are told from the pat
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ FIRST: Final = TESTS / "deploy" / "test_demo.py"
 """Looks at all of the feed, and can do so on the deployment that all share as long as nobody else has used it."""
 
 
+@cache
 def turn(path: Path) -> tuple[int, bool, int]:
     """A file's place among all: the groups of folders, then the kinds in their order."""
     groups = [*dict.fromkeys(TOGETHER.values())]
