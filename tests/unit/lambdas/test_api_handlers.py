@@ -17,6 +17,16 @@ from tests.support.api import gateway_event
 ROOT = Path(__file__).parents[3]
 FUNCTIONS = ("append", "replay", "feed")
 
+EMBEDDED = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+    "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
+    "AWS_LAMBDA_FUNCTION_NAME": "append",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
+    "AWS_REGION": "eu-central-1",
+    "AWS_SESSION_TOKEN": "test",
+}
+"""What ministack tells a function of AWS."""
+
 RESOURCES = ("aggregates", "feed", "projections", "streams", "tagged")
 
 NOT_ON_THE_WAY = (
@@ -92,8 +102,13 @@ def test_nothing_heavy_is_imported(function: str) -> None:
 
 @pytest.mark.parametrize(
     ("told", "client"),
-    [({}, False), ({variable("carrier"): "boto3"}, True), ({"AWS_USE_FIPS_ENDPOINT": "true"}, True)],
-    ids=["by default", "asked for", "out of the ordinary"],
+    [
+        ({}, False),
+        (EMBEDDED, False),
+        ({variable("carrier"): "boto3"}, True),
+        ({"AWS_USE_FIPS_ENDPOINT": "true"}, True),
+    ],
+    ids=["by default", "on the embedded AWS", "asked for", "out of the ordinary"],
 )
 @pytest.mark.slow
 def test_a_client_of_boto3s_is_made_where_it_is_asked_for_or_needed(

@@ -30,8 +30,8 @@ _READ: Final = frozenset(
     }
 )
 _OF_OTHERS: Final = re.compile(
-    r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|EC2_METADATA_DISABLED"
-    r"|ENDPOINT_URL_\w+)"
+    r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|ENDPOINT_URL_\w+"
+    r"|EC2_METADATA_DISABLED|DISABLE_HOST_PREFIX_INJECTION)"
 )
 """What Lambda tells, what botocore's providers of credentials read by themselves, and what other services are told."""
 
