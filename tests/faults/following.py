@@ -37,7 +37,7 @@ def index(site: Site) -> None:
     tables = Endpoint(url=site.streams_url, region=site.region).client("dynamodb")
     arns = {
         table: tables.describe_table(TableName=table)["Table"]["LatestStreamArn"]
-        for table in (site.tips, site.snapshot, site.tags)
+        for table in (site.tips, site.pages, site.snapshot, site.tags)
     }
     log = site.log("indexer")
     done: dict[str, int] = dict(log)

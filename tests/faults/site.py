@@ -13,6 +13,7 @@ from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.writes import site_of
+from epochal.layout.pages.streams import Pages
 from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
@@ -20,6 +21,9 @@ from epochal.store.dcb_events import DcbEvents
 from epochal.store.streams import Streams
 
 STREAMS = tuple(f"Flight-{number}" for number in range(4))
+PAGED = frozenset(STREAMS[1::2])
+"""Streams that are stored as pages; the others are in Tips."""
+
 AGGREGATES = tuple(AggregateId(type="user", value=str(number)) for number in range(4))
 TAGS = tuple(f"course:{number}" for number in range(4))
 
@@ -40,6 +44,7 @@ class Site:
     directory: str
     operations: int
     tips: str
+    pages: str
     index: str
     journal: str
     snapshot: str
@@ -61,6 +66,7 @@ class Site:
     def settings(self) -> Settings:
         return Settings.of(
             tips_table=self.tips,
+            streams_table=self.pages,
             index_table=self.index,
             journal_table=self.journal,
             snapshot_table=self.snapshot,
@@ -68,8 +74,11 @@ class Site:
             tags_table=self.tags,
         )
 
-    def open_streams(self) -> Streams:
-        return Streams(driver=self.place.driver(), table=self.tips)
+    def open_streams(self) -> dict[str, Streams]:
+        """The store of each stream."""
+        tips = Streams(driver=self.place.driver(), table=self.tips)
+        pages = Streams(driver=self.place.driver(), table=self.pages, layout=Pages())
+        return {name: pages if name in PAGED else tips for name in STREAMS}
 
     def open_aggregates(self) -> AggregateStore:
         return AggregateStore(driver=self.place.driver(), site=site_of(self.settings))

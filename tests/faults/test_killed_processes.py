@@ -25,6 +25,7 @@ from epochal.layout.dcb.items import Keys, read_head
 from epochal.layout.dcb.items import is_head as is_tag_head
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
+from epochal.layout.pages.items import STREAMS as PAGES
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.tables import TIPS
@@ -32,7 +33,7 @@ from epochal.model.dcb import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item
 from tests.faults.proxy import FATES, Proxy
-from tests.faults.site import AGGREGATES, STREAMS, Site
+from tests.faults.site import AGGREGATES, Site
 from tests.faults.site import TAGS as COURSES
 from tests.faults.writer import facts
 from tests.support.tables import Tables
@@ -111,14 +112,16 @@ class Truth:
             self.site.open_aggregates(),
             self.site.open_tagged(),
         )
-        self.streams = {name: [str(event.data, "utf-8") for event in streams.read(name)] for name in STREAMS}
+        self.streams = {
+            name: [str(event.data, "utf-8") for event in store.read(name)] for name, store in streams.items()
+        }
         self.aggregates = {
             str(each): [str(event.data, "utf-8") for event in aggregates.events_after(each)]
             for each in AGGREGATES
         }
         self.tags = {tag: [event.id for event in tagged.read(asks(tag)).events] for tag in COURSES}
         self.tagged = {event.id: event.data for tag in COURSES for event in tagged.read(asks(tag)).events}
-        self.versions = {name: streams.load(name).version for name in STREAMS}
+        self.versions = {name: store.load(name).version for name, store in streams.items()}
         self.locks = {str(each): aggregates.lock(each).seq_nr for each in AGGREGATES}
 
     def feed(self) -> dict[str, int]:
@@ -139,6 +142,7 @@ def site_on(tables: Tables, url: str, directory: Path, operations: int) -> Site:
         directory=str(directory),
         operations=operations,
         tips=tables.create(TIPS),
+        pages=tables.create(PAGES),
         index=tables.create(INDEX),
         journal=tables.create(JOURNAL),
         snapshot=tables.create(SNAPSHOT),

@@ -1,9 +1,10 @@
-"""A process that appends to all three layouts until it has performed its operations: `python -m tests.faults.writer`.
+"""A process that appends to all layouts until it has performed its operations: `python -m tests.faults.writer`.
 
 It may be killed at any moment. What it needs to go on is in its log: each answer after it came. An operation whose
 answer is not in the log is tried again, with the same key or ids as before. The writers' clocks are hours apart.
 
-    streams          a key, and at each try another expectation: any version, one just loaded, its token
+    streams          in Tips and as pages: a key, and at each try another expectation: any version, one just loaded, its
+                     token
     aggregates       a key and the lock of a replay just made; or no key, where the replay lacks the operation's events
     tagged events    ids that follow from the operation; half of them on condition that nobody else has appended
 """
@@ -39,7 +40,7 @@ class Writer:
             return time.time_ns() + HOURS.get(name, 0) * 3600 * 10**9
 
         self.site, self.name, self.log = site, name, site.log(name)
-        self.streams = replace(site.open_streams(), now=now)
+        self.streams = {stream: replace(store, now=now) for stream, store in site.open_streams().items()}
         self.aggregates = replace(site.open_aggregates(), now=now)
         self.tagged = replace(site.open_tagged(), now=now)
 
@@ -57,7 +58,7 @@ class Writer:
         key = f"{self.name} {number}"
         while True:
             expected = self._expectation(stream)
-            outcome = self.streams.try_append(stream, events, expected=expected, idempotency_key=key)
+            outcome = self.streams[stream].try_append(stream, events, expected=expected, idempotency_key=key)
             if isinstance(outcome, Appended):
                 self.log.add("streams", number, stream, outcome.first)
                 return
@@ -66,7 +67,7 @@ class Writer:
         """Any version, or the one that is there now, whatever was expected when the operation was last tried."""
         if random.random() < 0.3:
             return ANY
-        state = self.streams.load(stream)
+        state = self.streams[stream].load(stream)
         if state is None:
             return NO_STREAM
         return random.choice((state.token, AtVersion(version=state.version)))
