@@ -20,6 +20,7 @@ from bench import (
     replay,
     tag_races,
     tagging,
+    telemetry,
 )
 
 BENCHMARKS = {
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "reacting": reacting.main,
     "tagging": tagging.main,
     "tag-races": tag_races.main,
+    "telemetry": telemetry.main,
     "imports": imports.main,
     "append-cpu": append_cpu.main,
 }

@@ -11,7 +11,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.pages import once, pruning, reading, unfolding
 from epochal.layout.pages.append import append
-from epochal.layout.pages.batch import Packed, packed
+from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import Page
 from epochal.layout.stored import StoredEvent, StoredUnfold
@@ -44,6 +44,7 @@ class Call:
             that says that the page is full.
         unfolds: what the state is replaced by; empty for none, None to keep it.
         key: an idempotency key, which others may use too.
+        ahead: appends of others that go out in the same write, ahead of it.
     """
 
     name: str
@@ -52,10 +53,16 @@ class Call:
     unfolds: str | None = None
     clock: int = 5
     key: str = ""
+    ahead: int = 0
 
     @property
     def batch(self) -> Packed:
         """What is appended."""
+        others = [replace(self, name=f"{self.name}, {k} ahead", ahead=0).batch for k in range(self.ahead)]
+        return joined([*others, self._own]) if others else self._own
+
+    @property
+    def _own(self) -> Packed:
         fresh = hashlib.sha256(self.name.encode()).digest()
         identity = hashlib.sha256(self.key.encode()).digest() if self.key else fresh
         now, moment = Ticks(self.clock), format_ticks(Ticks(self.clock))

@@ -353,7 +353,7 @@ class Explorer:
 def ruled_by(rule: Rule) -> Iterator[None]:
     """Meanwhile pages are full when an actor's rule says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writes, "is_full", lambda token, _before: token.version in rule.full)
+        patch.setattr(writes, "is_full", lambda token, *_: token.version in rule.full)
         patch.setattr(writes, "fits", lambda before, _growth: before.version not in rule.tight)
         yield
 
@@ -370,7 +370,10 @@ def _check_read(read: Read, seen: Seen, table: Table) -> None:
 
 
 def _check_told(call: Call, batch: Packed, own: frozenset[bytes], told: object, table: Table) -> None:
-    places = [index for index, each in enumerate(table.appends) if each == batch.rest]
+    rests = [each.rest for each in (*batch.before, batch) for _ in each.events]
+    places = [index for index, each in enumerate(table.appends) if each in rests]
+    if batch.before:
+        assert [table.appends[index] for index in places] in ([], rests), "what goes out together is apart"
     match told:
         case Written(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"

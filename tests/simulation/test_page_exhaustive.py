@@ -61,6 +61,18 @@ def three_writers_and_a_pruner() -> Explorer:
     )
 
 
+def appends_that_go_out_together() -> Explorer:
+    """Each write is of two or three appends, by processes that do not agree when a page is full."""
+    return Explorer(
+        actors=(
+            writes_of("a", "any", "known", rule=ODD, ahead=1),
+            writes_of("b", "any", rule=ALWAYS, ahead=2, clock=1),
+            Actor(does=(Prune(before=3),)),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
 def an_old_token_and_a_prune() -> Explorer:
     """What is told of a page is used when the page has been emptied."""
     return Explorer(
@@ -177,6 +189,7 @@ def a_reader_downward() -> Explorer:
 
 WORLDS = (
     two_writers_of_different_opinions,
+    appends_that_go_out_together,
     three_writers_and_a_pruner,
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
@@ -192,6 +205,7 @@ WORLDS = (
 
 
 DEAR = (
+    appends_that_go_out_together,
     three_writers_and_a_pruner,
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
@@ -397,7 +411,26 @@ def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
 
 
 def a_page_without_events_is_left(patch: Patch) -> None:
-    patch.setattr(writes, "_is_full", lambda _index, token, _before: reckons_full(token))
+    patch.setattr(writes, "_is_full", lambda _index, token, *_: reckons_full(token))
+
+
+def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
+    kept = append.in_page
+
+    def at_its_last(page: Page, given: Packed) -> Found | None:
+        found = kept(page, given)
+        return found and replace(found, first=found.first + sum(len(each.events) for each in given.before))
+
+    patch.setattr(append, "in_page", at_its_last)
+
+
+def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
+    frames = Packed.frames
+
+    def alike(self: Packed, stamp: bytes) -> Any:
+        return tuple(replace(frame, stamp=stamp) for frame in frames(self, stamp))
+
+    patch.setattr(Packed, "frames", alike)
 
 
 @pytest.mark.parametrize(
@@ -411,6 +444,12 @@ def a_page_without_events_is_left(patch: Patch) -> None:
         (a_page_is_extended_whatever_was_written_since, two_writers_of_different_opinions, None),
         (only_the_version_guards_a_page, a_stream_that_begins_anew, "another state"),
         (a_token_from_anywhere_says_where_a_page_begins, tokens_from_outside, "a fork|another state"),
+        (
+            what_goes_out_together_is_found_where_its_last_begins,
+            appends_that_go_out_together,
+            "and it is at",
+        ),
+        (what_goes_out_together_has_one_stamp, appends_that_go_out_together, "go back|do not increase"),
         (stamps_are_what_the_clock_says, three_writers_and_a_pruner, "go back|do not increase"),
         (a_page_is_left_without_being_closed, a_batch_that_no_page_takes, "a fork"),
         (a_page_is_closed_whatever_was_written_since, a_batch_that_no_page_takes, None),

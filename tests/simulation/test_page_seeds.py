@@ -19,7 +19,7 @@ SIZE, COUNT = 100, 16
 def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any rule of when a page is full is safe."""
 
-    def is_full(left: Token, before: Token | None = None) -> bool:
+    def is_full(left: Token, before: Token | None = None, _joined: int = 0) -> bool:
         return left.appends >= request.param
 
     monkeypatch.setattr(writes, "is_full", is_full)

@@ -65,6 +65,15 @@ def test_a_page_is_not_called_full_where_saying_so_costs_as_much_as_the_next_app
     assert not is_full(holding(3, 328))  # 1024
 
 
+def test_appends_that_met_are_taken_to_meet_again() -> None:
+    left = holding(6, 900 // 6)
+
+    assert not is_full(holding(6, 80), joined=0)
+    assert is_full(holding(6, 80), joined=600)
+    assert not is_full(holding(6, 80), holding(1, 80), joined=400), "no caution: their number does not stray"
+    assert is_full(left, joined=160)
+
+
 def test_a_page_near_the_limit_of_an_item_is_full_whatever_it_costs() -> None:
     assert is_full(holding(1, 100, unfolds=ITEM_BYTES - ROOM))
 

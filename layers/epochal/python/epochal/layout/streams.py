@@ -289,5 +289,23 @@ class SeveralStreams(Protocol):
         """
 
 
+@runtime_checkable
+class JoinedWriters(Protocol):
+    """What a layout of streams can besides, where one write may be several appends."""
+
+    def append_together(
+        self, table: str, batches: Sequence[Batch], start: Token | None
+    ) -> Steps[tuple[Result[Any], ...]]:
+        """Append batches of events to the end of one stream, in their order, all or none; what came of each.
+
+        Args:
+            start: of the head, as far as the writer knows; None reads it.
+
+        Raises:
+            TooLarge: all of them do not fit an item.
+            InvalidInput: the stream is full.
+        """
+
+
 Layout: TypeAlias = StreamLayout[Any, Any]
 """Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""

@@ -164,7 +164,7 @@ class Streams:
         driver, meter = self.driver.metered()
         with meter:
             result: Result[Head] = driver.run(steps)
-        return _outcome(result, meter.capacity)
+        return outcome_of(result, meter.capacity)
 
     def append_all(
         self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
@@ -218,7 +218,7 @@ class Streams:
         driver, meter = self.driver.metered()
         with meter:
             results: Results[Head] = driver.run(steps)
-        return several.outcome(appends, results, _outcome, meter.capacity)
+        return several.outcome(appends, results, outcome_of, meter.capacity)
 
     def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
         """The stream's head, in one strongly consistent request; None where there is no such stream.
@@ -404,6 +404,10 @@ class Streams:
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
 
+    def batch(self, stream: str, events: Sequence[Event]) -> Batch:
+        """An append of events in the layout's terms, for stores built on this one. Raises what `append` does of it."""
+        return self._batch(stream, events, None, from_unix_nanoseconds(self.now()), None)
+
     def append_all_on(
         self, known: Sequence[Known[Head]], appends: Sequence[StreamAppend], reads: Mapping[str, Known[Head]]
     ) -> Results[Head]:
@@ -516,7 +520,8 @@ def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[U
     return whose + contents_digest(events, unfolds)
 
 
-def _outcome(result: Result[Head], capacity: Capacity) -> Outcome:
+def outcome_of(result: Result[Head], capacity: Capacity) -> Outcome:
+    """What a layout answered, as it is told."""
     match result:
         case Written(first=first, version=version, token=token, replayed=replayed):
             return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)

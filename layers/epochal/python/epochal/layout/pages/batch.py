@@ -1,8 +1,13 @@
-"""A batch, packed once for all its tries: neither its content nor who it is depends on where it will be."""
+"""A batch, packed once for all its tries: neither its content nor who it is depends on where it will be.
+
+Several batches of one stream may be joined, to go out as one write with a frame for each. It is known by the last of
+them, since all or none are there. Their stamps are one tick apart, by which the feed knows what one write has appended.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import EMPTY, Encoded
@@ -34,8 +39,9 @@ class Packed:
     """One append: all or nothing.
 
     Attributes:
-        count: how many events.
-        events: they, and
+        before: appends that go out with this one, ahead of it.
+        count: how many events, with theirs.
+        events: its own, and
         content: theirs, where their time is that of the stamp.
         unfolds: how many there are to replace those stored, and their content; None keeps those.
         rest: what follows the time in the append's stamp,
@@ -60,20 +66,25 @@ class Packed:
     keyed: bool
     dictionary: Dictionary | None = None
     above: Ticks = NEVER
+    before: tuple[Packed, ...] = ()
 
     def stamp(self, last: Ticks | None) -> bytes:
         """The stamp of this append, above the last one of the stream whatever the clock says."""
-        after = max(self.above, last or self.above)
-        return stamp_of(_after(self.now, after), self.rest if self.count else self.mark)
+        time = _after(self.now, max(self.above, last or self.above))
+        return stamp_of(Ticks(time + len(self.before)), self.rest if self.count else self.mark)
 
     def mark_after(self, last: Ticks) -> bytes:
         """Likewise, of a write that this append needs besides."""
         return stamp_of(_after(self.now, last), self.mark)
 
     def frames(self, stamp: bytes) -> tuple[Frame, ...]:
-        """The events as a frame, if there are any."""
-        return (
-            (Frame(stamp=stamp, count=self.count, content=self._dated(time_of(stamp))),) if self.count else ()
+        """The events as a frame, if there are any, after the frames of those before."""
+        if not self.count:
+            return ()
+        first = time_of(stamp) - len(self.before)
+        return tuple(
+            each._frame(Ticks(first + position))  # noqa: SLF001  its own kind
+            for position, each in enumerate((*self.before, self))
         )
 
     def unfolds_at(self, version: int) -> bytes:
@@ -82,6 +93,10 @@ class Packed:
             return b""
         count, content = self.unfolds
         return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
+
+    def _frame(self, time: Ticks) -> Frame:
+        stamp = stamp_of(time, self.rest)
+        return Frame(stamp=stamp, count=len(self.events), content=self._dated(time))
 
     def _dated(self, time: Ticks) -> Encoded:
         if time - self.now <= AHEAD:
@@ -110,6 +125,17 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         etag=batch.etag,
         keyed=batch.keyed,
         dictionary=dictionary,
+    )
+
+
+def joined(batches: Sequence[Packed]) -> Packed:
+    """Batches of one stream, all of events alone and under no key, as one append."""
+    *before, last = batches
+    return replace(
+        last,
+        before=tuple(before),
+        count=sum(len(each.events) for each in batches),
+        now=max(each.now for each in batches),
     )
 
 

@@ -40,9 +40,9 @@ def in_page(page: Page, batch: Packed) -> Found | None:
     """
     at = page.base
     for frame in page.frames:
-        if _is_of(frame.stamp[8:], batch):
-            return Found(first=at, stamp=frame.stamp, page=page)
         at += frame.count
+        if _is_of(frame.stamp[8:], batch):
+            return Found(first=at - batch.count, stamp=frame.stamp, page=page)
     return None
 
 

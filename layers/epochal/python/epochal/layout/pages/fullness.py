@@ -44,18 +44,20 @@ _LEAST: Final = 20
 """No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
 
 
-def is_full(left: Token, before: Token | None = None) -> bool:
+def is_full(left: Token, before: Token | None = None, joined: int = 0) -> bool:
     """Whether a page, as a write leaves it, is to be left by the next.
 
     Args:
         before: of the page that the write found last, this one or the one before it.
+        joined: bytes of the write, if it was several appends that met: those who meet next are taken to be as many.
     """
     if left.size >= ITEM_BYTES - ROOM:
         return True
-    usual = max(_LEAST, left.carried / max(1, left.appends))
+    usual = max(_LEAST, joined or left.carried / max(1, left.appends))
     # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
     mark = write_units(left.size + _MARK) - write_units(left.size)
-    further = write_units(int(left.size + usual + _CAUTION * _spread(left, before)) + _MARK)
+    caution = 0 if joined else _CAUTION * _spread(left, before)
+    further = write_units(int(left.size + usual + caution) + _MARK)
     return further - _rate(left, usual) > mark
 
 

@@ -2,15 +2,20 @@
 
 Every page is a head: its image carries its index, the next one, and its frames, so nothing need be read. A stream has
 as many heads as pages, each with events of its own; one that is full does not tell whether another follows.
+
+Frames of one write have stamps one tick apart. Those of two writes may have, too, where a clock is behind the stream:
+then a head tells events that an earlier one has told, which the index drops.
 """
 
 from __future__ import annotations
 
+from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, is_dictionary, is_page, read_page
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.port import Touched
 from epochal.model.ends import End
 from epochal.model.spans import Span
+from epochal.model.times import Ticks
 from epochal.plan.conditions import Absent, Condition, Present
 from epochal.plan.values import Item
 
@@ -32,8 +37,20 @@ def appended(item: Item) -> Span | Touched | None:
     page = _page_of(item)
     if page is None or page.stamp is not None:
         return None
-    span = page.span.since(page.version - page.frames[-1].count)
+    span = page.span.since(page.version - _latest(page))
     return Touched(stream=page.stream) if _is_closed(page) else _span(span)
+
+
+def _latest(page: Page) -> int:
+    """How many events the latest write appended."""
+    *earlier, last = page.frames
+    count, time = last.count, time_of(last.stamp)
+    for frame in reversed(earlier):
+        time = Ticks(time - 1)
+        if time_of(frame.stamp) != time:
+            break
+        count += frame.count
+    return count
 
 
 def end(item: Item) -> End | None:

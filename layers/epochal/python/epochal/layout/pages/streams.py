@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from epochal.codec.bodies import MIN_SIZE
 from epochal.layout.pages import append, reading
@@ -16,12 +16,14 @@ from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import StoredUnfold
 from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result, Results
 from epochal.model.times import Ticks, unix_seconds
-from epochal.model.versions import ExpectedVersion
+from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
     from epochal.layout.pages.dictionaries import InUse
+
+T = TypeVar("T")
 
 COMPRESS_FROM: Final = 4 * 1024
 """Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
@@ -79,10 +81,7 @@ class Pages:
         """See `several`."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        packs = []
-        for batch, expected in appends:
-            packs.append(((yield from self._packed(table, batch)), expected))
-        return (yield from several.append_all(table, packs))
+        return (yield from several.append_all(table, (yield from self._all_packed(table, appends))))
 
     def append_all_once(
         self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
@@ -91,10 +90,10 @@ class Pages:
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
         from epochal.layout.pages import several_once  # noqa: PLC0415  likewise
 
-        batches = [(packed(batch), expected) for batch, expected in appends]
         seconds = unix_seconds(appends[0][0].now)
-        record = KeyRecord.of_all((batch.stream for batch, _ in batches), key, seconds)
-        return several_once.append_all_once(table, batches, record)
+        record = KeyRecord.of_all((batch.stream for batch, _ in appends), key, seconds)
+        batches = yield from self._all_packed(table, appends)
+        return (yield from several_once.append_all_once(table, batches, record))
 
     def append_all_on(
         self,
@@ -105,7 +104,19 @@ class Pages:
         """Likewise."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        return several.append_all_on(table, [(packed(batch), known) for batch, known in appends], reads)
+        batches = yield from self._all_packed(table, appends)
+        return (yield from several.append_all_on(table, batches, reads))
+
+    def append_together(
+        self, table: str, batches: Sequence[Batch], start: Token | None
+    ) -> Steps[tuple[Result[Page], ...]]:
+        """See `together`."""
+        from epochal.layout.pages import together  # noqa: PLC0415  likewise
+
+        packs: list[Packed] = []
+        for batch in batches:
+            packs.append((yield from self._packed(table, batch)))  # noqa: PERF401  a generator cannot be listed
+        return (yield from together.append_together(table, packs, start))
 
     def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
         """The last page."""
@@ -157,6 +168,12 @@ class Pages:
         from epochal.layout.pages import archiving  # noqa: PLC0415  few have an archive, and copy to it
 
         return archiving.archive(table, into, stream, before)
+
+    def _all_packed(self, table: str, appends: Sequence[tuple[Batch, T]]) -> Steps[list[tuple[Packed, T]]]:
+        packs: list[tuple[Packed, T]] = []
+        for batch, expected in appends:
+            packs.append(((yield from self._packed(table, batch)), expected))
+        return packs
 
     def _packed(self, table: str, batch: Batch) -> Steps[Packed]:
         """A batch, under the dictionary that is in use in its category."""

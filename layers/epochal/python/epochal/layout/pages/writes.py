@@ -111,7 +111,7 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
         stamp=None if batch.count else stamp,
     )
     before = None if known is None else token_of(known)
-    page = replace(page, full=_is_full(index, page.token(), before))
+    page = replace(page, full=_is_full(index, page.token(), before, _joined(page.frames)))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
     return Planned(write=put, stamp=stamp, token=page.token())
 
@@ -129,7 +129,7 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     token = _grown(before, frames, None if batch.unfolds is None else unfolds)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
-    left = replace(state, full=_is_full(state.index, token, before), time=time_of(stamp))
+    left = replace(state, full=_is_full(state.index, token, before, _joined(frames)), time=time_of(stamp))
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
         table=table,
@@ -174,9 +174,14 @@ def _counters(left: PageState, version: int) -> tuple[Set, ...]:
     return (Set("n", number(version)), Set("r", number(left.time)), *full)
 
 
-def _is_full(index: int, token: Token, before: Token | None) -> bool:
+def _is_full(index: int, token: Token, before: Token | None, joined: int) -> bool:
     """A page without events never is: the next one would be begun at the same place."""
-    return index < token.version and is_full(token, before)
+    return index < token.version and is_full(token, before, joined)
+
+
+def _joined(frames: tuple[Frame, ...]) -> int:
+    """Bytes of a write of several frames."""
+    return frames_size(frames) if len(frames) > 1 else 0
 
 
 def _grown(before: Token, frames: tuple[Frame, ...], unfolds: bytes | None) -> Token:
