@@ -7,6 +7,7 @@ import time
 
 from bench import (
     append_cpu,
+    bill,
     calving,
     capacity,
     catching_up,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "telemetry": telemetry.main,
     "imports": imports.main,
     "append-cpu": append_cpu.main,
+    "bill": bill.main,
 }
 
 

@@ -42,10 +42,6 @@ BATCH_SIZE: Final = 1_000
 """An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two.
 Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each."""
 
-WINDOW_SECONDS: Final = 1
-"""Under a trickle of appends this makes one entry a second out of many; an entry costs by the size of the epoch's Tip,
-so many small ones cost more than few large ones. Readers wait at most this much longer, and not at all under load."""
-
 PARALLELIZATION: Final = 1
 """More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
 at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
@@ -79,7 +75,7 @@ class FeedStack(Stack):
         settings = Settings(service=stage.service)
         self.mappings: Final = {
             port.heads.kind: self._mapping(
-                _id(port.heads), _stream_of(port.heads, store), heads_of(port.source(settings))
+                _id(port.heads), _stream_of(port.heads, store), heads_of(port.source(settings)), stage
             )
             for port in _ports(stage)
         }
@@ -112,7 +108,7 @@ class FeedStack(Stack):
             allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
         ).function
 
-    def _mapping(self, id_: str, stream_arn: str, heads: str) -> lambda_.CfnEventSourceMapping:
+    def _mapping(self, id_: str, stream_arn: str, heads: str, stage: Stage) -> lambda_.CfnEventSourceMapping:
         """CloudFormation's own resource: the construct above it would grant more for the destination."""
         mapping = lambda_.CfnEventSourceMapping
         return mapping(
@@ -123,7 +119,7 @@ class FeedStack(Stack):
             # Appends made before the mapping existed are in the stream, and belong in the feed.
             starting_position="TRIM_HORIZON",
             batch_size=BATCH_SIZE,
-            maximum_batching_window_in_seconds=WINDOW_SECONDS,
+            maximum_batching_window_in_seconds=stage.feed_window_seconds,
             parallelization_factor=PARALLELIZATION,
             filter_criteria=mapping.FilterCriteriaProperty(filters=[mapping.FilterProperty(pattern=heads)]),
             function_response_types=["ReportBatchItemFailures"],

@@ -94,6 +94,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "requests_per_second": a_number(1, 100_000),
         "burst": a_number(1, 50_000),
         "route_limits": a_map(a_number(1, 50_000), keys=ROUTE_KEYS),
+        # As long as Lambda waits at most.
+        "feed_window_seconds": a_number(0, 300),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
         "replica_region": a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1"),

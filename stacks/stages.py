@@ -50,6 +50,9 @@ class Stage(Options):
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
             bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
+        feed_window_seconds: for which the indexer gathers appends before it writes them down. Under a trickle this
+            makes one entry out of many, and an entry costs by the size of the epoch's Tip; readers wait at most this
+            much longer, and not at all under load.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
         replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
@@ -88,6 +91,7 @@ class Stage(Options):
     requests_per_second: int = 1_000
     burst: int = 500
     route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    feed_window_seconds: int = 1
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
     replica_region: str = ""

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from bench.bill import ACCESS_LINE
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
+from stacks.api import ACCESS_LOG
 from stacks.fields import LIMITS
 from stacks.parts.stores import STATES as STATES_FOLDER
 from stacks.stages import STAGES
@@ -151,6 +153,10 @@ def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -
     assert {"$context.requestId", "$context.routeKey", "$context.status"} <= set(line.values())
     assert "$context.path" not in line.values()
     assert group["Properties"]["RetentionInDays"] == 14
+
+
+def test_the_bill_counts_a_line_of_the_access_log_as_it_is() -> None:
+    assert ACCESS_LINE.keys() == json.loads(ACCESS_LOG).keys()
 
 
 def test_without_access_logs_no_request_is_logged(synthesise: Synthesise) -> None:

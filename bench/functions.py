@@ -1,0 +1,252 @@
+"""The deployed functions' real handlers over tables in memory: what they ask of DynamoDB and SNS, answer and log.
+
+Time is what the benchmark says, so that a line of metrics holds as many requests as it would at that pace. Each
+function has one environment throughout.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from bench.corpus import body
+from epochal.deployment import Deployment
+from epochal.dynamo import clients, deployed
+from epochal.http import gateway
+from epochal.http.gateway import Handler, serve
+from epochal.indexer.notifier import notices
+from epochal.metrics import ending
+from epochal.metrics.lines import Metrics
+from epochal.plan.ops import Op, Reply
+from epochal.plan.units import Units
+from epochal.plan.values import AttributeValue, Item
+from epochal.settings import SERVICE_NAME
+from epochal.store.driver import Driver, Meter
+from epochal.testing.bucket import MemoryBucket
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_settings, memory_tables
+
+LAMBDAS: Final = Path(__file__).resolve().parent.parent / "lambdas"
+INDEX: Final = "index"
+HEADS: Final = ("tips", "streams")
+"""Tables of named streams."""
+
+STREAMS: Final = 20
+
+
+class _Context:
+    aws_request_id = "6bc28136-1111-4365-b021-0ce6b2e64ab0"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 28_000
+
+
+CONTEXT: Final[Any] = _Context()
+"""What a function knows of its invocation."""
+
+
+@dataclass(slots=True)
+class Used:
+    """What invocations of one function took."""
+
+    invocations: int = 0
+    units: Units = field(default_factory=Units)
+    logged: int = 0
+    answered: int = 0
+    published: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Functions:
+    """The functions `append`, `indexer` and `notifier`, in an environment each."""
+
+    now: float = 0.0
+    tables: MemoryTables = field(default_factory=memory_tables)
+    used: dict[str, Used] = field(default_factory=dict)
+    _running: str = ""
+    _metrics: list[tuple[str, Metrics]] = field(default_factory=list)
+
+    def append(
+        self, count: int, *, pace: float, together: int, take: Callable[[], object], every: int
+    ) -> None:
+        """Append `count` events, `pace` a second, to `STREAMS` streams by turns, each on the ETag before.
+
+        Args:
+            together: events of a request.
+            take: called after each `every` events.
+        """
+        rng, etags = random.Random(count), dict[str, str]()
+        handler = self._api()
+        for number in range(count // together):
+            stream = f"Aircraft-N{100 + number % STREAMS}AA"
+            data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
+            events = [{"type": "FlightDeparted", "data": each} for each in data]
+            event = _request(stream, {"events": events}, etags.get(stream))
+            answer = self.invoke("append", partial(handler, event, CONTEXT))
+            if answer["statusCode"] != 201:  # noqa: PLR2004
+                raise AssertionError(answer["body"])
+            etags[stream] = answer["headers"]["ETag"]
+            head = sum(len(name) + len(value) + 4 for name, value in answer["headers"].items())
+            self.used["append"].answered += head + len(answer["body"])
+            self.now += together / pace
+            if (number + 1) * together % every == 0:
+                take()
+
+    def follower(self) -> Callable[[], None]:
+        """Follows the streams of all tables: what is new goes to the indexer, and its writes to the notifier."""
+        indexer, notifier = self._load("indexer"), self._load("notifier")
+        seen: dict[str, int] = {}
+
+        def new(table: str) -> list[Item]:
+            changes, before = self.tables.changes(table), seen.get(table, 0)
+            seen[table] = len(changes)
+            return list(changes[before:])
+
+        def follow() -> None:
+            for table in HEADS:
+                if heads := new(table):
+                    self.invoke("indexer", partial(indexer.handler, _event(table, heads), CONTEXT))
+            # As the notifier's filter, which lets the ends of epochs through.
+            if moved := [image for image in new(INDEX) if notices([image])]:
+                self.invoke("notifier", partial(notifier.handler, _event(INDEX, moved), CONTEXT))
+
+        return follow
+
+    def invoke(self, function: str, run: Callable[[], Any]) -> Any:
+        """Run an invocation, and count what it took."""
+        used = self.used.setdefault(function, Used())
+        used.invocations += 1
+        self._running = function
+        with _logged(used):
+            return run()
+
+    def end(self) -> None:
+        """Lambda ends the environments."""
+        for function, metrics in self._metrics:
+            with _logged(self.used[function]):
+                metrics.write_all()
+
+    def publish_batch(self, **_: Any) -> dict[str, Any]:
+        """As the topic's client."""
+        self.used[self._running].published += 1
+        return {}
+
+    def _execute(self, op: Op) -> Reply:
+        reply = self.tables.execute(op)
+        used = self.used.setdefault(self._running, Used())
+        used.units += reply.units
+        return reply
+
+    def _deployment(self, *_: object, **__: object) -> Deployment:
+        driver = Driver(execute=self._execute, meter=Meter())
+        return Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket())
+
+    def _metrics_of(self, service: str) -> Metrics:
+        metrics = Metrics(service, kept=True, now=lambda: 1_763_800_000 + self.now)
+        self._metrics.append((service.rpartition("-")[2], metrics))
+        return metrics
+
+    def _api(self) -> Handler:
+        with self._made("append", gateway):
+            return serve("append", self._deployment())
+
+    def _load(self, function: str) -> Any:
+        spec = importlib.util.spec_from_file_location(
+            f"{function}_handler", LAMBDAS / function / "handler.py"
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        with self._made(function, ending):
+            spec.loader.exec_module(module)
+        return module
+
+    @contextmanager
+    def _made(self, function: str, importer: ModuleType) -> Iterator[None]:
+        """While a function's module is loaded, which finds its metrics in `importer`."""
+        self._running = function
+        os.environ[SERVICE_NAME] = f"epochal-prod-{function}"
+        with ExitStack() as stack:
+            stack.callback(os.environ.pop, SERVICE_NAME)
+            stack.enter_context(_replaced(importer, "metrics_of", self._metrics_of))
+            stack.enter_context(_replaced(deployed, "deployed", self._deployment))
+            stack.enter_context(_replaced(clients, "sns_client", lambda: self))
+            yield
+        # Whatever a start takes, it is not once for each request.
+        self.used[function] = Used()
+
+
+@contextmanager
+def _replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+@contextmanager
+def _logged(used: Used) -> Iterator[None]:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        yield
+    used.logged += len(printed.getvalue().encode())
+
+
+def _request(stream: str, document: Mapping[str, Any], etag: str | None) -> dict[str, Any]:
+    path = f"/streams/{stream}/events"
+    expected = {"if-none-match": "*"} if etag is None else {"if-match": etag}
+    context = {"requestId": "JKJaXmPLvHcESHA=", "stage": "$default", "http": {"method": "POST", "path": path}}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", **expected},
+        "requestContext": context,
+        "body": json.dumps(document),
+        "isBase64Encoded": False,
+    }
+
+
+def _event(table: str, images: Sequence[Item]) -> dict[str, Any]:
+    """What Lambda hands on of a table's stream."""
+    arn = f"arn:aws:dynamodb:eu-central-1:123456789012:table/{table}/stream/2026-01-01T00:00:00.000"
+    return {
+        "Records": [
+            {
+                "eventName": "MODIFY",
+                "eventSource": "aws:dynamodb",
+                "eventSourceARN": arn,
+                "dynamodb": {
+                    "SequenceNumber": str(number),
+                    "NewImage": {name: _wire(value) for name, value in image.items()},
+                },
+            }
+            for number, image in enumerate(images)
+        ]
+    }
+
+
+def _wire(value: AttributeValue) -> AttributeValue:
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            return {"B": base64.b64encode(content).decode()}
+        case "L":
+            return {"L": [_wire(each) for each in content]}
+        case "M":
+            return {"M": {name: _wire(each) for name, each in content.items()}}
+        case _:
+            return {kind: content}
