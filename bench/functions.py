@@ -42,7 +42,7 @@ INDEX: Final = "index"
 HEADS: Final = ("tips", "streams")
 """Tables of named streams."""
 
-STREAMS: Final = 20
+STREAMS: Final = 15
 
 
 class _Context:
