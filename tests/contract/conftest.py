@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from inspect import signature
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
+from epochal.aio.bridge import run
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.dynamo.tables import create_table
 from epochal.layout.dcb.tables import EVENTS, TAGS
@@ -20,7 +22,7 @@ from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.memory import MemoryTables
-from tests.contract.places import Place
+from tests.contract.places import Looped, Place
 from tests.contract.tagged import Opens, OpensDcb, pages_on, store_on
 from tests.support.tables import Tables, light
 
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
 TABLE = "contract-tips"
 
 _partitions = count()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test in the event loop of its place, where it has one."""
+    place = pyfuncitem.funcargs.get("place")
+    if not isinstance(place, Looped):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in signature(pyfuncitem.obj).parameters}
+    place.runner.run(run(pyfuncitem.obj, **given))
+    return True
 
 
 @pytest.fixture(scope="session")

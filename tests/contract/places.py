@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from epochal.plan.ops import Done, Execute, Get, Items, Put, Query
@@ -55,6 +56,13 @@ class Place:
             last = page.last
             if last is None:
                 return items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looped(Place):
+    """A place whose interpreter waits for an event loop: its tests are run by that."""
+
+    runner: asyncio.Runner
 
 
 def padded(item: Item, size: int, name: str = "pad") -> Item:

@@ -10,7 +10,7 @@ import pytest
 GUIDES = Path(__file__).parents[3] / "docs" / "guide"
 
 
-@pytest.mark.parametrize(("name", "least"), [("deciders", 6), ("events", 6)])
+@pytest.mark.parametrize(("name", "least"), [("async", 4), ("deciders", 6), ("events", 6)])
 def test_the_guide_runs_from_top_to_bottom(name: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
     guide = GUIDES / f"{name}.md"
     text = guide.read_text()

@@ -14,7 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError, NoCredentialsError
 from botocore.session import Session
 
 from epochal.dynamo.carriers.session import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
@@ -61,6 +62,16 @@ def kms_client(*, endpoint: str | None = None, region: str | None = None) -> KMS
 def cloudformation_client(*, endpoint: str | None = None, region: str | None = None) -> Any:
     """A CloudFormation client, which asks for a stack's outputs."""
     return _client("cloudformation", endpoint, region, _config(retries=4, read=20))
+
+
+def credentials() -> Credentials:
+    """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
+    found = _session().get_credentials()
+    if found is None:
+        from epochal.dynamo.aws_configuration import meaning_of  # noqa: PLC0415  rarely needed
+
+        raise meaning_of(NoCredentialsError())
+    return found
 
 
 def _client(service: str, endpoint: str | None, region: str | None, config: Config) -> object:

@@ -1,0 +1,62 @@
+"""Writes that are cancelled: what became of them is found out before the cancellation goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class WriteCancelled(Exception):
+    """A write was cancelled while it was under way: the cause of the `CancelledError`, which `cancelled_write` finds.
+
+    Attributes:
+        outcome: what the write answered all the same, or the error that it raised: a `ConflictError` says that
+            nothing was written. None where it was cancelled again before that was known: it may have been applied.
+    """
+
+    def __init__(self, outcome: object) -> None:
+        super().__init__("cancelled while a write was under way")
+        self.outcome = outcome
+
+
+def cancelled_write(error: BaseException) -> WriteCancelled | None:
+    """The write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; None where there was none."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, WriteCancelled):
+        cause = cause.__cause__
+    return cause
+
+
+async def finished(write: Coroutine[Any, Any, T]) -> T:
+    """A write's answer. Where the caller is cancelled, the write goes on to its end, and then the cancellation does.
+
+    That takes as long as the request under way, and its retries as long as the store's patience.
+
+    Raises:
+        CancelledError: caused by a `WriteCancelled`. It is no class of its own, which `asyncio.timeout` would not know.
+    """
+    task = asyncio.ensure_future(write)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        if task.cancelled():
+            raise
+        raise cancelled from WriteCancelled(await _outcome(task))
+
+
+async def _outcome(task: asyncio.Future[T]) -> object:
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.add_done_callback(_seen)
+        return None
+    return task.exception() or task.result()
+
+
+def _seen(task: asyncio.Future[T]) -> None:
+    """Look at an error that nobody waits for any more; asyncio would complain of it."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,40 @@
+"""The contract of streams, kept by requests that an event loop carries: the tests are those of `test_streams`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from epochal.aio.place import AsyncPlace
+from epochal.dynamo.tables import create_table
+from epochal.layout.tips.tables import TIPS
+from epochal.local.endpoint import KEY, SECRET, Endpoint
+from tests.contract.places import Looped, Place
+from tests.contract.test_streams import *  # noqa: F403  each of its tests is collected here, too
+
+TABLE = "contract-async"
+
+_partitions = count()
+
+
+@pytest.fixture(scope="module")
+def looped(ddbl: Endpoint) -> Iterator[Looped]:
+    """A store on DynamoDB Local that is asked through aiohttp, and the event loop that it belongs to."""
+    create_table(ddbl.client("dynamodb"), TABLE, TIPS)
+    with pytest.MonkeyPatch.context() as environment, asyncio.Runner() as runner:
+        environment.setenv("AWS_ACCESS_KEY_ID", KEY)
+        environment.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        opened = AsyncPlace(endpoint=ddbl.url, region=ddbl.region)
+        runner.run(opened.__aenter__())
+        execute = opened.open_streams(TABLE).store.driver.execute
+        yield Looped(store="ddbl", execute=execute, table=TABLE, partition="", runner=runner)
+        runner.run(opened.__aexit__())
+
+
+@pytest.fixture
+def place(looped: Looped) -> Place:
+    """A partition of its own."""
+    return looped.at(f"Async-{next(_partitions)}")
