@@ -20,6 +20,7 @@ from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 ROUTE = "AWS::ApiGatewayV2::Route"
 FUNCTION = "AWS::Lambda::Function"
 EVENTS = {
+    "EPOCHAL_CARRIER",
     "EPOCHAL_EQUINOX",
     "EPOCHAL_TIPS_TABLE",
     "EPOCHAL_JOURNAL_TABLE",
