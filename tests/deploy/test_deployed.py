@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 
 import pytest
 from botocore.auth import SigV4Auth
@@ -31,3 +33,38 @@ def test_a_signed_request_to_the_api_url_is_answered(deployment: LocalDeployment
 def test_an_unsigned_request_is_refused(deployment: LocalDeployment) -> None:
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"{deployment.api_url}/health")
+
+
+@pytest.fixture
+def addresses(deployment: LocalDeployment) -> Iterator[dict[str, str]]:
+    """Of two functions, as `-c api=urls` gives them, reached without a name server."""
+    functions, base = deployment.endpoint.client("lambda"), deployment.endpoint.url
+    made = {}
+    for name in ("append", "replay"):
+        answer = functions.create_function_url_config(FunctionName=f"epochal-dev-{name}", AuthType="AWS_IAM")
+        identity = answer["FunctionUrl"].removeprefix("https://").partition(".")[0]
+        made[name] = f"{base}/_aws/lambda-url/{identity}"
+    yield made
+    for name in made:
+        functions.delete_function_url_config(FunctionName=f"epochal-dev-{name}")
+
+
+def test_functions_answer_signed_requests_at_addresses_of_their_own(
+    deployment: LocalDeployment, addresses: dict[str, str]
+) -> None:
+    def ask(method: str, url: str, body: object = None) -> dict[str, object]:
+        content = b"" if body is None else json.dumps(body).encode()
+        signed = AWSRequest(method, url, headers={"Content-Type": "application/json"}, data=content)
+        SigV4Auth(Credentials(KEY, SECRET), "lambda", deployment.endpoint.region).add_auth(signed)
+        request = urllib.request.Request(url, content or None, dict(signed.headers), method=method)
+        with urllib.request.urlopen(request) as answer:
+            found: dict[str, object] = json.loads(answer.read())
+            return found
+
+    stream = "/streams/Addressed-1/events"
+    assert ask("POST", addresses["append"] + stream, {"events": [{"type": "A"}]})["version"] == 1
+    assert ask("GET", addresses["replay"] + stream)["version"] == 1
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        ask("GET", addresses["append"] + stream)
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(addresses["replay"] + stream)
