@@ -1,0 +1,178 @@
+"""What another process does between two requests of ours: to pages, and to what we know of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from epochal.layout.pages import archiving
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.port import heal_pages
+from epochal.layout.pages.reading import Cursor, advance, load_head, stand
+from epochal.layout.pages.streams import Pages
+from epochal.layout.port import Gap
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import NO_STREAM, parse_token
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from tests.unit.layout.test_page_appends import STREAM, event, filled, full, pages_of, requests
+
+Before = Callable[[Op], None]
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables({"streams": STREAMS, "archive": STREAMS})
+
+
+@pytest.fixture
+def store(tables: MemoryTables) -> Streams:
+    return Streams(driver=Driver(execute=tables.execute, meter=Meter()), table="streams", layout=Pages())
+
+
+def meanwhile(store: Streams, before: Before) -> Streams:
+    """The store, whose every request something may be done before."""
+    execute = store.driver.execute
+
+    def then(op: Op) -> Reply:
+        before(op)
+        return execute(op)
+
+    return replace(store, driver=replace(store.driver, execute=then, sleep=lambda _: None))
+
+
+def small(count: int = 1) -> list[Event]:
+    return [Event(type="E") for _ in range(count)]
+
+
+def test_a_copy_to_the_archive_does_not_undo_that_of_a_faster_one(
+    store: Streams, tables: MemoryTables
+) -> None:
+    store.append(STREAM, small())
+    store.driver.run(archiving.archive("streams", "archive", STREAM, 1))
+    store.append(STREAM, small())
+    faster = iter([True])
+
+    def copy_more(op: Op) -> None:
+        if isinstance(op, Put) and op.table == "archive" and next(faster, False):
+            store.append(STREAM, small())
+            store.driver.run(archiving.archive("streams", "archive", STREAM, 3))
+
+    slower = meanwhile(store, copy_more)
+    assert slower.driver.run(archiving.archive("streams", "archive", STREAM, 2)) == 3
+    head = store.driver.run(load_head("archive", STREAM))
+    assert head is not None
+    assert head.version == 3
+
+
+def test_a_read_shows_nothing_beyond_the_version_that_it_began_with(
+    store: Streams, tables: MemoryTables
+) -> None:
+    store.append(STREAM, small(2))
+    began = store.driver.run(load_head("streams", STREAM))
+    store.append(STREAM, small(3))
+    grown = store.driver.run(load_head("streams", STREAM))
+    assert began is not None
+    assert grown is not None
+    part = store.driver.run(
+        advance("streams", Cursor(head=began, at=0, forward=True, located=True, ahead=(grown,)))
+    )
+    assert [span.next for span in part.spans] == [2]
+    assert part.cursor.at_end
+
+
+def test_a_read_from_an_index_that_is_pruned_begins_where_there_is_something(store: Streams) -> None:
+    last = filled(store, 6)
+    store.prune(STREAM, last.version - 1)
+    head = store.driver.run(load_head("streams", STREAM))
+    assert head is not None
+    assert stand(head, 1).at == head.low_water == last.version - 1
+
+
+def test_a_repeat_of_unfolds_is_answered_with_the_token_of_then(store: Streams) -> None:
+    store.append(STREAM, small())
+    unfolds = [Unfold(type="State", data=b"1")]
+    store.append(STREAM, [], unfolds=unfolds, idempotency_key="k")
+    store.append(STREAM, [], unfolds=[Unfold(type="State", data=b"2")])
+    again = store.append(STREAM, [], unfolds=unfolds, idempotency_key="k")
+    assert isinstance(store.try_append(STREAM, small(), expected=again.token), Conflict)
+
+
+def test_a_repeat_of_an_append_is_answered_with_the_token_of_then(store: Streams) -> None:
+    first = store.append(STREAM, small(), idempotency_key="k")
+    store.append(STREAM, small())
+    again = store.append(STREAM, small(), idempotency_key="k")
+    assert (again.replayed, again.token.version) == (True, 1)
+    assert again.token.etag == first.token.etag
+
+
+def test_a_token_of_a_page_that_a_restored_table_has_otherwise_begins_no_page(
+    store: Streams, tables: MemoryTables
+) -> None:
+    token = store.append(
+        STREAM, [event()], unfolds=[Unfold(type="Total", data=b"3")], expected=NO_STREAM
+    ).token
+    (before,) = tables.items("streams")
+    while not full(token):
+        token = store.append(STREAM, [event()], expected=token).token
+    tables.execute(Put(table="streams", item=before))
+    assert isinstance(store.try_append(STREAM, [event()], expected=token), Conflict)
+    assert pages_of(store) == [0]
+
+
+def test_what_a_page_would_not_take_is_refused_by_a_tombstone_without_a_write(store: Streams) -> None:
+    store.append(STREAM, small())
+    store.delete(STREAM)
+    tombstone = store.driver.run(load_head("streams", STREAM))
+    assert tombstone is not None
+    outside = parse_token(tombstone.token().text())
+    large = Event(type="E", data=random_bytes(404_000))
+
+    assert requests(store, lambda: refused(store.try_append(STREAM, [large], expected=outside))) == 1
+    assert pages_of(store) == [0]
+
+
+def refused(outcome: object) -> None:
+    assert isinstance(outcome, Conflict)
+    assert outcome.deleted
+
+
+def test_a_deletion_that_was_lost_is_not_taken_for_made_where_another_has_appended(store: Streams) -> None:
+    store.append(STREAM, small())
+    lost = iter([True])
+
+    def lose_and_append(op: Op) -> None:
+        if isinstance(op, Update) and next(lost, False):
+            store.append(STREAM, small())
+            raise Lost("on its way")
+
+    progress = meanwhile(store, lose_and_append).delete(STREAM)
+    assert progress is not None
+    state = store.load(STREAM)
+    assert state is not None
+    assert state.deleted
+    assert list(store.read(STREAM)) == []
+
+
+def test_a_page_without_events_takes_what_no_other_page_would(store: Streams) -> None:
+    store.append(STREAM, [], unfolds=[Unfold(type="State", data=random_bytes(200_000))])
+    large = Event(type="E", data=random_bytes(205_000))
+    assert isinstance(store.try_append(STREAM, [large]), Appended)
+    assert pages_of(store) == [0]
+
+
+def random_bytes(size: int) -> bytes:
+    return random.Random(1).randbytes(size)
+
+
+def test_a_gap_is_healed_up_to_its_end_and_no_further(store: Streams) -> None:
+    store.append(STREAM, small(4))
+    healed = store.driver.run(heal_pages("streams")(Gap(stream=STREAM, index=1, end=3)))
+    assert [(span.index, len(span.types)) for span in healed.spans] == [(1, 2)]
