@@ -186,7 +186,7 @@ def _local_day(event: Event) -> int:
 
 @pytest.mark.slow
 def test_no_more_than_two_days_are_held_however_many_there_are(year: list[Day]) -> None:
-    thin = [replace(day, rows=b"".join(day.rows.splitlines(keepends=True)[:200])) for day in year[:8]]
+    thin = [replace(day, rows=b"".join(day.rows.splitlines(keepends=True)[:80])) for day in year[:8]]
 
     def peak(count: int) -> int:
         tracemalloc.start()
