@@ -50,8 +50,15 @@ def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEve
 
 @pytest.mark.parametrize(
     ("count", "largest", "most_tags"),
-    [(200, 400, 5), (40, 380_000, 4), pytest.param(60, 100, 49, marks=pytest.mark.proof)],
-    ids=["small", "large", "many tags"],
+    [
+        (60, 400, 5),
+        (24, 380_000, 4),
+        *(
+            pytest.param(*each, marks=pytest.mark.proof)
+            for each in ((200, 400, 5), (40, 380_000, 4), (60, 100, 49))
+        ),
+    ],
+    ids=["small", "large", "many small", "many large", "many tags"],
 )
 def test_a_history_is_imported_whole_and_read_back_as_it_was(
     store: DcbEvents, count: int, largest: int, most_tags: int

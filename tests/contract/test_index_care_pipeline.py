@@ -160,6 +160,7 @@ def test_a_lost_index_is_told_and_mended_and_groups_that_lost_their_place_with_i
     told_and_handled(cared)
 
 
+@pytest.mark.proof
 def test_a_lost_epoch_is_told_to_need_a_rebuild_which_repair_is_not(cared: Cared) -> None:
     cared.fill()
     assert cared.wrong() == {}

@@ -109,6 +109,7 @@ def test_wake_ups_that_never_arrive_are_made_up_for_by_the_schedule(pipeline: Pi
     assert pipeline.missing() == []
 
 
+@pytest.mark.proof
 def test_a_long_catch_up_goes_on_by_wake_ups_of_its_own_and_no_message_fails(pipeline: Pipeline) -> None:
     pipeline.append(10)
     pipeline.reaction["parallel"] = 1  # simulated time passes for one after the other

@@ -1,6 +1,7 @@
 """Writers of each layout in a simulated world: what they append, and what the streams of their tables carry then.
 
 tips       streams, which may be pruned
+pages      streams, too, whose pages are full after one append or several
 journal    aggregates; some appends are another library's, whose heads tell nothing
 dcb        tags; an event may have several, and moves the head of each
 """
@@ -8,25 +9,33 @@ dcb        tags; an event may have several, and moves the head of each
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
+import pytest
+
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.journal.port import journal_source
+from epochal.layout.pages import writes
+from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
 from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
+from epochal.model.versions import Token
 from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams, memory_tips
 from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
 
-LAYOUTS = ("tips", "journal", "dcb")
+LAYOUTS = ("tips", "pages", "journal", "dcb")
 
 Types = dict[str, list[str]]
 """Types of events by stream."""
@@ -51,7 +60,7 @@ class Writer(Protocol):
 
 def writer_of(layout: str, tables: MemoryTables, rng: random.Random) -> Writer:
     """The writer of a layout."""
-    kinds = {"tips": TipsWriter, "journal": JournalWriter, "dcb": TagsWriter}
+    kinds = {"tips": TipsWriter, "pages": PagesWriter, "journal": JournalWriter, "dcb": TagsWriter}
     return kinds[layout](tables, rng)
 
 
@@ -66,10 +75,13 @@ class TipsWriter:
     """Streams."""
 
     def __init__(self, tables: MemoryTables, rng: random.Random) -> None:
-        self.source = tips_source("tips")
+        self.source, store = self._made(tables)
         self.types: Types = {}
         self._rng = rng
-        self._store = replace(memory_tips(tables), fresh=rng.randbytes, now=lambda: 10**18)
+        self._store = replace(store, fresh=rng.randbytes, now=lambda: 10**18)
+
+    def _made(self, tables: MemoryTables) -> tuple[Source, Streams]:
+        return tips_source("tips"), memory_tips(tables)
 
     def append(self, streams: list[str]) -> None:
         """One or two events."""
@@ -83,6 +95,36 @@ class TipsWriter:
         """Always."""
         self._store.prune(stream, before)
         return True
+
+
+class PagesWriter(TipsWriter):
+    """Streams whose pages are small: any rule of when one is full is safe."""
+
+    def __init__(self, tables: MemoryTables, rng: random.Random) -> None:
+        super().__init__(tables, rng)
+        self._most = rng.randint(1, 4)
+
+    def _made(self, tables: MemoryTables) -> tuple[Source, Streams]:
+        return pages_source("streams"), memory_streams(tables)
+
+    def append(self, streams: list[str]) -> None:
+        """One or two events."""
+        with self._small():
+            super().append(streams)
+
+    def prune(self, stream: str, before: int, /) -> bool:
+        """Always."""
+        with self._small():
+            return super().prune(stream, before)
+
+    @contextmanager
+    def _small(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writes, "is_full", self._is_full)
+            yield
+
+    def _is_full(self, left: Token, _before: Token | None = None) -> bool:
+        return left.appends >= self._most
 
 
 class JournalWriter:

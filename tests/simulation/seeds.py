@@ -10,11 +10,11 @@ import pytest
 def ranges(size: int, count: int, *, check: bool = True) -> pytest.MarkDecorator:
     """Parametrises a test by `seeds`: `count` ranges of a size, all but the first for `make proof` alone.
 
-    The first fifth of the first is part of `make check`, if so wished.
+    The first tenth of the first is part of `make check`, if so wished.
     """
     bounds = [n * size for n in range(count + 1)]
     if check:
-        bounds.insert(1, size // 5)
+        bounds.insert(1, size // 10)
     return pytest.mark.parametrize(
         "seeds",
         [
