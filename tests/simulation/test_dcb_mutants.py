@@ -20,7 +20,7 @@ from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEven
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
-from epochal.store import tag_listings, tagged
+from epochal.store import dcb_events, tag_listings, tagged_store
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 
@@ -101,7 +101,7 @@ def heads_are_read_after_the_events(patch: Patch) -> None:
         seen = yield from reading.read(site, fenced, *given)
         return replace(seen, position=(yield from reading.stand(site, fenced)))
 
-    patch.setattr(tagged, "read", late)
+    patch.setattr(dcb_events, "read", late)
 
 
 @mutant("position and events differ|a false conflict|violated")
@@ -160,7 +160,7 @@ def an_event_is_put_whatever_is_there(patch: Patch) -> None:
 @mutant("rejected, yet", dear=True)
 def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
     patch.setattr(append, "append", append._append)  # noqa: SLF001  # what the rule is wrapped around
-    patch.setattr(tagged, "append", append._append)  # noqa: SLF001
+    patch.setattr(dcb_events, "append", append._append)  # noqa: SLF001
 
 
 @mutant("do not increase|order|a gap|its entries do not")
@@ -192,7 +192,9 @@ def a_position_of_another_query_is_accepted(patch: Patch) -> None:
         return (yield from begin(site, batch, condition))
 
     patch.setattr(append, "_position", careless)
-    patch.setattr(tagged, "fence_after", lambda query, _, type_heads: fence(query, type_heads=type_heads))
+    patch.setattr(
+        tagged_store, "fence_after", lambda query, _, type_heads: fence(query, type_heads=type_heads)
+    )
 
 
 @mutant("violated")
@@ -224,7 +226,7 @@ def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))
         return answer
 
-    patch.setattr(tagged, "append", now)
+    patch.setattr(dcb_events, "append", now)
 
 
 def nothing_settled(*_: Any) -> Steps[dict[str, Any]]:
