@@ -1,0 +1,1 @@
+"""Carts over HTTP, with FastAPI."""
