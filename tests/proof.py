@@ -64,7 +64,11 @@ REST: Final = Promise(
     name="rest",
     promise="**What holds besides, and takes long to try**",
     attempts="",
-    tests=("tests/contract/test_cost.py", "tests/doors/test_bounds.py"),
+    tests=(
+        "tests/contract/test_cost.py",
+        "tests/contract/test_tagged_events.py",
+        "tests/doors/test_bounds.py",
+    ),
 )
 
 BESIDES: Final = (COSTS, REST)

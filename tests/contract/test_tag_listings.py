@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from epochal.dynamo.stores import Place, open_dcb_events
 from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TagCount
 from epochal.store.tag_listings import TagListings
@@ -18,13 +21,15 @@ NAMES = ["u", "u:", "u: a", "u:1", "u:10", "u:2", "u:~", "u:é", "u:世", "u:�
 OTHERS = ["t:1", "u;", "user:1"]
 
 
-@pytest.fixture
-def listings(ddbl_tables: Tables) -> TagListings:
-    place = Place(endpoint=ddbl_tables.endpoint.url)
-    store = open_dcb_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
-    for _ in range(5):
-        store.append([TaggedEvent(type="A", data="{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
-    return TagListings(store=store)
+@pytest.fixture(scope="module")
+def listings(ddbl: Endpoint) -> Iterator[TagListings]:
+    """What no test writes to."""
+    with Tables(ddbl) as tables:
+        place = Place(endpoint=ddbl.url)
+        store = open_dcb_events(tables.create(EVENTS), tables.create(TAGS), place=place)
+        for _ in range(5):
+            store.append([TaggedEvent(type="A", data="{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
+        yield TagListings(store=store)
 
 
 def test_a_group_is_listed_in_order_and_without_its_neighbours(listings: TagListings) -> None:

@@ -39,7 +39,9 @@ def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(st
     assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=new.position), TaggedAppended)
 
 
-@pytest.mark.parametrize("count", [99, 100, 101, 205])
+@pytest.mark.parametrize(
+    "count", [101, *(pytest.param(count, marks=pytest.mark.proof) for count in (99, 100, 205))]
+)
 def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedStore, count: int) -> None:
     for start in range(0, count, 40):
         batch = [event("Counted", "all:1", data=str(n)) for n in range(start, min(start + 40, count))]
