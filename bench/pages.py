@@ -7,33 +7,42 @@ applied to the real items; a test holds one of them to DynamoDB Local. Billed by
     snapshot    likewise, each with a snapshot of 1 KB
     ten         100 appends of ten events by token
     streams     200 streams, 10 appends of one event each
+    trained     likewise, under a dictionary that was trained on events of other such streams
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from bench.calving import STREAM, play
 from bench.corpus import UNFOLD_BYTES, Kind, Workload, body
 from bench.report import Report, progress
 from bench.rounds import Compared, by_turns
+from epochal.care.dictionaries import train
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
+from epochal.codec.dictionaries import Dictionary
 from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
-from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.items import STREAMS, is_dictionary
+from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
+from epochal.layout.pages.training import example_of
+from epochal.layout.pages.training import train as train_on
 from epochal.layout.stored import StoredEvent
 from epochal.layout.tips.items import read_event, write_event
 from epochal.model.events import Event
 from epochal.model.times import format_ticks, parse_time
 from epochal.model.versions import ANY
+from epochal.plan.ops import Put
 from epochal.plan.sizes import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
+
+T = TypeVar("T")
 
 _NOW: Final = 1_357_000_000_000_000_000
 _ITEM: Final = 100
@@ -55,6 +64,7 @@ class Case:
     Attributes:
         append: makes the appends; how many events they were.
         stored: bound of billed bytes; None for none.
+        trained: events are packed under a dictionary, which is stored, too.
     """
 
     name: str
@@ -63,6 +73,7 @@ class Case:
     append: Callable[[Streams, int, Kind], int]
     units: float
     stored: float | None = None
+    trained: bool = False
 
 
 def alone(streams: Streams, size: int, kind: Kind) -> int:
@@ -104,12 +115,16 @@ CASES: Final = (
     Case(name="ten", size=1000, kind="json", append=ten_at_once, units=0.4),
     Case(name="streams", size=300, kind="json", append=many_streams, units=1.01, stored=274),
     Case(name="streams", size=1000, kind="json", append=many_streams, units=1.02, stored=687),
+    Case(name="trained", size=300, kind="json", append=many_streams, units=1.01, stored=150, trained=True),
+    Case(name="trained", size=1000, kind="json", append=many_streams, units=1.01, stored=377, trained=True),
 )
 
 
 def cost(case: Case) -> Cost:
     """What an event of a case takes, in memory."""
     tables = MemoryTables({"streams": STREAMS})
+    if case.trained:
+        _train(tables, case)
     streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
     events = case.append(streams, case.size, case.kind)
     stored = sum(item_size(item) + _ITEM for item in tables.items("streams"))
@@ -119,7 +134,20 @@ def cost(case: Case) -> Cost:
 def store(driver: Driver, table: str) -> Streams:
     """A store on pages, whose clock stands still and whose ids are always the same."""
     fresh = random.Random(1).randbytes
-    return Streams(driver=driver, table=table, layout=Pages(), now=lambda: _NOW, fresh=fresh)
+    return Streams(driver=driver, table=table, layout=Pages(dictionaries=True), now=lambda: _NOW, fresh=fresh)
+
+
+def _train(tables: MemoryTables, case: Case) -> None:
+    """Put in use what is trained on other streams, in another table."""
+    elsewhere = MemoryTables({"streams": STREAMS})
+    driver, rng = Driver(execute=elsewhere.execute, meter=Meter()), random.Random(2)
+    streams = store(driver, "streams")
+    for number in range(120):
+        streams.append(f"Account-{number:03}", [_event(rng, case.size, case.kind)])
+    train(driver, pages_source("streams"), "Account")
+    for item in elsewhere.items("streams"):
+        if is_dictionary(item):
+            tables.execute(Put(table="streams", item=item))
 
 
 def _long(streams: Streams, workload: Workload) -> int:
@@ -148,15 +176,43 @@ def encoding(events: int, size: int = 300) -> Compared[Took]:
     return by_turns({"tips": lambda: _timed(_as_tips, appends), "pages": lambda: _timed(_as_frame, appends)})
 
 
-def _timed(convert: Callable[[list[bytes]], None], appends: list[list[bytes]]) -> Took:
+def _timed(convert: Callable[[T], object], appends: Iterable[T]) -> Took:
     began = time.process_time()
-    for bodies in appends:
-        convert(bodies)
+    for each in appends:
+        convert(each)
     return Took(seconds=time.process_time() - began)
 
 
 _MOMENT: Final = parse_time("2013-01-01T00:26:40Z")
 _STAMP: Final = stamp_of(_MOMENT, bytes(8))
+
+
+def packing(size: int = 300) -> dict[str, float]:
+    """CPU of events under a dictionary to their stored form, and back, beside brotli's: 1 is as much."""
+    rng = random.Random(1)
+    contents = [[_stored(Encoded(DIRECT, body(rng, size, "json")))] for _ in range(300)]
+    examples = [example_of(f"S-{k}", events[0]) for k, events in enumerate(contents[:120])]
+    dictionary = train_on([each for each in examples if each is not None])
+    frames = {
+        name: [
+            Frame(stamp=_STAMP, count=1, content=pack_events(events, _MOMENT, dictionary=under))
+            for events in contents
+        ]
+        for name, under in (("brotli", None), ("dictionary", dictionary))
+    }
+
+    def written(under: Dictionary | None) -> Took:
+        return _timed(lambda events: pack_events(events, _MOMENT, dictionary=under), contents)
+
+    def read(name: str) -> Took:
+        return _timed(Frame.events, frames[name])
+
+    encode = by_turns({"brotli": lambda: written(None), "dictionary": lambda: written(dictionary)})
+    decode = by_turns({"brotli": lambda: read("brotli"), "dictionary": lambda: read("dictionary")})
+    return {
+        "encode": 1 / encode.ratio("dictionary", "brotli"),
+        "decode": 1 / decode.ratio("dictionary", "brotli"),
+    }
 
 
 def _as_tips(bodies: list[bytes]) -> None:
@@ -199,6 +255,15 @@ def main() -> None:
         title="CPU of an append's events to their stored form and back, beside the Tip's form",
         columns=["events", "times"],
         rows=[(f"{events}", f"{1 / encoding(events).ratio('pages', 'tips'):.2f}") for events in (1, 10)],
+    ).print()
+    Report(
+        title="CPU under a dictionary, beside brotli",
+        columns=["event", "", "times"],
+        rows=[
+            (f"{size:,} B", name, f"{times:.2f}")
+            for size in (300, 1000)
+            for name, times in packing(size).items()
+        ],
     ).print()
     over = [case for case, took in found.items() if not within(case, took)]
     if over:

@@ -5,7 +5,7 @@ import pytest
 from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
-from bench.pages import CASES, STREAMS, Cost, cost, encoding, store, within
+from bench.pages import CASES, STREAMS, Cost, cost, encoding, packing, store, within
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 
@@ -36,3 +36,10 @@ def test_a_bound_that_is_missed_is_told():
 @pytest.mark.parametrize(("events", "times"), [(1, 2.0), (10, 1.0)])
 def test_frames_take_little_more_cpu_than_the_tips_form_and_less_for_several_events(events, times):
     assert 1 / encoding(events).ratio("pages", "tips") < times
+
+
+@pytest.mark.parametrize("size", [300, 1000])
+def test_a_dictionary_takes_less_cpu_than_brotli_to_pack_and_not_twice_as_much_to_open(size):
+    times = packing(size)
+    assert times["encode"] < 1.0
+    assert times["decode"] < 2.0

@@ -31,7 +31,7 @@ def test_a_body_like_those_that_it_was_trained_on_is_shorter_though_it_has_nothi
 
 def test_what_is_packed_begins_with_the_hash_of_its_dictionary_and_does_not_say_that_it_is_zstd() -> None:
     packed = learn(TRAINED).pack(BODY)
-    assert packed[:6] == id_of(TRAINED) == bytes.fromhex("6bbebbe1c272")
+    assert packed[:4] == id_of(TRAINED) == bytes.fromhex("6bbebbe1")
     assert b"\x28\xb5\x2f\xfd" not in packed
 
 
@@ -39,10 +39,10 @@ def test_a_process_that_has_not_met_a_dictionary_names_it(monkeypatch: pytest.Mo
     packed = Dictionary(TRAINED).pack(BODY)
     forget(monkeypatch)
 
-    assert not is_known(packed[:6])
-    with pytest.raises(UnknownDictionary, match="6bbebbe1c272 is missing") as raised:
+    assert not is_known(packed[:4])
+    with pytest.raises(UnknownDictionary, match="6bbebbe1 is missing") as raised:
         unpack(packed, 1000)
-    assert raised.value.id == "6bbebbe1c272"
+    assert raised.value.id == "6bbebbe1"
 
     learn(TRAINED)
     assert unpack(packed, 1000) == BODY
@@ -63,14 +63,24 @@ def test_what_is_no_dictionary_is_refused_by_its_id(content: bytes) -> None:
     [
         lambda packed: packed[:-1],
         lambda packed: packed + b"\0",
-        lambda packed: packed[:6],
-        lambda packed: packed[:6] + b"\xff" * 9,
+        lambda packed: packed[:4],
+        lambda packed: packed[:4] + b"\xff" * 9,
     ],
     ids=["cut off", "followed by something", "nothing", "something else"],
 )
 def test_what_it_did_not_pack_is_corrupt(spoil) -> None:
     with pytest.raises(CorruptData):
         unpack(spoil(learn(TRAINED).pack(BODY)), 1000)
+
+
+def test_a_second_dictionary_under_the_same_id_is_never_taken_for_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dictionaries, "id_of", lambda _: b"same")
+    forget(monkeypatch)
+    learn(TRAINED)
+    with pytest.raises(CorruptData, match="two dictionaries"):
+        learn(TRAINED + b"other")
 
 
 def test_what_would_inflate_beyond_the_limit_is_corrupt_and_is_not_inflated() -> None:

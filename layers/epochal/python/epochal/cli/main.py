@@ -28,6 +28,7 @@ from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
+from epochal.cli.training import train
 from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import Settings
 
@@ -66,6 +67,7 @@ for command in (
     index,
     stats,
     console,
+    train,
     local,
 ):
     epochal.add_command(command)

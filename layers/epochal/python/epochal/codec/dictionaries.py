@@ -1,6 +1,6 @@
 """Dictionaries: what the events of a category have in common, so that none of them need say it again (FORMATS §8).
 
-    packed    id of the dictionary (6 bytes)   a frame of zstd without its magic number
+    packed    id of the dictionary (4 bytes)   a frame of zstd without its magic number
 
 This outlives the code. An id is the beginning of the SHA-256 of what the dictionary holds. So a dictionary that this
 process has met is the one of that id for whoever asks, whatever table it is from, and it is kept.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from epochal.errors import CorruptData, UnknownDictionary
@@ -21,7 +22,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-ID_BYTES: Final = 6
+ID_BYTES: Final = 4
 
 LEVEL: Final = 6
 
@@ -31,6 +32,7 @@ _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: LEVEL,
     zstd.CompressionParameter.checksum_flag: 0,
+    zstd.CompressionParameter.content_size_flag: 0,
     zstd.CompressionParameter.dict_id_flag: 0,
 }
 
@@ -79,12 +81,28 @@ def id_of(content: bytes) -> bytes:
 
 
 def learn(content: bytes) -> Dictionary:
-    """A dictionary, known from now on. Raises `CorruptData` where it is none."""
+    """A dictionary, known from now on. Raises `CorruptData` where it is none, or another has its id."""
     found = _KNOWN.get(id_of(content))
     if found is None:
         found = Dictionary(content)
         _KNOWN[found.id] = found
+    if found.content != content:
+        raise CorruptData(f"two dictionaries are called {found.id.hex()}")
     return found
+
+
+def finished(content: bytes, samples: Sequence[bytes], size: int) -> Dictionary | None:
+    """A dictionary of this content, with statistics of what samples take besides; None where that makes none.
+
+    Args:
+        size: bytes of it, at most.
+    """
+    try:
+        return learn(
+            zstd.finalize_dict(zstd.ZstdDict(content, is_raw=True), samples, size, LEVEL).dict_content
+        )
+    except (ValueError, zstd.ZstdError, CorruptData):
+        return None
 
 
 def is_known(dictionary: bytes) -> bool:

@@ -56,7 +56,7 @@ def read_dictionary(item: Item) -> Dictionary:
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptData(f"an item of dictionaries that is none: {error!r}") from error
     if index and index != _number(id_of(content)):
-        raise CorruptData(f"{name}: dictionary {index:012x} is not what it was")
+        raise CorruptData(f"{name}: dictionary {index:08x} is not what it was")
     return learn(content)
 
 
@@ -87,11 +87,16 @@ def in_use(known: InUse, table: str, stream: str, now: Ticks) -> Steps[Dictionar
     kept = known.get((table, category))
     if kept is not None and 0 <= now - kept[0] < ASK_AGAIN:
         return kept[1]
-    found = yield from _loaded(table, category, 0, consistent=False)
+    found = yield from find_in_use(table, category, consistent=False)
     if len(known) >= _MOST:
         known.clear()
     known[table, category] = (now, found)
     return found
+
+
+def find_in_use(table: str, category: str, *, consistent: bool = True) -> Steps[Dictionary | None]:
+    """The dictionary in use in a category."""
+    return (yield from _loaded(table, category, 0, consistent=consistent))
 
 
 def put(table: str, category: str, dictionary: Dictionary) -> Steps[None]:

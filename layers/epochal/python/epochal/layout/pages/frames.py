@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STAMP_BYTES: Final = 16
 _TIME_BYTES: Final = 8
 
-DICTIONARY_BYTES: Final = 6
+DICTIONARY_BYTES: Final = 4
 """Of a dictionary's id."""
 
 MAX_CONTENT: Final = 16 * 1024 * 1024

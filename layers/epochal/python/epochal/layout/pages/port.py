@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.layout.pages import heads
 from epochal.layout.pages.items import STREAMS, is_dictionary, is_page
 from epochal.layout.pages.reading import advance, begin
 from epochal.layout.port import Access, Heal, Port, Source, heal_streams
+from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
+
+if TYPE_CHECKING:
+    from epochal.model.training import Trained
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:
@@ -29,7 +33,14 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         moved=heads.MOVED,
         stored=heads.stored,
         learn=heads.learn,
+        train=partial(_train, table),
     )
+
+
+def _train(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]:
+    from epochal.layout.pages.retraining import retrain  # noqa: PLC0415  the feed does without
+
+    return retrain(table, category, images)
 
 
 def heal_pages(table: str) -> Heal:
