@@ -12,11 +12,12 @@ What a function does to the tables of a layout, the layout tells (`layout.port.A
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from aws_cdk import aws_iam as iam
 
-from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS
+from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE
 from stacks.parts import grants
 from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
 from stacks.stages import Stage
@@ -28,7 +29,7 @@ def append(stage: Stage, stores: Stores) -> Statements:
     """The function `append`."""
     return [
         *_on_layouts("append", stage, stores),
-        *_archive(stores, "GetItem", "PutItem", "UpdateItem"),
+        *_archives(stores, _ARCHIVING),
         _on_states(stage, stores, "PutItem", "DeleteItem"),
         grants.on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
         grants.on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
@@ -43,7 +44,7 @@ def replay(stage: Stage, stores: Stores) -> Statements:
     return [
         *_on_layouts("replay", stage, stores),
         _on_states(stage, stores, "GetItem", "Query"),
-        *_archive(stores, "GetItem", "Query"),
+        *_archives(stores, _READING_ARCHIVES),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_objects(stores.bucket, _states_of(stage), "GetObject"),
         grants.on_listing(stores.bucket, BODIES, _states_of(stage)),
@@ -56,7 +57,7 @@ def feed(stage: Stage, stores: Stores) -> Statements:
     return [
         *_on_layouts("feed", stage, stores),
         grants.on_table(stores.tables[INDEX.kind], "GetItem", "Query"),
-        *_archive(stores, "GetItem", "Query"),
+        *_archives(stores, _READING_ARCHIVES),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=False),
@@ -102,7 +103,7 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
             "UpdateItem",
             "DeleteItem",
         ),
-        *_archive(stores, "GetItem", "Query"),
+        *_archives(stores, _READING_ARCHIVES),
         grants.on_objects(stores.bucket, BODIES, "GetObject"),
         grants.on_listing(stores.bucket, BODIES),
         *grants.on_key(stores.key, write=True),
@@ -140,7 +141,17 @@ def _on_states(stage: Stage, stores: Stores, *actions: str) -> iam.PolicyStateme
     return grants.on_keys(table, [f"SERVICE#{stage.service}#*"], *actions)
 
 
-def _archive(stores: Stores, *actions: str) -> Statements:
-    """`actions` on the archive, where there is one."""
-    table = stores.tables.get(ARCHIVE.kind)
-    return [grants.on_table(table, *actions)] if table else []
+_ARCHIVING: Final = {
+    ARCHIVE.kind: ("GetItem", "PutItem", "UpdateItem"),
+    STREAMS_ARCHIVE.kind: ("Query", "PutItem"),
+}
+"""What copies streams before they are pruned: a Tip is got by its key, the last page is found by a query."""
+
+_READING_ARCHIVES: Final = {ARCHIVE.kind: ("GetItem", "Query"), STREAMS_ARCHIVE.kind: ("Query",)}
+
+
+def _archives(stores: Stores, actions: Mapping[str, Sequence[str]]) -> Statements:
+    """`actions` on each archive that there is."""
+    return [
+        grants.on_table(stores.tables[kind], *each) for kind, each in actions.items() if kind in stores.tables
+    ]

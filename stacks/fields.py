@@ -15,7 +15,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.layout.registry import layout_names, layouts
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import DECLARED, Options, partitions_setting
 from stacks.declared import reactions
@@ -63,7 +63,7 @@ def _rule(option: Setting) -> Rule:
             return a_list(_WORD)
 
 
-_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), ARCHIVE, READ_MODELS)}
+_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
 
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
 """Settings that name tables which are there already, and the kinds of these."""

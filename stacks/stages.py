@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from epochal.layout.registry import Layout, layouts
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
-from epochal.settings import Options
+from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.settings import DECLARED, Options
 from stacks.declared import Declared
 from stacks.fields import EXISTING, LIMITS, PARTITIONS, RULES
 
@@ -63,7 +63,8 @@ class Stage(Options):
         alarm_topic: ARN of the SNS topic that alarms are sent to.
         layouts: names of those that are deployed; None for all. Of one that is left out there is no table, and nothing
             that looks after one.
-        archive: a table that streams are copied to before the API prunes them, and read from afterwards.
+        archive: tables that streams are copied to before they are pruned, and read from afterwards: one for each layout
+            of named streams.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
         existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
@@ -272,18 +273,8 @@ def _coherent(where: str, stage: Stage) -> Stage:
     if stage.api == "urls":
         _without_gateway(where, {"jwt_issuer": stage.jwt_issuer, "route_limits": stage.route_limits})
     _replicated(where, stage)
-    making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
-    if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
-        whose = f"the reaction {making[0]}" if making else "existing_read_models"
-        raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
-    tables = {spec.kind for spec in (*store_tables(stage.deployed_layouts()), ARCHIVE, READ_MODELS)}
-    if unused := sorted(stage.existing_tables.keys() - tables):
-        rule = f"must have the layout of existing_{unused[0]}, which means nothing without"
-        raise BadSetting(f"{where}.layouts", rule)
-    if stage.existing(ARCHIVE.kind) and not stage.archive:
-        raise BadSetting(
-            f"{where}.archive", "must be true with existing_archive, which means nothing without"
-        )
+    _tables(where, stage)
+    _equinox(where, stage)
     if stage.snapshot_ttl_days and not stage.snapshot_copies:
         raise BadSetting(
             f"{where}.snapshot_copies",
@@ -302,6 +293,30 @@ def _without_gateway(where: str, asked: Mapping[str, object]) -> None:
     for key, value in asked.items():
         if value:
             raise BadSetting(f"{where}.{key}", "means nothing with api urls: it is the gateway's to do")
+
+
+def _tables(where: str, stage: Stage) -> None:
+    """Rules of tables that a stage may have or not: what is of one that it has not means nothing."""
+    making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
+    if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
+        whose = f"the reaction {making[0]}" if making else "existing_read_models"
+        raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
+    there = stage.deployed_layouts()
+    archives = [ARCHIVES[each.name] for each in there if each.name in ARCHIVES]
+    tables = {spec.kind for spec in (*store_tables(there), *archives, READ_MODELS)}
+    if unused := sorted(stage.existing_tables.keys() - tables):
+        rule = f"must have the layout of existing_{unused[0].replace('-', '_')}, which means nothing without"
+        raise BadSetting(f"{where}.layouts", rule)
+    if not stage.archive and (kept := [spec.kind for spec in archives if stage.existing(spec.kind)]):
+        name = f"existing_{kept[0].replace('-', '_')}"
+        raise BadSetting(f"{where}.archive", f"must be true with {name}, which means nothing without")
+
+
+def _equinox(where: str, stage: Stage) -> None:
+    """Rules of a table that Equinox applications use too."""
+    for name in ("equinox_calving", "equinox_max_bytes", "equinox_max_events"):
+        if not stage.equinox and getattr(stage, name) != DECLARED[name].default:
+            raise BadSetting(f"{where}.equinox", f"must be true with {name}, which means nothing without")
 
 
 def _replicated(where: str, stage: Stage) -> None:

@@ -16,7 +16,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
 from stacks.stages import Stage
@@ -53,8 +53,9 @@ class Stores:
 
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
-    asked_for = ((ARCHIVE, stage.archive), (READ_MODELS, stage.read_models))
-    return (*store_tables(stage.deployed_layouts()), *(spec for spec, wanted in asked_for if wanted))
+    layouts = stage.deployed_layouts()
+    archives = [ARCHIVES[each.name] for each in layouts if stage.archive and each.name in ARCHIVES]
+    return (*store_tables(layouts), *archives, *((READ_MODELS,) if stage.read_models else ()))
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

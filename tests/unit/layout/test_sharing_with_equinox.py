@@ -15,6 +15,7 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.streams import Tips
+from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
@@ -117,6 +118,31 @@ def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: M
     alone.delete(STREAM)
     assert equinox.append(STREAM, "past the tombstone", "f" * 32)
     assert list(alone.read(STREAM)) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "calving"),
+    [
+        ({}, Fixed(mode="transactional")),
+        ({"equinox_max_bytes": "900", "equinox_max_events": "7"}, Fixed(max_bytes=900, max_events=7)),
+        ({"equinox_calving": "cost"}, ByCost(mode="transactional")),
+    ],
+)
+def test_a_stage_says_when_events_leave_a_tip_that_equinox_uses_too(
+    chosen: dict[str, str], calving: Calving
+) -> None:
+    told = {"equinox": "true", "tips_table": "tips", **chosen}
+    settings = Settings.from_environment({variable(name): text for name, text in told.items()})
+    streams = tips_of(
+        settings, Driver(execute=MemoryTables({"tips": TIPS}).execute, meter=Meter()), BodyCodec()
+    )
+    assert streams.layout == Tips(calving=calving)
+
+
+def test_another_rule_is_refused() -> None:
+    settings = Settings.of(equinox=True, tips_table="tips", equinox_calving="never")
+    with pytest.raises(InvalidInput, match="EPOCHAL_EQUINOX_CALVING"):
+        tips_of(settings, Driver(execute=MemoryTables({"tips": TIPS}).execute, meter=Meter()), BodyCodec())
 
 
 def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:

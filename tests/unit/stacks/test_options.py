@@ -42,7 +42,7 @@ SETTINGS: Final = {
     "serializer": "journal_serializer",
     "types": "aggregate_types",
     "archive": "archive",
-    "calving": "equinox",
+    "calving": "equinox_calving",
     "tombstones": "equinox",
     "retention": "snapshot_copies",
     "keep": "snapshot_copies",

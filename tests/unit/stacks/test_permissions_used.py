@@ -32,7 +32,7 @@ from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
-from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
@@ -51,7 +51,7 @@ from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
-from epochal.store.streams import Streams, tips_of
+from epochal.store.streams import Streams, streams_of, tips_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.testing.feeds import MemoryFeed
@@ -310,10 +310,32 @@ def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
         body = json.dumps({"before": before}).encode()
         headers = {"content-type": "application/json"}
         prune_stream(writing, Request(path={"stream": "Flight-1"}, body=body, headers=headers))
-    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == ARCHIVE_OF["append"]
+    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == archiving("append", ARCHIVE)
     tables.used.clear()
     assert len(list(streams.read("Flight-1"))) == CALVES
-    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == ARCHIVE_OF["replay"]
+    assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == archiving("replay", ARCHIVE)
+
+
+def archiving(function: str, archive: TableSpec) -> Allowed:
+    """What a function does to one of the archives."""
+    return {pair for pair in ARCHIVE_OF[function] if pair[1] == archive.kind}
+
+
+def test_who_prunes_pages_writes_their_archive_and_who_reads_reads_it() -> None:
+    tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (STREAMS, STREAMS_ARCHIVE)}))
+    settings = Settings.of(streams_table=STREAMS.kind, streams_archive_table=STREAMS_ARCHIVE.kind)
+    streams = streams_of(settings, tables.driver, BodyCodec())
+    for _ in range(CALVES):
+        streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
+    for function, use in (
+        ("append", lambda: streams.archive_and_prune("Flight-1", CALVES - 2)),
+        ("replay", lambda: list(streams.read("Flight-1"))),
+    ):
+        tables.used.clear()
+        use()
+        used = {pair for pair in tables.used if pair[1] == STREAMS_ARCHIVE.kind}
+        assert used == archiving(function, STREAMS_ARCHIVE)
+    assert len(list(streams.read("Flight-1"))) == CALVES
 
 
 @pytest.mark.parametrize("days", [0, 30])

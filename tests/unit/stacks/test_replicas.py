@@ -10,7 +10,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from stacks.deployment import REGION
 from stacks.parts.subject_keys import SubjectKeys
 from stacks.stages import BadSetting, stage_from
@@ -43,7 +43,7 @@ def test_every_table_has_a_replica_which_is_kept_protected_and_recoverable_as_it
     synthesise: Synthesise,
 ) -> None:
     deployed = synthesise("prod", read_models=True, archive=True, replica_region=THERE)
-    assert len(tables(deployed)) == len((*store_tables(), ARCHIVE, READ_MODELS))
+    assert len(tables(deployed)) == len((*store_tables(), *ARCHIVES.values(), READ_MODELS))
     for table in tables(deployed).values():
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
         found = replicas(table)

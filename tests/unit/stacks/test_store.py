@@ -10,7 +10,8 @@ from aws_cdk.assertions import Template
 
 from epochal.codec import claims
 from epochal.codec.claims import PREFIX
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.tables import TIPS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from stacks.parts.stores import BODIES, UPLOADS
@@ -23,10 +24,14 @@ BUCKET = "AWS::S3::Bucket"
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
 OPTIONAL = {"read_models": True, "archive": True}
-ELSEWHERE = dict.fromkeys(("existing_read_models", "existing_archive"), STREAM.partition("/stream/")[0])
+ELSEWHERE = dict.fromkeys(
+    ("existing_read_models", "existing_archive", "existing_streams_archive"), STREAM.partition("/stream/")[0]
+)
 
 
-@pytest.mark.parametrize("spec", [*store_tables(), ARCHIVE, READ_MODELS], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize(
+    "spec", [*store_tables(), *ARCHIVES.values(), READ_MODELS], ids=lambda spec: spec.kind
+)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
@@ -79,7 +84,8 @@ def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: st
 def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: Synthesise) -> None:
     plain, wanted = synthesise(), synthesise(**OPTIONAL)
     added = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
-    assert added == {"ReadModels539C9E0D", "ArchiveDA4CB258"}, "another id would be another table"
+    wanted_ids = {"ReadModels539C9E0D", "ArchiveDA4CB258", "StreamsArchive0CFCA05D"}
+    assert added == wanted_ids, "another id would be another table"
     outputs = wanted["store"].to_json()["Outputs"]
     assert outputs["ReadModelsTable"]["Value"] == {"Ref": "ReadModels539C9E0D"}
     assert "ReadModelsTable" not in plain["store"].to_json()["Outputs"]
@@ -88,13 +94,14 @@ def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: S
     assert elsewhere["store"].to_json()["Outputs"]["ReadModelsTable"]["Value"] == "kept"
 
 
-def test_there_is_an_archive_where_the_stage_wants_one(synthesise: Synthesise) -> None:
+def test_there_is_an_archive_of_each_layout_where_the_stage_wants_one(synthesise: Synthesise) -> None:
     plain, wanted = synthesise(), synthesise(**OPTIONAL)
     found, tips = table_of(wanted, ARCHIVE), table_of(wanted, TIPS)
     assert found["KeySchema"] == tips["KeySchema"]
     assert "StreamSpecification" not in found, "what is archived is no news"
+    assert table_of(wanted, STREAMS_ARCHIVE)["KeySchema"] == table_of(wanted, STREAMS)["KeySchema"]
     assert wanted["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == {"Ref": "ArchiveDA4CB258"}
-    assert "ArchiveTable" not in plain["store"].to_json()["Outputs"]
+    assert not {"ArchiveTable", "StreamsArchiveTable"} & set(plain["store"].to_json()["Outputs"])
     elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
     assert elsewhere["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == "kept"
@@ -102,7 +109,7 @@ def test_there_is_an_archive_where_the_stage_wants_one(synthesise: Synthesise) -
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
     tables = synthesise("prod", read_models=True, archive=True).of_type("store", TABLE).values()
-    assert len(tables) == len(store_tables()) + 2
+    assert len(tables) == len(store_tables()) + 3
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"

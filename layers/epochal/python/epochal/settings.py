@@ -54,6 +54,12 @@ BOTO3 = "boto3"
 SHARDS = 64
 """Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
+CALVING = ("fixed", "cost")
+"""Rules for tables that Equinox applications use too: at its own limits, or when that is cheapest."""
+
+TIP_BYTES = 32 * 1024
+"""Equinox's own limit of a Tip's events."""
+
 UPLOAD_BYTES = 100 * 1024 * 1024
 """The default limit of an upload. It is in the bucket for a day or two, claimed or not."""
 
@@ -96,6 +102,21 @@ class Options:
     # By the names of the settings, as `dcb_partitions`.
     feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of streams too", _EVENTS)
+    equinox_calving: str = of_tables(
+        CALVING[0],
+        OneOf(of=CALVING),
+        "When events leave the Tip of a stream that Equinox uses too",
+        ("append",),
+    )
+    equinox_max_bytes: int = of_tables(
+        TIP_BYTES,
+        Number(most=400_000),
+        "Bytes of events above which they do, where limits are fixed",
+        ("append",),
+    )
+    equinox_max_events: int = of_tables(
+        0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
+    )
     # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
     # nothing any further.
     journal_shards: int = of_tables(SHARDS, Number(most=10_000), "Shards of aggregates' keys", _EVENTS)
@@ -191,6 +212,9 @@ class Settings(Options):
         PROJECTIONS, Text(), "Where large states lie in the bucket", ("append", "replay")
     )
     archive_table: str = setting(
+        "", Text(), "Tips as they were before pruning", (*_API, "reaction"), output=True
+    )
+    streams_archive_table: str = setting(
         "", Text(), "Streams as they were before pruning", (*_API, "reaction"), output=True
     )
     read_models_table: str = setting("", Text(), "Read models of reactions", ("reaction",), output=True)

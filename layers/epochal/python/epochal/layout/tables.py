@@ -25,6 +25,12 @@ PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, so
 ARCHIVE: Final = TableSpec(kind="archive", partition=_P, sort=_I)
 """Streams in the layout of tips, as copied before they were pruned: no part of a store that does without."""
 
+STREAMS_ARCHIVE: Final = TableSpec(kind="streams-archive", partition=_P, sort=_I)
+"""Likewise in the layout of pages. Both may have a stream of one name, whose items would be taken for each other's."""
+
+ARCHIVES: Final = {"tips": ARCHIVE, "pages": STREAMS_ARCHIVE}
+"""By the layout whose streams they keep."""
+
 READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 """Read models of reactions: no part of the store, which any deployment can do without."""
 

@@ -64,17 +64,21 @@ def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calvi
         codec=codec,
         archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
     )
-    calving = calving or (calvings.Fixed() if settings.equinox else None)
-    layout = streams.layout if calving is None else Tips(calving=calving)
+    layout = Tips(calving=calving or calvings.calving_of(settings))
     return replace(streams, layout=layout, tombstones=not settings.equinox)
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
-    """The streams of a deployment that are stored as pages."""
+    """The streams of a deployment that are stored as pages, and their archive, if there is one."""
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
 
+    layout, archive = Pages(dictionaries=True), settings.streams_archive_table
     return Streams(
-        driver=driver, table=settings.table("streams"), codec=codec, layout=Pages(dictionaries=True)
+        driver=driver,
+        table=settings.table("streams"),
+        codec=codec,
+        layout=layout,
+        archive=Streams(driver=driver, table=archive, codec=codec, layout=layout) if archive else None,
     )
 
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from epochal.errors import InvalidInput
 from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.sizes import number_size
 from epochal.plan.units import WRITE_UNIT, write_units
+from epochal.settings import CALVING, TIP_BYTES, Settings, variable
 
 Mode = Literal["two-step", "transactional"]
 
@@ -69,7 +71,7 @@ class ByCost:
 class Fixed:
     """Calve when the Tip would exceed `max_bytes` of events or `max_events`."""
 
-    max_bytes: int = 32 * 1024
+    max_bytes: int = TIP_BYTES
     max_events: int | None = None
     mode: Mode = "transactional"
 
@@ -83,6 +85,21 @@ class Fixed:
 
 
 Calving = ByCost | Fixed
+
+
+def calving_of(settings: Settings) -> Calving:
+    """What a deployment does. Where Equinox applications use the table too, calf and Tip are one transaction.
+
+    Raises:
+        InvalidInput: there is no such rule.
+    """
+    if not settings.equinox:
+        return ByCost()
+    if settings.equinox_calving == "cost":
+        return ByCost(mode="transactional")
+    if settings.equinox_calving not in CALVING:
+        raise InvalidInput(variable("equinox_calving"), f"must be one of {', '.join(CALVING)}")
+    return Fixed(max_bytes=settings.equinox_max_bytes, max_events=settings.equinox_max_events or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
