@@ -75,7 +75,7 @@ def test_a_stream_of_a_shared_table_is_deleted_with_leave_open_alone(shared: Str
 def test_limits_of_ones_own_are_taken_and_two_steps_are_not(shared: Streams) -> None:
     (written,) = re.findall(r"`(calving=Fixed\([^)]*\))`", TEXT)
     assert written == "calving=Fixed(max_bytes=…, max_events=…)"
-    (module,) = re.findall(r"`Fixed` is in `([a-z.]+)`", TEXT)
+    (module,) = re.findall(r"`Fixed` and `ByCost` are in `([a-z.]+)`", TEXT)
     fixed = import_module(module).Fixed
     open_tips("orders", equinox=True, calving=fixed(max_bytes=1_000, max_events=10))
     with pytest.raises(InvalidInput, match="calving"):

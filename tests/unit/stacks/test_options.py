@@ -55,7 +55,7 @@ SETTINGS: Final = {
 
 PLACES: Final = {
     *("table", "index_table", "journal", "snapshot", "events", "tags", "bucket", "bodies", "objects"),
-    *("driver", "site", "layout", "codec", "histories", "streams", "pages", "aggregates", "tagged"),
+    *("driver", "site", "layout", "codec", "histories", "streams", "tips", "aggregates", "tagged", "dcb"),
 }
 """Where things are, and what is made of other options: every function is told by its stage."""
 

@@ -39,6 +39,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.plan import ops
 from epochal.plan.failures import Lost
+from epochal.plan.tables import TableSpec
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
@@ -291,7 +292,7 @@ def tables() -> Tables:
     for _ in range(CALVES):
         found.tips.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
         found.streams.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
-    found.dcb.append([paid("order:1", "shop:1")])
+    found.tagged.append([paid("order:1", "shop:1")])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
     found.used.clear()
