@@ -50,7 +50,7 @@ pure:
 		--ignore tests/unit/stacks tests/unit tests/doors tests/docs tests/examples tests/simulation
 
 test: setup $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
-	$(PYTEST) -m "not proof" --durations 20 --junitxml build/tests.xml; \
+	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml && exit $$failed
 
 lint: $(VENV)/.installed ## ruff, mypy, import-linter

@@ -25,6 +25,7 @@ from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import Places
+from tests.support.examples import CHECK, TEST
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.sharing import ByGroup, turn
 from tests.support.sockets import no_sockets
@@ -38,11 +39,12 @@ MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("d
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the kinds of tests and what `make check` tries; hide the user's AWS settings, whatever is imported.
+    """Tell the kinds of tests and how much is tried; hide the user's AWS settings, whatever is imported.
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
     """
-    settings.register_profile("check", max_examples=20)
+    settings.register_profile("check", max_examples=CHECK)
+    settings.register_profile("test", max_examples=TEST)
     for kind in KINDS:
         config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -60,6 +60,13 @@ COSTS: Final = Promise(
     tests=tuple(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests" / "bench").glob("test_*.py"))),
 )
 
+PROPERTIES: Final = tuple(
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    if "@given(" in path.read_text()
+)
+"""Files of properties, which `make test` tries with fewer examples."""
+
 REST: Final = Promise(
     name="rest",
     promise="**What holds besides, and takes long to try**",
@@ -68,6 +75,7 @@ REST: Final = Promise(
         "tests/contract/test_cost.py",
         "tests/contract/test_tagged_events.py",
         "tests/doors/test_bounds.py",
+        *PROPERTIES,
     ),
 )
 

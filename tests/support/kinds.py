@@ -41,18 +41,18 @@ KINDS: Final = (
         about="a deployment on the embedded AWS",
         folders=("deploy",),
         marks=frozenset({"ddbl", "embedded", "deploy"}),
-        seconds=220,
+        seconds=170,
     ),
     Kind(
         name="server",
         about="DynamoDB Local or the embedded AWS",
         folders=("contract", "bench", "faults", "interop", "local"),
         marks=frozenset({"ddbl", "embedded"}),
-        seconds=400,
+        seconds=320,
     ),
-    Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=170),
-    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=90),
-    Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=240),
+    Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=150),
+    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=80),
+    Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=250),
 )
 """The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
 
