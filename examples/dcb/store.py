@@ -7,12 +7,12 @@ from typing import Any
 
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.store.decisions import Decisions
-from epochal.testing.stores import memory_dcb_events
+from epochal.testing.stores import memory_tagged_events
 
 
 def decisions() -> Decisions:
     """An empty store, and decisions on it."""
-    return Decisions(store=memory_dcb_events())
+    return Decisions(store=memory_tagged_events())
 
 
 def event(kind: str, *tags: str, **data: Any) -> TaggedEvent:

@@ -10,14 +10,15 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.tags.entries import entries_of, recorded_all
-from epochal.layout.pages.tags.site import PREFIX, TagStreams, reserved_tags
+from epochal.layout.pages.tags.site import TagStreams, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.names import TAG_STREAMS
 from epochal.plan.conditions import All, BeginsWith, Present
 from epochal.plan.ops import Execute, Scan
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings
-from epochal.store.tag_streams import TagStreamEvents
+from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.places import PATIENT
 
@@ -50,18 +51,18 @@ def pages_on(
     *,
     type_heads: bool = False,
     wrap: Callable[[Execute], Execute] = lambda execute: execute,
-) -> TagStreamEvents:
+) -> TaggedEvents:
     heads = reserved_tags(TYPES, everything=True) if type_heads else frozenset[str]()
     driver = Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT)
-    return TagStreamEvents(driver=driver, site=TagStreams(table=table, type_heads=heads))
+    return TaggedEvents(driver=driver, site=TagStreams(table=table, type_heads=heads))
 
 
 def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:
     """All events, in order."""
     if isinstance(store, DcbEvents):
         return list(TagListings(store=store).all_events())
-    assert isinstance(store, TagStreamEvents)
-    where = All((BeginsWith("p", PREFIX), Present("r")))
+    assert isinstance(store, TaggedEvents)
+    where = All((BeginsWith("p", TAG_STREAMS), Present("r")))
     found = list[RecordedTaggedEvent]()
     for reply in store.driver.pages(Scan(table=store.site.table, where=where)):
         entries = [entry for item in reply.items for entry in entries_of(read_page(item).span)]

@@ -1,4 +1,4 @@
-"""docs/guide/tagged-events.md: its code runs, in the order it is written, and its options are those there are."""
+"""The guides to tagged events: their code runs, in the order it is written, and options are those there are."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 from epochal import open_dcb_events
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.projections import ProjectionStates
 from epochal.store.tag_listings import TagListings
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tagged-events.md"
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
+GUIDE = GUIDES / "dcb-tables.md"
 
 
-def test_the_guide_to_tagged_events_runs_from_top_to_bottom() -> None:
-    text = GUIDE.read_text()
+@pytest.mark.parametrize(("page", "least"), [("tagged-events.md", 9), ("dcb-tables.md", 7)])
+def test_the_guides_to_tagged_events_run_from_top_to_bottom(page: str, least: int) -> None:
+    text = (GUIDES / page).read_text()
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 10
+    assert len(blocks) >= least
     names: dict[str, object] = {"__name__": __name__}
     for block in blocks:
         first = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
+        exec(compile("\n" * first + block[1], page, "exec", dont_inherit=True), names)  # noqa: S102
 
 
 def test_the_options_described_are_the_options_there_are() -> None:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import pytest
 
+from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.fences import Condition, fence, fence_after
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
@@ -25,8 +26,9 @@ from epochal.layout.pages.tags import batch
 from epochal.layout.pages.tags.append import append
 from epochal.layout.pages.tags.batch import TaggedBatch
 from epochal.layout.pages.tags.reading import read
-from epochal.layout.pages.tags.site import PREFIX, TagStreams
+from epochal.layout.pages.tags.site import TagStreams
 from epochal.model.dcb import Position, Query, TaggedEvent
+from epochal.model.names import TAG_STREAMS
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
@@ -176,7 +178,10 @@ def act(writer: Writer, diary: _Diary) -> Steps[None]:
 
 def batch_of(event: TaggedEvent, clock: int) -> TaggedBatch:
     fresh = hashlib.sha256(str(event.data).encode()).digest()
-    return TaggedBatch(events=(event,), now=Ticks(clock), append_id=fresh[:16], etag=fresh[16:].hex())
+    bodies = ((Encoded(DIRECT, str(event.data).encode()), EMPTY),)
+    return TaggedBatch(
+        events=(event,), bodies=bodies, now=Ticks(clock), append_id=fresh[:16], etag=fresh[16:].hex()
+    )
 
 
 @dataclass(slots=True)
@@ -310,8 +315,10 @@ class Explorer:
         names = {batch_of(event, 0).append_id: event for writer in self.everyone for event in writer.events}
         of_rest = {identity[:5] + identity[8:11]: str(event.data) for identity, event in names.items()}
         chains, stamps = dict[str, tuple[str, ...]](), dict[str, set[bytes]]()
-        for tag in sorted({page.stream.removeprefix(PREFIX) for page in pages}):
-            own = sorted((page for page in pages if page.stream == PREFIX + tag), key=lambda page: page.index)
+        for tag in sorted({page.stream.removeprefix(TAG_STREAMS) for page in pages}):
+            own = sorted(
+                (page for page in pages if page.stream == TAG_STREAMS + tag), key=lambda page: page.index
+            )
             found = _chain(own)
             chains[tag] = tuple(of_rest[stamp[8:]] for stamp in found)
             old = before.chains.get(tag, ())

@@ -246,7 +246,7 @@ def test_limits_are_1_to_1000(limit: int) -> None:
     for ask in (found.all_events, found.tags):
         with pytest.raises(InvalidInput, match="limit"):
             ask(limit=limit)
-    for ask in (found.dcb, found.entries):
+    for ask in (found.tagged, found.entries):
         with pytest.raises(InvalidInput, match="limit"):
             ask("t:1", limit=limit)
 

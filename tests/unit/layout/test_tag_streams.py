@@ -20,7 +20,7 @@ from epochal.model.tagged_results import TaggedConflict, parse_down
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
-from epochal.store.tag_streams import TagStreamEvents
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 TABLE = "streams"
@@ -35,13 +35,13 @@ class World:
     asked: list[Op] = field(default_factory=list)
     fault: Callable[[Op, Callable[[Op], Reply]], Reply] = lambda op, perform: perform(op)
 
-    def store(self, now: int = 10**18, **site: Any) -> TagStreamEvents:
+    def store(self, now: int = 10**18, **site: Any) -> TaggedEvents:
         def execute(op: Op) -> Reply:
             self.asked.append(op)
             return self.fault(op, self.tables.execute)
 
         driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
-        return TagStreamEvents(driver=driver, site=TagStreams(table=TABLE, **site), now=lambda: now)
+        return TaggedEvents(driver=driver, site=TagStreams(table=TABLE, **site), now=lambda: now)
 
     def pages(self, tag: str) -> list[Any]:
         items = [item for item in self.tables.items(TABLE) if is_page(item)]

@@ -15,7 +15,7 @@ PUBLIC = {
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "aggregate_id", "json_codec", "lambda_handler",
     "metadata", "open_aggregates", "open_feed", "open_projection_states", "open_read_models", "open_streams",
-    "open_dcb_events", "open_tips", "projection", "reaction", "upcast",
+    "open_dcb_events", "open_tagged_events", "open_tips", "projection", "reaction", "upcast",
 }  # fmt: skip
 
 

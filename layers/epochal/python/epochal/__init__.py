@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
+    from epochal.dynamo.stores import open_tagged_events as open_tagged_events
     from epochal.dynamo.stores import open_tips as open_tips
     from epochal.errors import ConflictError as ConflictError
     from epochal.errors import EpochalError as EpochalError
@@ -86,6 +87,7 @@ _ROOMS = {
     "open_read_models": "dynamo.stores",
     "open_streams": "dynamo.stores",
     "open_dcb_events": "dynamo.stores",
+    "open_tagged_events": "dynamo.stores",
     "open_tips": "dynamo.stores",
     "projection": "store.decisions",
     "reaction": "reactions.reaction",

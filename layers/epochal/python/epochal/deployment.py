@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from epochal.store.dcb_events import DcbEvents
     from epochal.store.projections import Objects, ProjectionStates
     from epochal.store.streams import Streams
+    from epochal.store.tagged import TaggedEvents
 
 
 class Links(Protocol):
@@ -89,6 +90,13 @@ class Deployment:
         from epochal.store.aggregates import aggregates_of
 
         return aggregates_of(self.settings, self.driver)
+
+    @property
+    def tagged(self) -> TaggedEvents:
+        """Tagged events, in the table of streams."""
+        from epochal.store.tagged import tagged_of
+
+        return tagged_of(self.settings, self.driver, self.codec)
 
     @property
     def dcb(self) -> DcbEvents:

@@ -19,6 +19,7 @@ from epochal.indexer.index_writer import IndexWriter
 from epochal.layout.port import Source, end_since
 from epochal.layout.registry import head_key
 from epochal.model.ends import End
+from epochal.model.names import is_fed
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key
 
@@ -63,7 +64,7 @@ def read_head(source: Source, image: Item) -> ScannedHead | UnreadableHead | Non
         return UnreadableHead(key=head_key(source.name, image), cause=f"{type(cause).__name__}: {cause}")
     return (
         None
-        if end is None or end.stream.startswith("$")
+        if end is None or not is_fed(end.stream)
         else ScannedHead(source=source.name, image=image, end=end)
     )
 

@@ -25,6 +25,7 @@ from epochal.care.head_scan import heads
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.registry import head_key
+from epochal.model.names import is_fed
 from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps
@@ -152,7 +153,7 @@ class Rebuilder:
                 f"{source.name}: the item {head_key(source.name, item)} cannot be read: {cause}"
             )
             return
-        if span is not None and not span.stream.startswith("$"):
+        if span is not None and is_fed(span.stream):
             spool.add(span)
         if end is not None and end.pruned:
             spool.prune(end.stream, end.pruned)

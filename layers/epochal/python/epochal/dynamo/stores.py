@@ -31,6 +31,7 @@ from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Calving, Streams, tips_of
+from epochal.store.tagged import TaggedEvents, typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +156,28 @@ def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
 
 
+def open_tagged_events(
+    table: str,
+    *,
+    bucket: str = "",
+    types: Iterable[str] = (),
+    everything: bool = False,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
+) -> TaggedEvents:
+    """Tagged events in a table of the `pages` layout, beside its streams. The format may change before version 1.0.
+
+    Args:
+        bucket: of bodies too large for an item; without one they are refused.
+        types: those of events that may be asked for by type alone. Each of them has a stream, which every such event is
+            appended to; so they are the same for everyone who uses the table, from the first event on.
+        everything: all events may be asked for, likewise.
+        patience: how long to wait out throttling and outages.
+    """
+    settings = Settings.of(streams_table=table, bucket=bucket)
+    return typed(place.opened(settings, patience).tagged, types, everything=everything)
+
+
 def open_dcb_events(
     events: str,
     tags: str,
@@ -167,7 +190,7 @@ def open_dcb_events(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> DcbEvents:
-    """Tagged events in their two tables.
+    """Tagged events in Sekiban's two tables.
 
     Args:
         service: tenant whose events these are; empty for tables of one tenant.

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.index.checkpoints import Checkpoint
 from epochal.model.events import Body, content_of
+from epochal.model.names import TAG_STREAMS
 from epochal.model.spans import Span
 
 Gone = Literal["pruned", "expired"]
@@ -61,7 +62,7 @@ class FeedEvent:
         """Whether this stream is the one through which the event comes once: a tagged event's first tag. Also true
         of one whose tags are gone, or cannot be read, with it: its `id` tells repetitions.
         """
-        return not self.tags or self.tags[0] == self.stream
+        return not self.tags or self.tags[0] == self.stream.removeprefix(TAG_STREAMS)
 
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.

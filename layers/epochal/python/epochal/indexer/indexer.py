@@ -17,6 +17,7 @@ from epochal.index.series import register
 from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import UnreadableRecord, set_aside
 from epochal.layout.port import Change, Source, Touched
+from epochal.model.names import is_fed
 from epochal.plan.values import Item
 
 
@@ -111,7 +112,7 @@ class Indexer(IndexWriter):
             source = self._source(record.table)
             try:
                 change = source.appended(record.image)
-                if change is None or change.stream.startswith("$"):
+                if change is None or not is_fed(change.stream):
                     continue
                 number = _partition(source, change.stream)
             except CorruptData as cause:

@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NewType
 
-from epochal.errors import InvalidInput
+from epochal.errors import CorruptData, InvalidInput
+from epochal.model.events import Claim
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import MAX_EXPIRES, Ticks
 from epochal.model.versions import Token
@@ -106,6 +107,20 @@ def check_type(kind: str, field: str = "type") -> str:
     return kind
 
 
+class Unfetched(bytes):
+    """A body that is in the bucket, in its place. A store fetches it before a caller gets the event."""
+
+    claim: Claim
+    text: bool
+
+    @classmethod
+    def of(cls, claim: Claim, *, text: bool) -> Unfetched:
+        """Where the body is, and whether it is text."""
+        found = cls(claim.sha256.encode())
+        found.claim, found.text = claim, text
+        return found
+
+
 TaggedBody = str | bytes
 """JSON text, or any bytes."""
 
@@ -113,6 +128,16 @@ TaggedBody = str | bytes
 def bytes_of(body: TaggedBody) -> bytes:
     """A body as bytes: those of text are its UTF-8."""
     return body.encode() if isinstance(body, str) else body
+
+
+def as_given(body: bytes, *, text: bool) -> TaggedBody:
+    """The inverse. Raises `CorruptData` where text is none."""
+    if not text:
+        return body
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptData("a body that is text is not UTF-8") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +192,11 @@ class RecordedTaggedEvent:
 
     @property
     def size(self) -> int:
-        """Bytes of its bodies."""
-        return sum(map(len, map(bytes_of, (self.data, self.meta))))
+        """Bytes of its bodies; of what is in the bucket, those there."""
+        return sum(
+            body.claim.size if isinstance(body, Unfetched) else len(bytes_of(body))
+            for body in (self.data, self.meta)
+        )
 
     @property
     def key(self) -> str:

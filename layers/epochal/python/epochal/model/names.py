@@ -13,6 +13,9 @@ from epochal.model.kinds import must_be
 
 StreamName = NewType("StreamName", str)
 
+TAG_STREAMS: Final = "$tag-"
+"""What the names of streams begin with that are tags, where a tag is a stream; the tag follows."""
+
 MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
 
@@ -34,6 +37,13 @@ def stream_name(text: str) -> StreamName:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
         raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes")
     raise InvalidInput("stream", "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+
+
+def is_fed(name: str) -> bool:
+    """Whether a stream is in the feed. Of the system's, tags are; an event under a reserved tag is under
+    one of its own as well.
+    """
+    return not name.startswith("$") or (name.startswith(TAG_STREAMS) and name[len(TAG_STREAMS) :][:1] != "$")
 
 
 def category_of(name: str) -> str:

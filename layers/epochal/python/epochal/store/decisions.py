@@ -17,7 +17,7 @@ from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, T
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.tagged_results import TaggedAppended
-from epochal.store.dcb_events import DcbEvents
+from epochal.store.tagged_store import TaggedStore
 
 S = TypeVar("S")
 
@@ -92,7 +92,7 @@ class Decisions:
         attempts: decisions on one command before `Contended` is raised.
     """
 
-    store: DcbEvents
+    store: TaggedStore
     attempts: int = ATTEMPTS
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:

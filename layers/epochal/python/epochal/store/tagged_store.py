@@ -107,7 +107,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             outcome = driver.run(steps)
-        return replace(outcome, capacity=meter.capacity)
+        return replace(outcome, events=self._whole(outcome.events), capacity=meter.capacity)
 
     def read(
         self,
@@ -138,7 +138,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             seen = driver.run(steps)
-        return replace(seen, capacity=meter.capacity)
+        return replace(seen, events=self._whole(seen.events), capacity=meter.capacity)
 
     def page(
         self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
@@ -153,7 +153,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(self._page(fenced, after, rest, takes))
-        return replace(found, capacity=meter.capacity)
+        return replace(found, events=self._whole(found.events), capacity=meter.capacity)
 
     def page_back(
         self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
@@ -163,7 +163,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(self._page_back(fenced, after, rest, takes))
-        return replace(found, capacity=meter.capacity)
+        return replace(found, events=self._whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event; None where there is none."""
@@ -226,6 +226,10 @@ class TaggedStore(ABC):
     def _page_back(
         self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
     ) -> Steps[BackwardPage]: ...
+
+    def _whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+        """The events with all of their bodies."""
+        return events
 
     def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
         if not events:

@@ -47,7 +47,7 @@ class MemoryFeed:
         settings = memory_settings(aggregate_types=tuple(self.types))
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
         self.tips, self.streams = opened.tips, opened.streams
-        self.aggregates, self.dcb = opened.aggregates, opened.dcb
+        self.aggregates, self.tagged, self.dcb = opened.aggregates, opened.tagged, opened.dcb
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed
         self._indexer = opened.indexer

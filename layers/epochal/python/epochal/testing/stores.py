@@ -14,6 +14,7 @@ from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents, typed
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 
@@ -45,8 +46,15 @@ def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str
     return _deployment(tables, aggregate_types=tuple(types)).aggregates
 
 
+def memory_tagged_events(
+    tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
+) -> TaggedEvents:
+    """A store of tagged events in memory, with a bucket; conditions by type alone are for those named."""
+    return typed(_deployment(tables).tagged, types, everything=everything)
+
+
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
-    """A store of tagged events in memory."""
+    """A store of tagged events in memory, in Sekiban's tables."""
     return _deployment(tables, type_heads=type_heads).dcb
 
 

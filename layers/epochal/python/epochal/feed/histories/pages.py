@@ -1,15 +1,18 @@
-"""Events of the streams that a deployment stores as pages.
+"""Events of the streams that a deployment stores as pages, those of tags among them.
 
 Their store is opened when events are first asked for: a function starts up without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.hydration import Hydrate
+from epochal.feed.results import FeedEvent
+from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -31,7 +34,16 @@ class PageHistory:
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Reads events of streams."""
-        return self._opened().events(fetch=fetch)
+        named = self._opened().events(fetch=fetch)
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            if not stream.startswith(TAG_STREAMS):
+                return named(stream, first, end)
+            from epochal.feed.histories.tags import events_of_tag  # noqa: PLC0415  who has no tags does without
+
+            return events_of_tag(self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch)
+
+        return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""

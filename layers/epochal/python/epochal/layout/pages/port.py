@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from epochal.layout.pages import heads
 from epochal.layout.pages.items import STREAMS, is_dictionary, is_page
 from epochal.layout.pages.reading import advance, begin
-from epochal.layout.port import Access, Heal, Port, Source, heal_streams
+from epochal.layout.port import Access, CategoriesBy, Heal, Port, Source, heal_streams
+from epochal.model.dcb import group_of
+from epochal.model.names import TAG_STREAMS, category_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
@@ -67,4 +69,17 @@ def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
     return {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
 
 
-PORT: Final = Port(tables=(STREAMS,), kind_of=_kind_of, access=_access, heads=STREAMS, source=_source)
+def _category_of(stream: str) -> str:
+    """Of a tag, its group, so that it is no stream's."""
+    tag = stream.removeprefix(TAG_STREAMS)
+    return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
+
+
+PORT: Final = Port(
+    tables=(STREAMS,),
+    kind_of=_kind_of,
+    access=_access,
+    heads=STREAMS,
+    source=_source,
+    categories=lambda _: CategoriesBy(_category_of),
+)

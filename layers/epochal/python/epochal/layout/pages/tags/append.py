@@ -103,7 +103,8 @@ def append(
     """
     shares = shares_of(site, batch)
     position = _beginning(batch, condition)
-    heads = yield from _heads(site, shares, position)
+    told = None if condition is None else condition.after
+    heads = yield from _heads(site, shares, position, told)
     extending = True
     while True:
         if condition is not None:
@@ -156,20 +157,24 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
     )
 
 
-def _heads(site: TagStreams, shares: list[Share], position: Position) -> Steps[dict[str, _Head]]:
-    """The last page of every tag concerned: as the position knows it, the others read."""
-    wanted = [*(share.tag for share in shares), *(tag for tag in position.seen)]
-    told = {**position.heads, **position.seen}
-    known = {tag: told[tag] for tag in wanted if tag in told and _fits(told[tag])}
-    read = yield from heads_of(site, list(dict.fromkeys(tag for tag in wanted if tag not in known)))
-    heads = {tag: _Head(page=reached.token, reached=reached) for tag, reached in known.items()}
+def _heads(
+    site: TagStreams, shares: list[Share], position: Position, told: Position | None
+) -> Steps[dict[str, _Head]]:
+    """The last page of every tag concerned: as a position tells, the others read."""
+    wanted = dict.fromkeys((*(share.tag for share in shares), *position.seen))
+    reached = {} if told is None else {**told.heads, **told.seen}
+    known = {tag: reached[tag] for tag in wanted if tag in reached and _tells(reached[tag])}
+    read = yield from heads_of(site, [tag for tag in wanted if tag not in known])
+    heads = {tag: _Head(page=each.token, reached=each) for tag, each in known.items()}
     return heads | {tag: _Head(page=page, reached=reached_by(page)) for tag, page in read.items()}
 
 
-def _fits(reached: Reached) -> bool:
-    """Whether a position tells which page is the last: it may come from outside."""
+def _tells(reached: Reached) -> bool:
+    """Whether a position says which page is the last, or that there is none: it may come from outside."""
     token = reached.token
-    return token is not None and token.version == reached.count > 0 and place_of(token) is not None
+    if token is None:
+        return not reached.count
+    return token.version == reached.count > 0 and place_of(token) is not None
 
 
 def _in_the_way(

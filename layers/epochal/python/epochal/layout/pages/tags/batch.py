@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.codec.bodies import DIRECT, EMPTY, Encoded
+from epochal.codec.bodies import EMPTY, Encoded
 from epochal.layout.pages.batch import AHEAD, Packed, packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.tags.labels import Label, event_id, sortable_id_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.stored import StoredEvent
 from epochal.layout.streams import Batch
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, bytes_of
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.model.times import Ticks, format_ticks
 
 REFERRED_FROM: Final = 1_024
@@ -33,12 +33,14 @@ class TaggedBatch:
 
     Attributes:
         events: at least one; an id only where the caller chose it.
+        bodies: of each, its data and its metadata as they are stored.
         now: the writer's clock.
         append_id: 16 fresh bytes, and
         etag: 32 fresh hex digits: the same over all tries.
     """
 
     events: tuple[TaggedEvent, ...]
+    bodies: tuple[tuple[Encoded, Encoded], ...]
     now: Ticks
     append_id: bytes
     etag: str
@@ -131,7 +133,7 @@ def _packed(batch: TaggedBatch, tag: str, events: Sequence[StoredEvent]) -> Pack
 
 
 def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> StoredEvent:
-    event = batch.events[number]
+    event, (data, meta) = batch.events[number], batch.bodies[number]
     here = page is None
     label = Label(
         number=number,
@@ -139,13 +141,13 @@ def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> Stor
         id=event.id,
         user=event.executed_user,
         page=page,
-        meta=Encoded(DIRECT, bytes_of(event.meta)) if here and event.meta else EMPTY,
+        meta=meta if here else EMPTY,
         data_text=here and isinstance(event.data, str),
         meta_text=here and isinstance(event.meta, str),
     )
     return StoredEvent(
         type=event.type,
-        data=Encoded(DIRECT, bytes_of(event.data)) if here else EMPTY,
+        data=data if here else EMPTY,
         meta=label.encoded(),
         timestamp=format_ticks(batch.now),
         correlation_id=event.correlation_id,

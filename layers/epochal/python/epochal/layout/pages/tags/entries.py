@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from epochal.codec.bodies import decode_inline
+from epochal.codec.bodies import Encoded, decode
 from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.pages.tags.labels import Label, event_id, read_label, sortable_id_of
-from epochal.layout.pages.tags.site import PREFIX, TagStreams, stream_of
+from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.stored import StoredEvent
 from epochal.model.dcb import (
     UNTAGGED,
@@ -24,8 +24,12 @@ from epochal.model.dcb import (
     RecordedTaggedEvent,
     SortableId,
     TaggedBody,
+    Unfetched,
+    as_given,
     is_reserved,
 )
+from epochal.model.events import Claim
+from epochal.model.names import TAG_STREAMS
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key
@@ -105,7 +109,7 @@ def last_entry(page: Page) -> Entry:
     if not page.frames:
         raise CorruptData(f"{page.stream}: page {page.index} has no events, which no tag's page lacks")
     event = page.read_frame(len(page.frames) - 1)[-1]
-    tag = page.stream.removeprefix(PREFIX)
+    tag = page.stream.removeprefix(TAG_STREAMS)
     return Entry(tag=tag, index=page.version - 1, stamp=page.frames[-1].stamp, event=event)
 
 
@@ -159,7 +163,7 @@ def _held(pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]) -> di
 
 
 def _of_frame(page: Page, position: int, first: int = 0) -> Iterator[Entry]:
-    tag, stamp = page.stream.removeprefix(PREFIX), page.frames[position].stamp
+    tag, stamp = page.stream.removeprefix(TAG_STREAMS), page.frames[position].stamp
     for index, event in enumerate(page.read_frame(position), first):
         yield Entry(tag=tag, index=index, stamp=stamp, event=event)
 
@@ -174,8 +178,8 @@ def _recorded(entry: Entry, holder: Entry) -> RecordedTaggedEvent:
         id=entry.id,
         sortable_id=entry.sortable_id,
         type=entry.type,
-        data=_body(decode_inline(holder.event.data), text=label.data_text),
-        meta=_body(decode_inline(label.meta), text=label.meta_text),
+        data=body_of(holder.event.data, text=label.data_text),
+        meta=body_of(label.meta, text=label.meta_text),
         tags=entry.tags,
         timestamp=entry.event.timestamp,
         causation_id=entry.event.causation_id,
@@ -184,10 +188,7 @@ def _recorded(entry: Entry, holder: Entry) -> RecordedTaggedEvent:
     )
 
 
-def _body(data: bytes, *, text: bool) -> TaggedBody:
-    if not text:
-        return data
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise CorruptData("a body that is text is not UTF-8") from error
+def body_of(encoded: Encoded, *, text: bool) -> TaggedBody:
+    """A body as its writer gave it; what is in the bucket is left there (`Unfetched`)."""
+    body = decode(encoded)
+    return Unfetched.of(body, text=text) if isinstance(body, Claim) else as_given(body, text=text)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from epochal.codec.bodies import Encoded
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
-from epochal.layout.pages.tags.entries import Entry, entries_of, recorded_all
+from epochal.layout.pages.tags.entries import Entry, body_of, entries_of, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, id_key, read_id_record
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.plan.batches import settled
@@ -26,13 +27,13 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedT
     if not batch.ids:
         return ()
     found = yield from events_by_id(site, batch.ids)
-    for event in batch.events if found else ():
+    for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
         stored = found.get(event.id or "")
         if stored is None:
             raise InvalidInput(
                 "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
             )
-        if _as_stored(event, stored) != stored:
+        if _as_stored(event, bodies, stored) != stored:
             raise InvalidInput("events", f"the id {event.id} exists with other contents")
     return tuple(found[event.id or ""] for event in batch.events if found)
 
@@ -47,12 +48,15 @@ def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Record
     return (yield from _of_records(site, items))
 
 
-def _as_stored(event: TaggedEvent, stored: RecordedTaggedEvent) -> RecordedTaggedEvent:
+def _as_stored(
+    event: TaggedEvent, bodies: tuple[Encoded, Encoded], stored: RecordedTaggedEvent
+) -> RecordedTaggedEvent:
+    data, meta = bodies
     return replace(
         stored,
         type=event.type,
-        data=event.data,
-        meta=event.meta,
+        data=body_of(data, text=isinstance(event.data, str)),
+        meta=body_of(meta, text=isinstance(event.meta, str)),
         tags=tuple(sorted(set(event.tags))),
         causation_id=event.causation_id,
         correlation_id=event.correlation_id,

@@ -15,6 +15,7 @@ from epochal.layout.fences import Fence
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import SHORT, Cursor, advance, load_head, query, stand
+from epochal.layout.pages.reading import begin as begin_stream
 from epochal.layout.pages.tags.entries import Entry, entries_of, reached_by, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
@@ -66,6 +67,19 @@ def begin(site: TagStreams, fenced: Fence, before: Reach) -> Steps[tuple[Positio
         items=fenced.marks,
     )
     return position, cursors
+
+
+def events_between(
+    site: TagStreams, tag: str, first: int, end: int
+) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+    """A tag's events from index `first` to `end - 1`, as far as there are any."""
+    found: list[Entry] = []
+    cursor = yield from begin_stream(site.table, stream_of(tag), first)
+    while cursor is not None and not cursor.at_end and cursor.at < end:
+        part = yield from advance(site.table, cursor, end - cursor.at)
+        found += [entry for span in part.spans for entry in entries_of(span.before(end))]
+        cursor = part.cursor
+    return tuple((yield from recorded_all(site, found)))
 
 
 def heads_of(site: TagStreams, tags: Collection[str]) -> Steps[dict[str, Page | None]]:

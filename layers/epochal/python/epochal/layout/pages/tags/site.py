@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.model.dcb import EVERYTHING, UNTAGGED, type_tag
+from epochal.model.names import TAG_STREAMS
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Put
 from epochal.plan.values import Item, Key, number, text
 
-PREFIX: Final = "$tag-"
 IDS: Final = "$event-"
 
 
@@ -41,7 +41,7 @@ def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]
 
 def stream_of(tag: str) -> str:
     """The stream that a tag is."""
-    return f"{PREFIX}{tag}"
+    return f"{TAG_STREAMS}{tag}"
 
 
 def id_key(event_id: str) -> Key:

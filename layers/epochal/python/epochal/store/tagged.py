@@ -1,0 +1,164 @@
+"""Tagged events as pages: a tag is a stream, an append to several tags one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from epochal.codec.bodies import DIRECT, Encoded, encode_claim
+from epochal.errors import InvalidInput
+from epochal.layout.fences import Condition, Fence
+from epochal.layout.pages.streams import COMPRESS_FROM
+from epochal.layout.pages.tags.append import append
+from epochal.layout.pages.tags.batch import TaggedBatch
+from epochal.layout.pages.tags.identities import events_by_id
+from epochal.layout.pages.tags.paging import first_events, last_events, read_back, read_page
+from epochal.layout.pages.tags.reading import events_between, heads_of, read
+from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.model.dcb import (
+    Position,
+    RecordedTaggedEvent,
+    TaggedBody,
+    TaggedEvent,
+    Unfetched,
+    as_given,
+    bytes_of,
+    check_type,
+)
+from epochal.model.events import content_of
+from epochal.model.kinds import must_be_list, must_be_text
+from epochal.model.tagged_results import (
+    BackwardPage,
+    Down,
+    Rest,
+    Seen,
+    TaggedAppended,
+    TaggedConflict,
+    TaggedPage,
+    Takes,
+)
+from epochal.model.times import from_unix_nanoseconds
+from epochal.plan.ops import Steps
+from epochal.settings import Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+from epochal.store.encoding import EVENTS_INLINE
+from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedEvents(TaggedStore):
+    """Tagged events in a table of pages.
+
+    Attributes, besides those of any store of them:
+        site: the table, and of which types there are streams.
+        codec: where large bodies are.
+    """
+
+    site: TagStreams
+    codec: BodyCodec = field(default_factory=BodyCodec)
+
+    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+        """As of any store."""
+        if event.expires is not None:
+            raise InvalidInput(
+                f"{field}.expires", "must not be given: events share pages, which do not expire"
+            )
+        return super(TaggedEvents, self).checked(event, field)
+
+    def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """Events by ids that their callers chose, at most 100; those that never were are missing.
+
+        An id that the store chose is in its event, and nowhere else.
+        """
+        must_be_list(str, ids, "ids")
+        for each in ids:
+            must_be_text(each, MAX_FIELD_BYTES, "ids")
+        found = self.driver.run(events_by_id(self.site, ids))
+        return {event.id: event for event in self._whole(tuple(found.values()))}
+
+    def between(
+        self, tag: str, first: int, end: int, *, fetch: bool = True
+    ) -> tuple[RecordedTaggedEvent, ...]:
+        """A tag's events by their index in it, from `first` to `end - 1`, as far as there are any."""
+        found = self.driver.run(events_between(self.site, tag, first, end))
+        return self._whole(found) if fetch else found
+
+    def count(self, tag: str) -> int:
+        """How many events a tag has."""
+        head = self.driver.run(heads_of(self.site, [tag]))[tag]
+        return 0 if head is None else head.version
+
+    @property
+    def _type_heads(self) -> frozenset[str]:
+        return self.site.type_heads
+
+    def _append(
+        self, events: Sequence[TaggedEvent], condition: Condition | None
+    ) -> Steps[TaggedAppended | TaggedConflict]:
+        bodies = [bytes_of(body) for event in events for body in (event.data, event.meta)]
+        packed = (
+            self.codec.pack(bodies, EVENTS_INLINE, "events")
+            if self.codec.bodies
+            else list(map(_plain, bodies))
+        )
+        batch = TaggedBatch(
+            events=tuple(events),
+            bodies=tuple(zip(packed[::2], packed[1::2], strict=True)),
+            now=from_unix_nanoseconds(self.now()),
+            append_id=self.fresh(16),
+            etag=self.fresh(16).hex(),
+        )
+        return append(self.site, batch, condition)
+
+    def _read(
+        self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool
+    ) -> Steps[Seen]:
+        if not forward:
+            return last_events(self.site, fenced, after, limit)
+        if limit is not None:
+            return first_events(self.site, fenced, after, limit)
+        return read(self.site, fenced, after)
+
+    def _page(
+        self, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
+    ) -> Steps[TaggedPage]:
+        return read_page(self.site, fenced, after, rest, takes)
+
+    def _page_back(
+        self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
+    ) -> Steps[BackwardPage]:
+        return read_back(self.site, fenced, after, rest, takes)
+
+    def _whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+        return tuple(self._fetched(event) for event in events)
+
+    def _fetched(self, event: RecordedTaggedEvent) -> RecordedTaggedEvent:
+        data, meta = event.data, event.meta
+        if not isinstance(data, Unfetched) and not isinstance(meta, Unfetched):
+            return event
+        return replace(event, data=self._body(data), meta=self._body(meta))
+
+    def _body(self, body: TaggedBody) -> TaggedBody:
+        if not isinstance(body, Unfetched):
+            return body
+        (content,) = self.codec.unpack([encode_claim(body.claim)])
+        return as_given(content_of(content), text=body.text)
+
+
+def typed(store: TaggedEvents, types: Iterable[str], *, everything: bool) -> TaggedEvents:
+    """The store, where events of these types are also under their type, and all of them under `everything`."""
+    named = [check_type(kind, "types") for kind in types]
+    heads = reserved_tags(named, everything=everything)
+    return replace(store, site=replace(store.site, type_heads=heads))
+
+
+def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
+    """The tagged events of a deployment, in its table of streams."""
+    codec = replace(codec, compress_from=COMPRESS_FROM)
+    return TaggedEvents(driver=driver, site=TagStreams(table=settings.table("streams")), codec=codec)
+
+
+def _plain(body: bytes) -> Encoded:
+    """Bodies of an append are compressed together."""
+    return Encoded(DIRECT, body)

@@ -1,0 +1,105 @@
+"""Tagged events of pages as readers of the feed and reactions get them: through each of their tags, or once."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from epochal.errors import TooLarge
+from epochal.feed.results import FeedItem
+from epochal.layout.registry import source_of
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.plan.ops import Delete
+from epochal.store.bodies import BodyCodec
+from epochal.store.tagged import typed
+from epochal.testing.feeds import MemoryFeed
+
+ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+
+
+def items(feed: MemoryFeed, **how: object) -> list[FeedItem]:
+    feed.index()
+    partitions = [each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"]
+    pages = [page for partition in partitions for page in feed.reader.read(partition, data=True, **how)]
+    return [item for page in pages for item in page.items]
+
+
+def event(kind: str, *tags: str, data: str | bytes = "{}", **fields: str) -> TaggedEvent:
+    return TaggedEvent(type=kind, data=data, tags=tags, **fields)
+
+
+def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_first() -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([event("a", "x:1", "y:1"), event("b", "y:1"), event("d")])
+    feed.tagged.append([event("c", "z:1", "y:1", "x:1", id=ID, executed_user="me")])
+
+    found = items(feed)
+    assert Counter(item.type for item in found) == {"a": 2, "b": 1, "c": 3, "d": 1}
+    once = {item.type: item for item in items(feed, once=True)}
+    assert {kind: item.stream for kind, item in once.items()} == {
+        "a": "$tag-x:1",
+        "b": "$tag-y:1",
+        "c": "$tag-x:1",
+        "d": "$tag-",
+    }
+    shown = once["c"].event
+    assert shown is not None
+    assert (shown.id, shown.tags, shown.user, shown.index) == (ID, ("x:1", "y:1", "z:1"), "me", 1)
+    assert shown.meta == b""
+
+
+def test_what_is_also_under_its_type_comes_no_more_often() -> None:
+    feed = MemoryFeed()
+    typed(feed.tagged, ["a"], everything=True).append([event("a", "x:1")])
+    assert [item.stream for item in items(feed)] == ["$tag-x:1"]
+
+
+def test_the_category_of_a_tag_is_its_group_apart_from_named_streams() -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([event("a", "course:1", "student:1")])
+    assert [item.stream for item in items(feed, categories={"$tag-course"})] == ["$tag-course:1"]
+    assert items(feed, categories={"course"}) == []
+
+
+def test_bodies_on_the_first_tags_page_or_in_the_bucket_come_with_the_event() -> None:
+    feed = MemoryFeed()
+    noise, large = os.urandom(3_000), os.urandom(600_000)
+    made = feed.tagged.append([event("a", "x:1", "y:1", data=noise), event("b", "y:1", data=large, id=ID)])
+    assert made.events[1].data == large
+    again = feed.tagged.append([event("a", "x:1", "y:1", data=noise, id=None), event("c", "y:1")])
+    assert not again.replayed
+
+    of_y = Query(items=(QueryItem(tags=frozenset({"y:1"})),))
+    assert [each.data for each in feed.tagged.read(of_y).events] == [noise, large, noise, "{}"]
+    assert [item.event.data for item in items(feed) if item.event and item.stream == "$tag-y:1"] == [
+        noise,
+        large,
+        noise,
+        b"{}",
+    ]
+    kept = feed.tagged.event(ID)
+    assert kept is not None
+    assert kept.data == large
+    only = event("b", "y:1", data=large, id="00000000-0000-4000-8000-000000000002")
+    assert not feed.tagged.append([only]).replayed
+    assert feed.tagged.append([only]).replayed
+
+
+def test_without_a_bucket_a_body_larger_than_a_page_is_refused() -> None:
+    store = replace(MemoryFeed().tagged, codec=BodyCodec())
+    with pytest.raises(TooLarge):
+        store.append([event("b", "y:1", data=os.urandom(600_000))])
+
+
+def test_a_broken_event_comes_with_its_fault_and_its_neighbours_with_their_data() -> None:
+    feed = MemoryFeed()
+    for _ in range(3):
+        feed.tagged.append([event("a", "x:1", "y:1", data=os.urandom(3_000))])
+    feed.index()
+    key = {"p": {"S": "$tag-x:1"}, "i": {"N": "1"}}
+    feed.tables.execute(Delete(table="streams", key=key))
+    found = [each for each in items(feed) if each.stream == "$tag-y:1"]
+    assert [each.fault is None for each in found] == [True, False, True]
