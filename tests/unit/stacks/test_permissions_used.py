@@ -118,7 +118,7 @@ class Tables:
         return Streams(driver=self.driver, table=STREAMS.kind, layout=Pages())
 
     @property
-    def tagged(self) -> DcbEvents:
+    def dcb(self) -> DcbEvents:
         return DcbEvents(driver=self.driver, site=tag_site_of(SETTINGS))
 
     @property
@@ -134,7 +134,7 @@ def append(tables: Tables) -> None:
     """What `append` does: with and without a condition, met and not, fenced by its own tags and by others; the same
     again, and where events have expired.
     """
-    store, states = tables.tagged, tables.states
+    store, states = tables.dcb, tables.states
     store.append([paid("order:1"), paid()])
     order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
     unseen = Driver(execute=tables.memory.execute, meter=Meter())
@@ -182,7 +182,7 @@ def replay(tables: Tables) -> None:
     """What `replay` does: queries, single events, listings, states; streams and aggregates, whole and by pages; and
     what it looks for that is not there.
     """
-    store = tables.tagged
+    store = tables.dcb
     pages = TagPages(listings=TagListings(store=store))
     found = store.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
     store.page(Query(items=(QueryItem(tags=frozenset({"order:1", "shop:1"})),)), takes=lambda _: True)
@@ -214,7 +214,7 @@ def replay(tables: Tables) -> None:
 
 def feed(tables: Tables) -> None:
     """What `feed` does to fill in events."""
-    assert len(list(TagHistory(tables.tagged).events()("order:1", 0, 1))) == 1
+    assert len(list(TagHistory(tables.dcb).events()("order:1", 0, 1))) == 1
     assert (
         len(list(AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER)))
         == EVENTS_OF_ORDER
@@ -226,7 +226,7 @@ def feed(tables: Tables) -> None:
 
 def index(tables: Tables) -> None:
     """What `indexer` does to heal gaps."""
-    assert tables.driver.run(heal_dcb(tables.tagged.site)(Gap(stream="order:1", index=0, end=1))).events == 1
+    assert tables.driver.run(heal_dcb(tables.dcb.site)(Gap(stream="order:1", index=0, end=1))).events == 1
     heal = heal_journal(tables.aggregates.site)
     assert tables.driver.run(heal(Gap(stream=str(ORDER), index=0, end=None))).events == EVENTS_OF_ORDER
     heal = heal_pages(STREAMS.kind)
