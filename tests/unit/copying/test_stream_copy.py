@@ -10,13 +10,14 @@ from random import Random
 import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
-from epochal.copying import batches
+from epochal.copying import batches, stream_copy
 from epochal.copying.sources import AggregateSource, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.layout.tables import ARCHIVE
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.times import Ticks
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
@@ -257,6 +258,16 @@ def test_any_field_that_differs_is_told(copier: StreamCopier, field: str) -> Non
     copier.target.append("Cart-1", [Event(**other)])  # type: ignore[arg-type]
     found = copier.copy("Cart-1")
     assert (found.ending, found.why) == ("differs", "event 0 is another one; nothing was added")
+
+
+def test_what_was_appended_is_read_back_and_told_where_it_reads_otherwise(
+    copier: StreamCopier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that loses what it was given would be noticed."""
+    append(original(copier), "Cart-1", 2)
+    monkeypatch.setattr(stream_copy, "time_of", lambda _: Ticks(0))
+    found = copier.copy("Cart-1")
+    assert (found.ending, found.why) == ("differs", "what was appended reads otherwise")
 
 
 def test_a_copy_that_people_write_to_is_left_alone(copier: StreamCopier) -> None:
