@@ -279,4 +279,4 @@ def test_cost_is_measured_for_each_request_alone(api: Api, capsys: pytest.Captur
     for _ in range(2):
         api.call("GET", "/streams/Cat-1")
         costs.append(json.loads(capsys.readouterr().out)["ReadUnits"])
-    assert costs == [[1.0], [1.0]]
+    assert costs == [1.0, 1.0]
