@@ -22,6 +22,7 @@ from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.hydration import PARALLEL
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
@@ -73,7 +74,7 @@ class Feed:
         return FeedReader(
             driver=driver,
             table=self.index,
-            histories=(StreamHistory(Streams(driver=driver, table=self.tips)),),
+            histories=(StreamHistory(Streams(driver=driver, table=self.tips, layout=Tips())),),
         )
 
     def recorded(self) -> list[Op]:

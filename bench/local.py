@@ -14,6 +14,7 @@ from botocore.config import Config
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.local import dynamodb_local, processes
 from epochal.local.endpoint import Endpoint
@@ -39,7 +40,7 @@ class Local:
     def streams(self) -> Streams:
         """A store with a meter of its own."""
         driver = Driver(execute=interpreter(self.client), meter=Meter())
-        return Streams(driver=driver, table=self.table)
+        return Streams(driver=driver, table=self.table, layout=Tips())
 
     def items(self) -> Iterator[Item]:
         """Every item."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.peak import peak_bytes
 from epochal.dynamo.interpreter import interpreter
+from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -24,7 +25,7 @@ from epochal.store.streams import Streams
 
 def library(client: Any, table: str, stream: str) -> dict[str, Any]:
     """Every event, streamed; whether they came in order, and a checksum of their bodies."""
-    streams = Streams(driver=Driver(execute=interpreter(client), meter=Meter()), table=table)
+    streams = Streams(driver=Driver(execute=interpreter(client), meter=Meter()), table=table, layout=Tips())
     events, checksum, ordered = 0, 0, True
     for event in streams.read(stream):
         ordered = ordered and event.index == events

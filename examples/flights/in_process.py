@@ -24,6 +24,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import tip_key
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
@@ -78,7 +79,7 @@ def in_process(endpoint: Endpoint) -> Iterator[InProcessStore]:
     thread = threading.Thread(target=_index, args=(indexer, records, over), daemon=True)
     thread.start()
     try:
-        yield InProcessStore(Streams(driver=driver, table=TIPS_TABLE), INDEX_TABLE, records)
+        yield InProcessStore(Streams(driver=driver, table=TIPS_TABLE, layout=Tips()), INDEX_TABLE, records)
     finally:
         over.set()
         thread.join()

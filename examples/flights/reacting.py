@@ -18,6 +18,7 @@ from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS
+from epochal.layout.tips.streams import Tips
 from epochal.local.deploy import LocalDeployment
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
@@ -114,7 +115,7 @@ class Reactions:
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         tables = self.deployment.settings
-        streams = Streams(driver=self._driver, table=tables.table("tips"))
+        streams = Streams(driver=self._driver, table=tables.table("tips"), layout=Tips())
         reader = FeedReader(
             driver=self._driver, table=tables.index_table, histories=(StreamHistory(streams),)
         )

@@ -14,6 +14,7 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
+from epochal.layout.tips.streams import Tips
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
@@ -47,7 +48,7 @@ class LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
-        streams = Streams(driver=driver, table=deployment.settings.table("tips"))
+        streams = Streams(driver=driver, table=deployment.settings.table("tips"), layout=Tips())
         return cls(
             streams, deployment.settings.index_table, reader_of(deployment.settings, driver, BodyCodec())
         )

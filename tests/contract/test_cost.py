@@ -12,6 +12,7 @@ from itertools import count
 
 import pytest
 
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
@@ -69,7 +70,7 @@ def units_an_event(streams: Streams, name: str, events: Iterator[Event]) -> floa
 
 def over(place: Place, *, compress: bool) -> Streams:
     driver = Driver(execute=place.execute, meter=Meter())
-    return Streams(driver=driver, table=place.table, codec=BodyCodec(compress=compress))
+    return Streams(driver=driver, table=place.table, layout=Tips(), codec=BodyCodec(compress=compress))
 
 
 @pytest.fixture(params=["memory", pytest.param("ddbl", marks=[pytest.mark.ddbl, pytest.mark.proof])])

@@ -29,6 +29,7 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
@@ -78,7 +79,7 @@ class Deployment:
         )
         self.execute = interpreter(self.tables.client)
         self.driver = Driver(execute=self.execute, meter=Meter())
-        self.tips = Streams(driver=self.driver, table=self.settings.table("tips"))
+        self.tips = Streams(driver=self.driver, table=self.settings.table("tips"), layout=Tips())
         self.aggregates = AggregateStore(driver=self.driver, site=site_of(self.settings))
         self.tagged = DcbEvents(driver=self.driver, site=tag_site_of(self.settings))
         endpoint = self.tables.endpoint

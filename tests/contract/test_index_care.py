@@ -27,6 +27,7 @@ from epochal.layout.journal.writes import site_of
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import calf_key
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
@@ -76,7 +77,7 @@ class Stores:
 
     def fill(self, turn: int) -> None:
         """Events of every layout; one stream is long enough for calves."""
-        streams = Streams(driver=self.driver, table=self.settings.table("tips"))
+        streams = Streams(driver=self.driver, table=self.settings.table("tips"), layout=Tips())
         streams.append("Long-1", [Event(type=f"l{turn}", data=bytes(30_000)) for _ in range(4)])
         for number in range(6):
             streams.append(f"Cart-{number}", [Event(type="added")])

@@ -49,7 +49,7 @@ class Source:
         self.tips, self.index = self.tables.create(TIPS), self.tables.create(INDEX)
         self.perform = interpreter(self.tables.client)
         self.driver = Driver(execute=self.perform, meter=Meter())
-        self.store = Streams(driver=self.driver, table=self.tips)
+        self.store = Streams(driver=self.driver, table=self.tips, layout=Tips())
 
     def append(self, stream: str, *types: str, store: Streams | None = None) -> None:
         events = [Event(type=kind, data=b'{"at":"%d"}' % len(types)) for kind in types]

@@ -14,6 +14,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.writes import site_of
 from epochal.layout.pages.streams import Pages
+from epochal.layout.tips.streams import Tips
 from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings
 from epochal.store.aggregates import AggregateStore
@@ -76,7 +77,7 @@ class Site:
 
     def open_streams(self) -> dict[str, Streams]:
         """The store of each stream."""
-        tips = Streams(driver=self.place.driver(), table=self.tips)
+        tips = Streams(driver=self.place.driver(), table=self.tips, layout=Tips())
         pages = Streams(driver=self.place.driver(), table=self.pages, layout=Pages())
         return {name: pages if name in PAGED else tips for name in STREAMS}
 

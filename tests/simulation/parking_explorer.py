@@ -22,6 +22,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
@@ -268,7 +269,9 @@ class Explorer:
             name=GROUP, handler=handler, max_events=2, attempts=1, parallel=1, on_failure=self.on_failure
         )
         reader = FeedReader(
-            driver=driver, table="index", histories=(StreamHistory(Streams(driver=driver, table="tips")),)
+            driver=driver,
+            table="index",
+            histories=(StreamHistory(Streams(driver=driver, table="tips", layout=Tips())),),
         )
         member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=bytes_of(who))
         return Reactor(member=member, executor=Inline)
@@ -292,7 +295,9 @@ class Explorer:
     def _append(self, tables: MemoryTables, stream: str) -> None:
         """One event, appended and indexed at once."""
         driver, fresh = driver_on(tables.execute), bytes_of(f"{stream} {len(tables.changes('tips'))}")
-        Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh).append(stream, [Event(type="x")])
+        Streams(driver=driver, table="tips", layout=Tips(), now=lambda: NOON, fresh=fresh).append(
+            stream, [Event(type="x")]
+        )
         (*_, image) = tables.changes("tips")
         indexer = Indexer(
             driver=driver,

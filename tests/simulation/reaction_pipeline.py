@@ -35,6 +35,7 @@ from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.metrics.lines import Metrics
 from epochal.model.aggregates import AggregateEvent, AggregateId
@@ -134,7 +135,7 @@ class Pipeline:
         self.reaction: dict[str, Any] = {"max_events": 3, "attempts": 2, "parallel": 4}
         self._lock = threading.Lock()
         driver = Driver(execute=self.perform, meter=Meter())
-        self.streams = Streams(driver=driver, table=self.settings.table("tips"))
+        self.streams = Streams(driver=driver, table=self.settings.table("tips"), layout=Tips())
         self.aggregates = AggregateStore(driver=driver, site=site_of(self.settings))
         self.tagged = DcbEvents(driver=driver, site=tag_site_of(self.settings))
 
@@ -201,7 +202,7 @@ class Pipeline:
             driver=driver,
             table=self.settings.index_table,
             histories=(
-                StreamHistory(Streams(driver=driver, table=self.settings.table("tips"))),
+                StreamHistory(Streams(driver=driver, table=self.settings.table("tips"), layout=Tips())),
                 AggregateHistory(AggregateStore(driver=driver, site=site_of(self.settings))),
                 TagHistory(DcbEvents(driver=driver, site=tag_site_of(self.settings))),
             ),

@@ -20,6 +20,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.reactions.group_member import Member
@@ -61,7 +62,7 @@ class ReactionWorld:
 
     def streams(self, name: str, execute: Execute) -> Streams:
         driver, fresh = self.driver(name, execute)
-        return Streams(driver=driver, table="tips", now=lambda: NOON, fresh=fresh)
+        return Streams(driver=driver, table="tips", layout=Tips(), now=lambda: NOON, fresh=fresh)
 
     def reactor(self, name: str, execute: Execute) -> Reactor:
         """A process of the group."""

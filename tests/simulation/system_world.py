@@ -33,6 +33,7 @@ from epochal.layout.port import Source
 from epochal.layout.registry import layout_names, source_of
 from epochal.layout.tables import store_tables
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.aggregates import AggregateStore
@@ -141,7 +142,7 @@ class System:
             driver=driver,
             table="index",
             histories=(
-                StreamHistory(Streams(driver=driver, table="tips")),
+                StreamHistory(Streams(driver=driver, table="tips", layout=Tips())),
                 AggregateHistory(AggregateStore(driver=driver, site=JOURNAL)),
                 TagHistory(DcbEvents(driver=driver, site=site)),
             ),

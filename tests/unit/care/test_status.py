@@ -8,6 +8,7 @@ from epochal.care.status import GroupStanding, groups_of, standings
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, group_stream, load, save
 from epochal.index.series import Ids
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Driver, Meter
@@ -105,7 +106,7 @@ def test_a_group_that_gets_to_a_tail_that_grows_meanwhile_is_not_taken_for_one_b
 
 def test_streams_that_somebody_appended_to_the_index_are_told_by_verify(damaged: Damaged) -> None:
     """Its table has the keys of a table of streams, and took them before stores looked."""
-    strays = Streams(driver=damaged.driver, table="index")
+    strays = Streams(driver=damaged.driver, table="index", layout=Tips())
     strays.append("Order-1", [Event(type="Placed"), Event(type="Paid")])
     strays.append("+39", [Event(type="Rung")])
     put_group(damaged, 0, "mail", GroupState(checkpoint=Checkpoint.of(4, 0)))

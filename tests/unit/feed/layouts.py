@@ -21,6 +21,7 @@ from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import JournalSite
 from epochal.layout.port import Source
 from epochal.layout.tips.port import tips_source
+from epochal.layout.tips.streams import Tips
 from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
@@ -68,7 +69,7 @@ class Layouts:
 
     @property
     def streams(self) -> Streams:
-        return Streams(driver=self.driver, table="tips")
+        return Streams(driver=self.driver, table="tips", layout=Tips())
 
     @property
     def aggregates(self) -> AggregateStore:

@@ -86,7 +86,7 @@ class WithBucket(Layouts):
 
     @property
     def streams(self) -> Streams:
-        return Streams(driver=self.driver, table="tips", codec=BodyCodec(bodies=Bucket()))
+        return Streams(driver=self.driver, table="tips", layout=Tips(), codec=BodyCodec(bodies=Bucket()))
 
 
 @pytest.mark.parametrize(("body", "fault"), BROKEN.values(), ids=BROKEN)

@@ -13,6 +13,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.http.operation import Request
 from epochal.http.streams import reading, writing
 from epochal.layout.tables import ARCHIVE
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
@@ -77,7 +78,7 @@ def test_pruned_events_are_read_from_the_archive(world: World) -> None:
     answer, body = world.prune(40)
     assert (answer.status, body["lowWater"]) == (200, 40)
     assert world.numbers() == list(range(EVENTS))
-    left = Streams(driver=world.streams.driver, table="tips").read(STREAM)
+    left = Streams(driver=world.streams.driver, table="tips", layout=Tips()).read(STREAM)
     assert next(left).index == 40
 
 
@@ -113,7 +114,7 @@ def test_what_is_appended_while_events_are_copied_is_not_pruned(world: World) ->
         reply = execute(op)
         if isinstance(op, Put) and op.table == ARCHIVE.kind and not late:
             late.append(EVENTS)
-            Streams(driver=Driver(execute=execute, meter=Meter()), table="tips").append(
+            Streams(driver=Driver(execute=execute, meter=Meter()), table="tips", layout=Tips()).append(
                 STREAM, [Event(type="E")]
             )
         return reply
@@ -126,7 +127,7 @@ def test_what_is_appended_while_events_are_copied_is_not_pruned(world: World) ->
 
 
 def test_a_stream_that_was_pruned_before_there_was_an_archive_is_refused(world: World) -> None:
-    Streams(driver=world.streams.driver, table="tips").prune(STREAM, 10)
+    Streams(driver=world.streams.driver, table="tips", layout=Tips()).prune(STREAM, 10)
     with pytest.raises(InvalidInput, match="unarchived"):
         world.prune(20)
     assert world.streams.load(STREAM).low_water == 10  # type: ignore[union-attr]

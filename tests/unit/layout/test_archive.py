@@ -34,7 +34,7 @@ def tables() -> MemoryTables:
 
 def over(tables: MemoryTables, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or tables.execute, meter=Meter(), sleep=lambda _: None)
-    archive = Streams(driver=driver, table="archive")
+    archive = Streams(driver=driver, table="archive", layout=Tips())
     return Streams(
         driver=driver,
         table="live",

@@ -13,6 +13,7 @@ import pytest
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.group_member import Member
@@ -66,7 +67,9 @@ def beside(vast: Vast) -> Execute:
 def reactor(execute: Execute, handler: Handler) -> Reactor:
     driver = Driver(execute=execute, meter=Meter())
     reader = FeedReader(
-        driver=driver, table="index", histories=(StreamHistory(Streams(driver=driver, table="tips")),)
+        driver=driver,
+        table="index",
+        histories=(StreamHistory(Streams(driver=driver, table="tips", layout=Tips())),),
     )
     reaction = Reaction(name="board", handler=handler)
     return Reactor(member=Member(reaction=reaction, reader=reader), executor=Inline)

@@ -33,6 +33,7 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE, store_tables
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
@@ -111,7 +112,7 @@ class Tables:
 
     @property
     def tips(self) -> Streams:
-        return Streams(driver=self.driver, table=TIPS.kind)
+        return Streams(driver=self.driver, table=TIPS.kind, layout=Tips())
 
     @property
     def streams(self) -> Streams:

@@ -11,6 +11,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.layout.tips.streams import Tips
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event, Unfold
@@ -67,7 +68,9 @@ def guarded(tables: MemoryTables, kinds: dict[str, str]) -> Driver:
 
 
 USES: dict[str, Callable[[Driver, str], Any]] = {
-    "tips": lambda driver, table: Streams(driver=driver, table=table).append("Order-2", [Event(type="E")]),
+    "tips": lambda driver, table: Streams(driver=driver, table=table, layout=Tips()).append(
+        "Order-2", [Event(type="E")]
+    ),
     "streams": lambda driver, table: replace(MemoryFeed().streams, driver=driver, table=table).append(
         "Cart-2", [Event(type="E")]
     ),
@@ -169,7 +172,7 @@ def test_an_index_into_which_streams_have_strayed_is_still_none_of_streams(used:
     strays = MemoryTables({"index": KINDS["index"]})
     memory = Driver(execute=strays.execute, meter=Meter())
     for number in range(300):
-        Streams(driver=memory, table="index").append(f"Order-{number}", [Event(type="E")])
+        Streams(driver=memory, table="index", layout=Tips()).append(f"Order-{number}", [Event(type="E")])
     for item in used.items("index"):
         strays.execute(Put(table="index", item=item))
     first = strays.execute(Scan(table="index", limit=1))
@@ -194,7 +197,7 @@ def test_a_caller_who_may_not_look_is_not_kept_from_his_table() -> None:
         return tables.execute(op)
 
     driver = Driver(execute=checked(execute, {"tips": "tips"}), meter=Meter())
-    Streams(driver=driver, table="tips").append("Order-1", [Event(type="E")])
+    Streams(driver=driver, table="tips", layout=Tips()).append("Order-1", [Event(type="E")])
     assert memory_tips(tables).load("Order-1") is not None
 
 
@@ -206,7 +209,9 @@ def test_a_look_whose_answer_is_lost_leaves_no_doubt_about_the_write_behind_it()
         execute=_checked(execute), meter=Meter(), patience=Patience(seconds=0.0), sleep=lambda _: None
     )
     with pytest.raises(Unavailable) as caught:
-        Streams(driver=driver, table="tips").append("Order-1", [Event(type="E")], expected=NO_STREAM)
+        Streams(driver=driver, table="tips", layout=Tips()).append(
+            "Order-1", [Event(type="E")], expected=NO_STREAM
+        )
     assert not caught.value.maybe_applied
 
 

@@ -24,6 +24,7 @@ from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
+from epochal.layout.tips.streams import Tips
 from epochal.model.events import Recorded
 from epochal.model.versions import ANY
 from epochal.plan.ops import Get
@@ -117,7 +118,7 @@ class PoisonRecords:
 
     def _of(self, source: Source) -> dict[int, PoisonRecord]:
         """A source's records, by index."""
-        store = Streams(driver=self.indexer.driver, table=self.indexer.index_table)
+        store = Streams(driver=self.indexer.driver, table=self.indexer.index_table, layout=Tips())
         found: dict[int, PoisonRecord] = {}
         for event in store.reader().events(poison_stream(source.base), None, None, "forward"):
             if event.type == SET_ASIDE:

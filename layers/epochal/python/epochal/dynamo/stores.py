@@ -21,6 +21,7 @@ from epochal.dynamo.opening import execute_through
 from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
+from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import Hash
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import BOTO3, INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
@@ -30,7 +31,7 @@ from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
 from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
-from epochal.store.streams import Calving, Streams, tips_of
+from epochal.store.streams import Streams, tips_of
 from epochal.store.tagged import TaggedEvents, typed
 
 

@@ -26,8 +26,6 @@ from epochal.layout.streams import (
     Unknown,
     Written,
 )
-from epochal.layout.tips import calving as calvings
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.names import stream_name
@@ -49,27 +47,11 @@ from epochal.store.reading import Reader
 from epochal.store.results import Direction, Page, Pruned, StreamState
 
 if TYPE_CHECKING:
+    from epochal.layout.tips.calving import Calving
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
 
-Calving = calvings.Calving
-"""When events leave the Tip, where streams are stored as tips."""
-
-
-def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
-    """The streams of a deployment, and its archive, if it has one; `calving` wins over what the settings say."""
-    archive = settings.archive_table
-    streams = Streams(
-        driver=driver,
-        table=settings.table("tips"),
-        codec=codec,
-        archive=Streams(driver=driver, table=archive, codec=codec) if archive else None,
-    )
-    layout = Tips(calving=calving or calvings.calving_of(settings))
-    return replace(streams, layout=layout, tombstones=not settings.equinox)
-
-
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
-    """The streams of a deployment that are stored as pages, and their archive, if there is one."""
+    """The streams of a deployment, and their archive, if there is one."""
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
 
     layout, archive = Pages(dictionaries=True), settings.streams_archive_table
@@ -79,6 +61,22 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
         codec=codec,
         layout=layout,
         archive=Streams(driver=driver, table=archive, codec=codec, layout=layout) if archive else None,
+    )
+
+
+def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
+    """Those that are stored as tips, and their archive, if there is one; `calving` wins over what the settings say."""
+    from epochal.layout.tips.calving import calving_of  # noqa: PLC0415  pages do without
+    from epochal.layout.tips.streams import Tips  # noqa: PLC0415  likewise
+
+    archive = settings.archive_table
+    return Streams(
+        driver=driver,
+        table=settings.table("tips"),
+        codec=codec,
+        layout=Tips(calving=calving or calving_of(settings)),
+        tombstones=not settings.equinox,
+        archive=Streams(driver=driver, table=archive, codec=codec, layout=Tips()) if archive else None,
     )
 
 
@@ -103,8 +101,8 @@ class Streams:
 
     driver: Driver
     table: str
+    layout: Layout
     codec: BodyCodec = field(default_factory=BodyCodec)
-    layout: Layout = field(default_factory=Tips)
     tombstones: bool = True
     archive: Streams | None = None
     now: Callable[[], int] = time.time_ns
