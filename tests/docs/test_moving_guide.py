@@ -18,7 +18,7 @@ TEXT = GUIDE.read_text()
 
 
 def test_the_guides_commands_print_what_it_says() -> None:
-    terminal = Terminal()
+    terminal = Terminal(named="tips", layouts=("tips",))
     store = terminal.store
     for stream, count in (("Cart-1", 3), ("Order-1", 2)):
         terminal.streams.append(stream, [Event(type="Opened")] * count)

@@ -34,6 +34,8 @@ ANSWER: Final = 6_291_556
 
 TAKING: Final = {
     "appendEvents": ("POST", "/streams/Big-1/events"),
+    "appendEventsOfTips": ("POST", "/tips/Big-1/events"),
+    "pruneStreamOfTips": ("POST", "/tips/Big-1/prune"),
     "uploadBody": ("POST", "/bodies"),
     "pruneStream": ("POST", "/streams/Big-1/prune"),
     "appendToAggregate": ("POST", "/aggregates/order/1/events"),
@@ -187,7 +189,7 @@ def test_an_event_too_large_for_an_item_goes_to_the_bucket_or_is_refused_by_its_
     ids=range(16),
 )
 def test_hostile_parameters_of_a_query_are_refused(api: Api, query: str) -> None:
-    answer = within(lambda: api.call("GET", "/feed/0", query=query))
+    answer = within(lambda: api.call("GET", "/feed/30000", query=query))
     assert answer.status == 400
     assert len(answer.text) < 2_000
 
@@ -262,7 +264,7 @@ def test_no_authors_bytes_keep_a_strict_reader_from_what_is_beside_them(what: st
     pages = {
         "events": api.call("GET", "/streams/Odd-1/events"),
         "unfolds": api.call("GET", "/streams/Odd-1"),
-        "items": api.call("GET", "/feed/0", query="data=true"),
+        "items": api.call("GET", "/feed/30000", query="data=true"),
     }
     for name, answer in pages.items():
         plain, odd = json.loads(answer.text)[name]
@@ -307,7 +309,7 @@ def test_names_that_grow_in_json_hold_up_no_reader_of_the_feed(what: str) -> Non
     for data in ("false", "true"):
         read, start = 0, "0"
         while True:
-            answer = api.call("GET", "/feed/0", query=f"from={start}&limit=10000&data={data}")
+            answer = api.call("GET", "/feed/30000", query=f"from={start}&limit=10000&data={data}")
             assert sent_size(answer.text) < ANSWER
             read += len(answer.json["items"])
             start = answer.json["next"]

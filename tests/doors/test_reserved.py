@@ -35,7 +35,8 @@ REQUESTS: Final[tuple[tuple[str, str, Any, str], ...]] = (
 def api() -> Api:
     """A deployment whose system streams and tags are all there."""
     made = Api(type_heads=True)
-    assert made.append("Order-1", "A").status == 201
+    for store in ("streams", "tips"):
+        assert made.call("POST", f"/{store}/Order-1/events", EVENTS).status == 201
     tagged = {"events": [{"type": "A", "data": 1, "tags": ["order:1"]}]}
     assert made.call("POST", "/dcb/events", tagged).status == 201
     made.index()
@@ -64,7 +65,7 @@ def test_the_feed_has_no_reserved_category(api: Api, query: str) -> None:
 
 
 def test_what_is_reserved_is_in_no_listing_and_in_no_feed(api: Api) -> None:
-    for path in ("/dcb/tags", "/feed/0", "/feed"):
+    for path in ("/dcb/tags", "/feed/0", "/feed/30000", "/feed"):
         answer = api.call("GET", path)
         assert answer.status == 200
         assert "$" not in answer.text, path

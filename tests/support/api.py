@@ -90,9 +90,13 @@ class Answer:
 
 @dataclass
 class Api:
-    """Three functions over the tables of a deployment and one bucket. `around` may put faults between them."""
+    """Three functions over the tables of a deployment and one bucket. `around` may put faults between them.
+
+    Requests to `/streams` are sent to `store`: tests of one store are those of the other.
+    """
 
     partitions: int = 1
+    store: str = "streams"
     types: tuple[str, ...] = ("order", "user-account")
     type_heads: bool = False
     around: Callable[[Execute], Execute] = lambda execute: execute
@@ -123,7 +127,8 @@ class Api:
 
     @property
     def streams(self) -> Streams:
-        return self.deployment.tips
+        found: Streams = getattr(self.deployment, self.store)
+        return found
 
     @property
     def settings(self) -> Settings:
@@ -181,6 +186,8 @@ class Api:
         seconds: float = 28.0,
     ) -> Answer:
         """Send a request; a body that is not bytes is sent as JSON."""
+        if path.startswith("/streams"):
+            path = path.replace("streams", self.store, 1)
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
         event = gateway_event(method, path, content, query=query, headers=headers)
         return self.send(event, seconds=seconds)

@@ -13,30 +13,34 @@ from epochal.cli.target import Store, TableSize
 from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import layout_names
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
-from epochal.testing.stores import memory_settings, memory_tables, memory_tips
+from epochal.testing.stores import memory_settings, memory_tables
 
 TYPES = ("user-account",)
 
 
 @dataclass
 class Terminal:
-    """Runs commands; `index` lets the indexer see what was appended since to these layouts."""
+    """Runs commands; `index` lets the indexer see what was appended since to these layouts.
+
+    Commands on streams are about those of the store `named`.
+    """
 
     tables: MemoryTables = field(default_factory=memory_tables)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
+    named: str = "streams"
     partitions: int = 1
     indexed: dict[str, int] = field(default_factory=dict)
-    layouts: Sequence[str] = field(default_factory=lambda: layout_names()[:1])
+    layouts: Sequence[str] = ("pages",)
 
     @property
     def streams(self) -> Streams:
-        return memory_tips(self.tables)
+        found: Streams = getattr(self.deployment, self.named)
+        return found
 
     @property
     def deployment(self) -> Deployment:

@@ -14,7 +14,7 @@ from tests.support.terminal import Terminal
 
 @pytest.fixture
 def terminal() -> Terminal:
-    return Terminal()
+    return Terminal(named="tips", layouts=("tips",))
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_feed_that_is_still_empty_is_followed_from_its_beginning(
 
 
 def test_every_partition_is_followed_unless_some_are_chosen() -> None:
-    terminal = Terminal(partitions=3)
+    terminal = Terminal(named="tips", layouts=("tips",), partitions=3)
     for number in range(12):
         terminal.lines("append", f"Cart-{number}", "Opened")
     terminal.index()
@@ -229,9 +229,9 @@ def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Term
 def test_stats_of_a_stream_show_what_its_tip_holds(filled: Terminal) -> None:
     filled.lines("append", "User-1", "Left", "--unfold", "Profile=1")
     (found,) = filled.documents("stats", "User-1")
-    assert (found["version"], found["tip"]["events"], found["tip"]["unfolds"]) == (2, 2, 1)
-    assert "deleted         no" in filled.lines("stats", "User-1")
-    assert found["tip"]["bytes"] > found["tip"]["eventBytes"] + found["tip"]["unfoldBytes"] > 0
+    assert (found["version"], found["head"]["events"], found["head"]["unfolds"]) == (2, 2, 1)
+    assert "deleted          no" in filled.lines("stats", "User-1")
+    assert found["head"]["bytes"] > found["head"]["eventBytes"] + found["head"]["unfoldBytes"] > 0
     error = filled.run("stats", "User-9").exception
     assert isinstance(error, EpochalError)
     assert str(error) == "User-9: there is no such stream"

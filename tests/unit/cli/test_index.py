@@ -25,7 +25,7 @@ FAST = ("--settle", "0")
 
 @pytest.fixture
 def terminal() -> Terminal:
-    terminal = Terminal()
+    terminal = Terminal(named="tips", layouts=("tips",))
     append(terminal, "Cart-1", "added", "added")
     terminal.index()
     return terminal
@@ -159,7 +159,7 @@ def test_a_record_is_given_up(terminal: Terminal) -> None:
 def roomy() -> Terminal:
     """A terminal with a second table for an index."""
     tables = MemoryTables({spec.kind: spec for spec in store_tables()} | {"anew": INDEX})
-    terminal = Terminal(tables=tables)
+    terminal = Terminal(named="tips", layouts=("tips",), tables=tables)
     append(terminal, "Cart-1", "added", "added")
     append(terminal, "Cart-2", "added")
     terminal.index()

@@ -113,7 +113,9 @@ class Archiving(Terminal):
 
 @pytest.fixture
 def archiving() -> Archiving:
-    terminal = Archiving(tables=MemoryTables({spec.kind: spec for spec in (*store_tables(), ARCHIVE)}))
+    terminal = Archiving(
+        named="tips", tables=MemoryTables({spec.kind: spec for spec in (*store_tables(), ARCHIVE)})
+    )
     streams = replace(terminal.streams, layout=Tips(calving=Fixed(max_events=1)))
     for nth in range(6):
         streams.append("Cart-1", [Event(type=f"E{nth}")])

@@ -8,8 +8,22 @@ from typing import Any
 
 import pytest
 
+from epochal.cli.tips import tips
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, WrongExpectedVersion
 from tests.support.terminal import Terminal
+
+
+@pytest.fixture(params=["streams", "tips"])
+def terminal(request: pytest.FixtureRequest) -> Terminal:
+    return Terminal(named=request.param)
+
+
+def test_a_group_of_its_own_has_the_commands_on_streams_that_are_stored_as_tips() -> None:
+    terminal = Terminal()
+    assert terminal.lines("tips", "append", "Cart-1", "Opened") == ["Cart-1: 1 event, now at version 1"]
+    assert terminal.streams.load("Cart-1") is None
+    assert terminal.deployment.tips.load("Cart-1") is not None
+    assert set(tips.commands) == {"append", "read", "tail", "state", "prune", "delete", "stats"}
 
 
 def test_an_appended_event_is_read_back(terminal: Terminal) -> None:
@@ -142,7 +156,7 @@ def test_a_deleted_stream_takes_no_events(terminal: Terminal) -> None:
     terminal.lines("append", "Cart-1", "A")
     terminal.streams.delete("Cart-1")
     assert isinstance(terminal.run("append", "Cart-1", "B").exception, StreamDeleted)
-    assert "deleted           yes: it takes no more events" in terminal.lines("state", "Cart-1")
+    assert "deleted        yes: it takes no more events" in terminal.lines("state", "Cart-1")
 
 
 def test_an_idempotency_key_makes_a_repeated_call_one_append(terminal: Terminal) -> None:

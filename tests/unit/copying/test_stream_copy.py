@@ -15,6 +15,7 @@ from epochal.copying.sources import AggregateSource, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.layout.tables import ARCHIVE
+from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.times import Ticks
@@ -205,7 +206,12 @@ def test_what_is_pruned_is_copied_from_the_archive() -> None:
     driver = Driver(
         execute=MemoryTables({"tips": TIPS, "archive": ARCHIVE}).execute, meter=Meter(), sleep=lambda _: None
     )
-    store = Streams(driver=driver, table="tips", archive=Streams(driver=driver, table="archive"))
+    store = Streams(
+        driver=driver,
+        table="tips",
+        layout=Tips(),
+        archive=Streams(driver=driver, table="archive", layout=Tips()),
+    )
     append(store, "Cart-1", 4)
     store.archive_and_prune("Cart-1", 3)
     copier = StreamCopier(source=StreamSource(store), target=memory_streams())

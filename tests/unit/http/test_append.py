@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -12,9 +13,9 @@ from epochal.plan.ops import Execute, Get, Op, Reply
 from tests.support.api import Api, gateway_event
 
 
-@pytest.fixture
-def api() -> Api:
-    return Api()
+@pytest.fixture(params=["streams", "tips"])
+def api(request: pytest.FixtureRequest) -> Api:
+    return Api(store=request.param)
 
 
 def events(api: Api, stream: str = "Cat-1") -> list[dict[str, object]]:
@@ -282,10 +283,12 @@ def test_a_body_in_the_bucket_is_claimed_and_one_that_is_not_there_is_refused(ap
 
 
 def test_events_that_do_not_fit_an_item_are_413_with_sizes_and_nothing_is_written(api: Api) -> None:
+    dice = Random(1)
+    ids = [
+        {each: dice.randbytes(256).hex() for each in ("correlationId", "causationId")} for _ in range(1000)
+    ]
     answer = api.call(
-        "POST",
-        "/streams/Cat-1/events",
-        {"events": [{"type": "T" * 512, "correlationId": f"{n:0512d}"} for n in range(1000)]},
+        "POST", "/streams/Cat-1/events", {"events": [{"type": "T" * 512, **each} for each in ids]}
     )
     assert (answer.status, answer.problem) == (413, "too-large")
     assert answer.json["size"] > answer.json["limit"]
@@ -297,6 +300,6 @@ def test_events_that_do_not_fit_an_item_are_413_with_sizes_and_nothing_is_writte
 )
 def test_header_names_are_found_in_any_case(api: Api, spell: Callable[[str], str]) -> None:
     api.append("Cat-1", "A")
-    event = gateway_event("POST", "/streams/Cat-1/events", b'{"events":[{"type":"B"}]}')
+    event = gateway_event("POST", f"/{api.store}/Cat-1/events", b'{"events":[{"type":"B"}]}')
     event["headers"][spell("if-none-match")] = "*"
     assert api.send(event).status == 412

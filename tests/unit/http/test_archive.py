@@ -52,12 +52,12 @@ class World:
         body = json.dumps({"before": before})
         headers = {"content-type": "application/json"}
         request = Request(path={"stream": STREAM}, body=body, headers=headers, seconds=seconds)
-        answer = writing.prune_stream(writing.opened(self.deployment), request)
+        answer = writing.prune_stream(writing.opened(self.deployment, "tips"), request)
         return answer, json.loads(answer.body.encode())
 
     def numbers(self) -> list[int]:
         """What a caller reads, by pages."""
-        opened = reading.opened(self.deployment)
+        opened = reading.opened(self.deployment, "tips")
         found: list[int] = []
         start: int | None = 0
         while start is not None:

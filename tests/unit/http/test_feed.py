@@ -21,7 +21,7 @@ from tests.support.api import Answer, Api
 @pytest.fixture
 def api() -> Api:
     """Three entries in the index: two streams, then one of them again."""
-    api = Api()
+    api = Api(store="tips")
     for stream, kinds in (("Cat-1", "AB"), ("Dog-1", "C"), ("Cat-1", "D")):
         api.append(stream, *kinds)
         api.index()
@@ -162,7 +162,7 @@ def test_an_event_pruned_since_is_shown_as_that(api: Api) -> None:
 def test_a_page_with_data_ends_where_its_answer_is_full_and_the_next_goes_on(
     character: str, most: int
 ) -> None:
-    api = Api()
+    api = Api(store="tips")
     for n in range(30):
         api.streams.append(f"Cat-{n}", [Event(type="A", data=json.dumps(character * 200_000).encode())])
         api.index()
@@ -178,7 +178,7 @@ def test_a_page_with_data_ends_where_its_answer_is_full_and_the_next_goes_on(
 
 
 def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_missing() -> None:
-    api = Api()
+    api = Api(store="tips")
     for _ in range(30):
         api.streams.append("Cat-1", [Event(type="A", data=json.dumps("x" * 200_000).encode())])
     api.index()
@@ -197,7 +197,7 @@ def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_
 @pytest.mark.parametrize("query", ["", "data=true&"])
 @pytest.mark.slow
 def test_a_batch_of_many_small_events_fits_answers_as_large_ones_do(query: str) -> None:
-    api = Api()
+    api = Api(store="tips")
     for n in range(25):
         api.streams.append(f"Cat-{n}-{'x' * 450}", [Event(type="SomethingHappened")] * 500)
     api.index()
@@ -212,7 +212,7 @@ def test_a_batch_of_many_small_events_fits_answers_as_large_ones_do(query: str) 
 
 
 def test_bodies_in_the_bucket_come_as_links_and_are_not_fetched() -> None:
-    api = Api()
+    api = Api(store="tips")
     api.streams.append("Cat-1", [Event(type="A", data=random.Random(1).randbytes(500_000))])
     api.index()
     (shown,) = api.call("GET", "/streams/Cat-1/events").json["events"]
@@ -246,13 +246,13 @@ def test_nobody_waits_longer_than_the_deployment_lets_him(api: Api) -> None:
 
 
 def test_where_nobody_may_wait_the_answer_comes_at_once(api: Api) -> None:
-    unwilling = Api(tables=api.tables, feed_wait_seconds=0)
+    unwilling = Api(store="tips", tables=api.tables, feed_wait_seconds=0)
     assert read(unwilling, "from=0@3&wait=20").json["atTail"]
     assert unwilling.clock.now == 0
 
 
 def test_a_long_poll_ends_in_time_for_its_function(api: Api) -> None:
-    api = Api(tables=api.tables, feed_wait_seconds=20)
+    api = Api(store="tips", tables=api.tables, feed_wait_seconds=20)
     answer = api.call("GET", "/feed/0", query="from=0@3&wait=20", seconds=12.0)
     assert answer.status == 200
     assert api.clock.now <= 11
@@ -275,12 +275,12 @@ def test_every_partition_is_listed_with_its_tail(api: Api) -> None:
 
 
 def test_partitions_that_nothing_was_indexed_in_are_listed_too() -> None:
-    listed = Api(partitions=3).call("GET", "/feed").json["partitions"]
+    listed = Api(store="tips", partitions=3).call("GET", "/feed").json["partitions"]
     assert listed == [{"partition": number, "tail": "0@0"} for number in (0, 1, 2, 10_000, 20_000, 30_000)]
 
 
 def test_streams_are_spread_over_partitions_and_none_is_in_two() -> None:
-    api = Api(partitions=3)
+    api = Api(store="tips", partitions=3)
     for n in range(20):
         api.append(f"Cat-{n}", "A")
     api.index()

@@ -30,8 +30,7 @@ def sparse() -> Sparse:
 
 def test_every_layout_that_the_api_serves_has_operations_that_need_it() -> None:
     heads = {each.port.heads.kind for each in layouts()}
-    assert {each.table for each in OF_LAYOUTS} <= heads
-    assert {each.table for each in OF_LAYOUTS} >= {"tips", "snapshot", "tags"}
+    assert {each.table for each in OF_LAYOUTS} == heads
     without = {each.path.split("/")[1] for each in OPERATIONS if not each.table}
     assert without == {"bodies", "projections", "health", "feed"}
 

@@ -9,6 +9,7 @@ import pytest
 
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
+from epochal.layout.pages.items import STREAMS
 from epochal.layout.tips.tables import TIPS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
@@ -133,14 +134,14 @@ def test_a_missing_permission_is_500_and_does_not_show_which(capsys: pytest.Capt
 
 def test_a_missing_table_is_503_and_does_not_show_its_name() -> None:
     api = Api()
-    del api.tables._tables[TIPS.kind]  # noqa: SLF001  a deployment that lost a table
+    del api.tables._tables[STREAMS.kind]  # noqa: SLF001  a deployment that lost a table
     answer = api.append("Cat-1", "A")
     assert (answer.status, answer.problem) == (503, "not-deployed")
-    assert "tips" not in answer.text
+    assert STREAMS.kind not in answer.json["detail"]
 
 
 def test_a_tip_that_contradicts_itself_is_500() -> None:
-    api = Api()
+    api = Api(store="tips")
     item = {
         "p": text("Cat-1"),
         "i": number(2147483647),

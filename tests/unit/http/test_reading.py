@@ -19,9 +19,9 @@ from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api
 
 
-@pytest.fixture
-def api() -> Api:
-    return Api()
+@pytest.fixture(params=["streams", "tips"])
+def api(request: pytest.FixtureRequest) -> Api:
+    return Api(store=request.param)
 
 
 def filled(api: Api, count: int, size: int = 10, stream: str = "Cat-1") -> None:
@@ -54,7 +54,7 @@ def test_the_state_is_the_tip(api: Api) -> None:
     (unfold,) = state["unfolds"]
     del unfold["timestamp"]
     assert unfold == {"version": 3, "type": "S", "data": {"n": 3}, "meta": {"by": "me"}}
-    assert (state["stream"], state["version"], state["lowWater"], state["tipEvents"]) == ("Cat-1", 3, 0, 3)
+    assert (state["stream"], state["version"], state["lowWater"], state["headEvents"]) == ("Cat-1", 3, 0, 3)
     assert "events" not in state
     assert answer.etag == written.etag
 
@@ -248,7 +248,8 @@ def test_a_pruned_stream_begins_at_its_low_water_mark(api: Api) -> None:
         assert (answer.status, answer.json.get("hole")) == (200, hole)
 
 
-def test_a_stream_that_equinox_pruned_begins_with_the_first_event_there_is(api: Api) -> None:
+def test_a_stream_that_equinox_pruned_begins_with_the_first_event_there_is() -> None:
+    api = Api(store="tips")
     api.append("Cat-1", *"ABCDE")
     key = tip_key(StreamName("Cat-1"))
     (tip,) = (item for item in api.tables.items("tips") if item["i"] == key["i"])

@@ -63,6 +63,7 @@ BUCKET = on("bodies", "ListBucket", service="s3")
 EXPECTED: dict[str, Allowed] = {
     "append": {
         *OWN_LOG,
+        *on("streams", "GetItem", "Query", "PutItem", "UpdateItem"),
         *on("tips", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         *on("journal", "GetItem", "BatchGetItem", "PutItem"),
         *on("snapshot", "GetItem", "PutItem", "UpdateItem"),
@@ -76,6 +77,7 @@ EXPECTED: dict[str, Allowed] = {
     },
     "replay": {
         *OWN_LOG,
+        *on("streams", "Query"),
         *on("tips", "GetItem", "Query"),
         *on("journal", "GetItem", "BatchGetItem", "Query"),
         *on("snapshot", "GetItem"),
@@ -311,7 +313,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Action"] == "lambda:InvokeFunction"
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
-        assert re.fullmatch(r"/\*/\*/(streams|aggregates|dcb|projections|feed|bodies|health).*", path)
+        assert re.fullmatch(r"/\*/\*/(streams|tips|aggregates|dcb|projections|feed|bodies|health).*", path)
 
 
 def allowed(deployment: Deployment, name: str) -> Allowed:

@@ -37,7 +37,9 @@ from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
+from epochal.model.several import StreamAppend
+from epochal.model.versions import NO_STREAM
 from epochal.plan import ops
 from epochal.plan.failures import Lost
 from epochal.plan.tables import TableSpec
@@ -159,12 +161,18 @@ def append(tables: Tables) -> None:
 
 
 def write_streams(tables: Tables) -> None:
-    """A stream that calves; pruned, then deleted."""
-    streams = tables.tips
-    for _ in range(CALVES):
-        streams.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
-    streams.prune("Flight-1", CALVES // 2)
-    streams.delete("Flight-1")
+    """Streams that calve, or have several pages; with a key, pruned, then deleted; and several at once."""
+    moved = Event(type="Moved", data=Random(1).randbytes(2_000))
+    for streams in (tables.tips, tables.streams):
+        for _ in range(CALVES):
+            streams.append("Flight-1", [moved])
+        streams.append("Flight-1", [], unfolds=[Unfold(type="U")], idempotency_key="k")
+        streams.append("Flight-1", [], unfolds=[Unfold(type="U")], idempotency_key="k")
+        streams.prune("Flight-1", CALVES // 2)
+        streams.delete("Flight-1")
+    both = [StreamAppend(stream=name, events=[moved]) for name in ("Flight-2", "Flight-3")]
+    tables.streams.append_all(both)
+    tables.streams.try_append_all([replace(each, expected=NO_STREAM) for each in both])
 
 
 def write_aggregates(tables: Tables) -> None:
@@ -196,8 +204,9 @@ def replay(tables: Tables) -> None:
     pages.listings.count()
     tables.states.find("totals", "1")
     tables.states.list("totals")
-    tables.tips.load("Flight-1")
-    tables.tips.page("Flight-1", start=0, limit=10)
+    for streams, name in ((tables.tips, "Flight-1"), (tables.streams, "Cart-1")):
+        streams.load(name)
+        streams.page(name, start=0, limit=10)
     lock = tables.aggregates.lock(ORDER)
     assert lock is not None
     for limit in (2, 1_000):
@@ -293,7 +302,7 @@ def tables() -> Tables:
     for _ in range(CALVES):
         found.tips.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
         found.streams.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
-    found.tagged.append([paid("order:1", "shop:1")])
+    found.dcb.append([paid("order:1", "shop:1")])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
     found.used.clear()

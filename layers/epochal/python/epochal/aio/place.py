@@ -18,10 +18,11 @@ from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import performed
 from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput
+from epochal.layout.tips.calving import Calving
 from epochal.model.events import Claim
 from epochal.settings import Settings
 from epochal.store.bodies import Bodies
-from epochal.store.streams import Calving, tips_of
+from epochal.store.streams import tips_of
 
 CONNECTIONS = 100
 """To DynamoDB, at the same time; further requests wait for one."""

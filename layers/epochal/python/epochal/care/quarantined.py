@@ -19,12 +19,11 @@ from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.names import poison_stream
-from epochal.index.stored import ByCost, StoredEvent, append, batch_of
+from epochal.index.stored import ByCost, StoredEvent, Tips, append, batch_of
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Recorded
 from epochal.model.versions import ANY
 from epochal.plan.ops import Get

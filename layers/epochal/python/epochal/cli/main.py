@@ -28,6 +28,7 @@ from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
+from epochal.cli.tips import tips
 from epochal.cli.training import train
 from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import Settings
@@ -69,6 +70,7 @@ for command in (
     console,
     train,
     local,
+    tips,
 ):
     epochal.add_command(command)
 for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):

@@ -96,7 +96,7 @@ def _stream(found: StreamState) -> dict[str, Any]:
         "version": found.version,
         "lowWater": found.low_water,
         "deleted": found.deleted,
-        "tip": {
+        "head": {
             "bytes": found.token.size,
             "events": found.token.events,
             "eventBytes": found.token.carried,

@@ -114,7 +114,7 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
         ("stream", found.stream),
         ("version", found.version),
         ("token", found.token.text()),
-        ("events in the tip", len(found.events)),
+        ("events in head", len(found.events)),
         *([("pruned below", found.low_water)] if found.low_water else []),
         *([("deleted", "yes: it takes no more events")] if found.deleted else []),
         *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),

@@ -90,7 +90,7 @@ class Store:
         """The store of a deployment."""
         return cls(
             deployment=found,
-            streams=found.tips,
+            streams=found.streams,
             aggregates=found.aggregates,
             tagged=found.dcb,
             states=found.states,

@@ -50,7 +50,7 @@ def state(found: StreamState) -> dict[str, Any]:
         "token": found.token.text(),
         "lowWater": found.low_water,
         "deleted": found.deleted,
-        "tipEvents": len(found.events),
+        "headEvents": len(found.events),
         "unfolds": [streams.unfold(each, _link) for each in found.unfolds],
     }
 

@@ -32,7 +32,9 @@ class Operation:
         scope: what a caller must be allowed to do. With IAM it is a set of routes in a policy; with JWT a token must
             carry one of the scopes that the deployment maps it to.
         requests_per_second: its own limit, where one request can cost the store much more than its sender.
-        rare: its module is imported at its first request, not at a cold start: most deployments never need it.
+        rare: what it runs on is opened at its first request, not at a cold start: most deployments never need it.
+        streams: which of a deployment's stores of streams it runs on, by the name of the property; empty where it runs
+            on none. Its name tells all but `streams` itself.
     """
 
     method: Method
@@ -45,11 +47,13 @@ class Operation:
     table: str = ""
     requests_per_second: int | None = None
     rare: bool = False
+    streams: str = ""
 
     @property
     def name(self) -> str:
         """Its name in logs, metrics and the OpenAPI document."""
-        first, *rest = self.perform.split("_")
+        words = self.perform if self.streams in ("", "streams") else f"{self.perform}_of_{self.streams}"
+        first, *rest = words.split("_")
         return first + "".join(map(str.capitalize, rest))
 
     @property

@@ -26,16 +26,17 @@ class Performers:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        self._opened: dict[str, Any] = {}
+        self._opened: dict[tuple[str, str], Any] = {}
 
     def of(self, operation: Operation) -> Perform:
         """What answers the operation's requests."""
         if operation.table and not self._deployment.settings.table(operation.table):
             return partial(_left_out, operation.table)
-        module = import_module(operation.module)
-        if operation.module not in self._opened:
-            self._opened[operation.module] = module.opened(self._deployment)
-        return partial(getattr(module, operation.perform), self._opened[operation.module])
+        module, opened = import_module(operation.module), (operation.module, operation.streams)
+        if opened not in self._opened:
+            which = (operation.streams,) if operation.streams else ()
+            self._opened[opened] = module.opened(self._deployment, *which)
+        return partial(getattr(module, operation.perform), self._opened[opened])
 
 
 def _left_out(kind: str, _: Request) -> Response:

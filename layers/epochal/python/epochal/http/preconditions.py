@@ -1,6 +1,6 @@
 """What a writer expects of a stream, and which state a reader already has (RFC 9110, sections 8.8.3 and 13.1).
 
-An ETag is a token between quotes: it names the exact state of a Tip, unfolds included, so it is a strong validator.
+An ETag is a token between quotes: it names the exact state of a stream, unfolds included, so it is a strong validator.
 A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or `expected` in the body.
 """
 

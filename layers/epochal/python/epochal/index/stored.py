@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.reading import advance as advance
     from epochal.layout.tips.reading import load_tip as load_tip
     from epochal.layout.tips.reading import stand as stand
+    from epochal.layout.tips.streams import Tips as Tips
 
 _FROM: Final = {
     "ByCost": "tips.calving",
@@ -51,6 +52,7 @@ _FROM: Final = {
     "StoredUnfold": "stored",
     "TIP": "tips.items",
     "Tip": "tips.items",
+    "Tips": "tips.streams",
     "WHERE": "tips.heads",
     "Written": "streams",
     "advance": "tips.reading",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.calving import Calving
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
 
+
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment, and their archive, if there is one."""
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without

@@ -12,9 +12,11 @@ from typing import Final
 
 from epochal.http.operation import Operation
 
-_write: Final = partial(Operation, module=f"{__name__}.operations", function="append", table="snapshot")
+_write: Final = partial(
+    Operation, module=f"{__name__}.operations", function="append", table="snapshot", rare=True
+)
 _read: Final = partial(
-    Operation, module=f"{__name__}.operations", function="replay", table="snapshot", scope="read"
+    Operation, module=f"{__name__}.operations", function="replay", table="snapshot", scope="read", rare=True
 )
 
 OPERATIONS: Final = (

@@ -86,7 +86,9 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         parameters=(
             _STREAM,
             KNOWN_STATES,
-            parameter("query", "events", flag("Also the last events, as far as the Tip carries them.")),
+            parameter(
+                "query", "events", flag("Also the last events, as far as the stream's head carries them.")
+            ),
         ),
         gives="State",
         headers={**_ETAG, **NO_CACHE},

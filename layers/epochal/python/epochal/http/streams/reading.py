@@ -29,13 +29,13 @@ class Reading:
     link: Link
 
 
-def opened(deployment: Deployment) -> Reading:
-    """The streams of a deployment, and downloads from its bucket."""
-    return Reading(streams=deployment.tips, link=deployment.bucket.links.download)
+def opened(deployment: Deployment, streams: str) -> Reading:
+    """A store of streams of a deployment, by its name there, and downloads from its bucket."""
+    return Reading(streams=getattr(deployment, streams), link=deployment.bucket.links.download)
 
 
 def read_state(reading: Reading, request: Request) -> Response:
-    """A stream's Tip: its state in one request where unfolds hold it."""
+    """A stream's head: its state in one request where unfolds hold it."""
     no_document(request)
     query = Query(request, ("events",))
     stream, events = stream_name(request.path["stream"]), query.flag("events")

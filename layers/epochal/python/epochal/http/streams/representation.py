@@ -88,15 +88,15 @@ def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
 
 
 def state(found: StreamState, link: Link, *, events: bool) -> dict[str, Any]:
-    """A stream's Tip, with the events that it carries if wanted."""
+    """A stream's head, with the events that it carries if wanted."""
     shown = found.events if events else ()
-    # A Tip has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
+    # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
     answer = AnswerSize([*map(_unfold_frame, found.unfolds), *map(event_frame, shown)])
     view: dict[str, Any] = {
         "stream": found.stream,
         "version": found.version,
         "lowWater": found.low_water,
-        "tipEvents": len(found.events),
+        "headEvents": len(found.events),
         "unfolds": [answer.put(unfold(each, link), _unfold_frame(each)) for each in found.unfolds],
     }
     if events:

@@ -167,11 +167,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "stream": STREAM,
             "version": VERSION,
             "lowWater": _LOW_WATER,
-            "tipEvents": whole("How many of the last events the Tip carries."),
+            "headEvents": whole("How many of the last events its head carries."),
             "unfolds": array(ref("Unfold"), "State derived from the events."),
-            "events": array(ref("Event"), "Those that the Tip carries, where `events=true` asked for them."),
+            "events": array(ref("Event"), "Those that the head carries, where `events=true` asked for them."),
         },
-        required=("stream", "version", "lowWater", "tipEvents", "unfolds"),
+        required=("stream", "version", "lowWater", "headEvents", "unfolds"),
     ),
     "EventPage": record(
         {

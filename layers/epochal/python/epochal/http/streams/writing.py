@@ -38,10 +38,10 @@ class Writing:
     most: int
 
 
-def opened(deployment: Deployment) -> Writing:
-    """The streams of a deployment, and uploads to its bucket."""
+def opened(deployment: Deployment, streams: str) -> Writing:
+    """A store of streams of a deployment, by its name there, and uploads to its bucket."""
     return Writing(
-        streams=deployment.tips,
+        streams=getattr(deployment, streams),
         upload=deployment.bucket.links.upload,
         most=deployment.settings.max_upload_bytes,
     )

@@ -59,8 +59,10 @@ def _kind_of(item: Item) -> str | None:
 
 
 def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
-    """A stream is read by its key. The HTTP API has no operation on pages: applications append by the library."""
+    """A stream is read by its key; a page is put and updated, and got where a transaction has to be told."""
     actions = {
+        "append": ("GetItem", "Query", "PutItem", "UpdateItem"),
+        "replay": ("Query",),
         "feed": ("Query",),
         "indexer": ("Query",),
         "auditor": ("GetItem", "Query", "Scan"),

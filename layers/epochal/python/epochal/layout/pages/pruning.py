@@ -75,10 +75,10 @@ def delete(
         found = None if reply.item is None else read_page(reply.item, table)
         head = yield from head_from(table, stream, found)
         if head is not None and found is not None and reply.ambiguous and _follows(found, wanted):
-            return (yield from _empty(table, head, wanted.version, etag, writes))
+            return (yield from _rest(table, head, wanted.version, etag, writes))
     if head is None:
         return Rejected(head=None)
-    return (yield from _empty(table, head, head.version, etag, writes))
+    return (yield from _rest(table, head, head.version, etag, writes))
 
 
 def begin_pruned(table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
@@ -121,12 +121,18 @@ def _follows(found: Page, wanted: Page) -> bool:
     return found.low_water >= wanted.low_water and found.deleted >= wanted.deleted and not found.unfolds
 
 
+def _rest(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
+    """Empty the pages of a stream that has ended at `mark`, which readers see none of."""
+    return replace((yield from _empty(table, head, mark, etag, writes)), low_water=mark)
+
+
 def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
     """Empty up to `writes` pages of what they hold below the mark, oldest first."""
     first = head if head.index == 0 else (yield from load_page(table, head.stream, 0))
     if first is None:
         raise CorruptData(f"{head.stream}: it has no first page")
-    at = low = first.low_water if first.low_water >= first.version else 0
+    low = first.low_water
+    at = low if low >= first.version else 0
     written = 0
     while low < mark:
         for page in (yield from _pages_from(table, head, at, writes - written)):
@@ -138,7 +144,7 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
                     head = yield from _again(table, head)
                     break
                 written += 1
-            low = min(page.version, mark)
+            low = max(low, min(page.version, mark))
             # A page that is open may grow, so that the next one does not begin where it ends now.
             at = page.version if page.full and page.version <= mark else at
         if written == writes:
