@@ -10,6 +10,7 @@ import pytest
 
 from epochal.layout.dcb.items import Keys
 from epochal.layout.journal.tables import SNAPSHOT
+from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.tables import ARCHIVES, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
@@ -122,7 +123,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("journal", "BatchGetItem"),
         *on("snapshot", "GetItem", "Scan"),
         *on("tags", "GetItem", "Query", "Scan"),
-        *on("streams", "GetItem", "Query", "Scan"),
+        *on("streams", "GetItem", "Query", "Scan", "PutItem"),
     },
     "notifier": {
         *OWN_LOG,
@@ -281,6 +282,18 @@ def test_where_tenants_share_tables_a_function_reaches_the_keys_of_its_own(
     for statement in statements(alone, name):
         if {plainly(each) for each in listed(statement["Resource"])} & TENANTS:
             assert "Condition" not in statement
+
+
+def test_of_streams_the_auditor_writes_dictionaries_alone(synthesise: Synthesise) -> None:
+    writing = [
+        each
+        for each in statements(synthesise("prod", **ALLOWING), "auditor")
+        if "dynamodb:PutItem" in listed(each["Action"])
+        and "streams" in {plainly(resource) for resource in listed(each["Resource"])}
+    ]
+    assert [each["Condition"] for each in writing] == [
+        {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{DICTIONARIES}*"]}}
+    ]
 
 
 @pytest.mark.parametrize("target", ["aws", "embedded"])

@@ -2,6 +2,7 @@
 
 An invocation scans some pages of each source's table from where the last one stopped, so its time and its price are
 bounded whatever the size of the store. What seems to be missing may only be late: it is looked at again after a while.
+Where events are packed under dictionaries, what was scanned is trained on, one category at a time.
 The cursors move on once the findings are mended, so an invocation that dies is repeated.
 
 It sees what is missing at the ends of streams. `verify` tells whether the chains are right inside.
@@ -15,9 +16,12 @@ from typing import Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head
 from epochal.care.head_scan import scan
+from epochal.care.training import Sample
 from epochal.errors import CorruptData
 from epochal.index.cursors import AuditCursor, read_cursor, write_cursor
 from epochal.layout.port import Source
+from epochal.model.times import from_unix_nanoseconds
+from epochal.model.training import Trained
 
 PAGES: Final = 100
 """Pages of an invocation, 1 MB each: 12,800 read units, less than half a cent."""
@@ -36,6 +40,7 @@ class Audit:
         healed: events that were indexed.
         ended: sources whose tables have been scanned to the end.
         troubles: what could neither be read nor mended, in words.
+        trained: what became of dictionaries that were trained.
     """
 
     checked: int = 0
@@ -43,6 +48,7 @@ class Audit:
     healed: int = 0
     ended: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    trained: list[Trained] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +59,11 @@ class _Scanning:
     cursor: AuditCursor
     over: bool = False
     late: list[ScannedHead] = field(default_factory=list)
+    sample: Sample = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing has been met yet."""
+        self.sample = Sample(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,10 @@ class Auditor:
         for scanning in scanned:
             self._mend(scanning.source, scanning.late, audit)
             self._keep(scanning, audit)
+        now = from_unix_nanoseconds(self.mender.now())
+        for scanning in scanned:
+            trained = scanning.sample.train(self.mender.driver, now, audit.troubles)
+            audit.trained += [] if trained is None else [trained]
         return audit
 
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
@@ -107,6 +122,7 @@ class Auditor:
             elif head is not None:
                 heads.append(head)
         audit.checked += len(heads)
+        scanning.sample.take(page.items)
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [

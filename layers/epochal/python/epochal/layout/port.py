@@ -30,6 +30,7 @@ from epochal.settings import Options, Settings
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
+    from epochal.model.times import Ticks
     from epochal.model.training import Trained
 
 PIECE: Final = 1024 * 1024
@@ -165,6 +166,7 @@ class Source:
             where there is no such thing.
         train: makes a dictionary for a category from images of heads, and puts it in use where it pays; None where
             events are not packed under dictionaries.
+        due: whether it is a category's turn to be trained for, which is noted: then it is not for a week.
     """
 
     name: str
@@ -180,6 +182,7 @@ class Source:
     stored: Callable[[Item], Span | None]
     learn: Callable[[Item], None] | None = None
     train: Callable[[str, Iterable[Item]], Steps[Trained]] | None = None
+    due: Callable[[str, Ticks], Steps[bool]] | None = None
 
     def __post_init__(self) -> None:
         """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""

@@ -3,6 +3,7 @@
     p                   i              d
     $dictionary:Cart    a number       what it holds; the number is its id. Never changed, never removed
     $dictionary:Cart    0              what the one in use holds: the one that writers of the category pack under
+    $dictionary:Cart    -1             none; `t` is when one was last trained unasked
 
 A dictionary is stored before it is in use, and so before the first frame that names it. A writer asks for the one in
 use with its first append in a category, and again after some minutes; meanwhile it may use an older one, or none. A
@@ -21,13 +22,18 @@ from epochal.layout.pages.items import DICTIONARIES, Page
 from epochal.model.times import PER_SECOND, Ticks
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Done, Put, Query, Steps
-from epochal.plan.values import Item, Key, binary, number, text
+from epochal.plan.values import Item, Key, binary, number, read_number, text
 
 if TYPE_CHECKING:
     from epochal.codec.dictionaries import Dictionary
 
 ASK_AGAIN: Final = 300 * PER_SECOND
 """How long a writer goes by what it found in use. An old dictionary costs some bytes, asking costs half a read unit."""
+
+TRAIN_AGAIN: Final = 7 * 86_400 * PER_SECOND
+"""Events change their form with releases, not by the hour."""
+
+_NOTE: Final = -1
 
 _MOST: Final = 1_000
 """Categories that a writer remembers."""
@@ -110,6 +116,16 @@ def put_in_use(table: str, category: str, dictionary: Dictionary) -> Steps[None]
     """Store a dictionary; then writers use it."""
     yield from put(table, category, dictionary)
     yield Put(table=table, item=dictionary_item(category, dictionary, in_use=True))
+
+
+def training_due(table: str, category: str, now: Ticks) -> Steps[bool]:
+    """Whether none has been trained unasked for a week; that it is now is noted first, in case it never ends."""
+    reply = yield _asking(table, category, _NOTE)
+    last = read_number(reply.items[0], "t") if reply.items else None
+    if last is not None and now - last < TRAIN_AGAIN:
+        return False
+    yield Put(table=table, item={**_key(category, _NOTE), "t": number(now)})
+    return True
 
 
 def bring(table: str, into: str, pages: Iterable[Page]) -> Steps[None]:

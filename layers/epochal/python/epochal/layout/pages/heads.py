@@ -76,7 +76,7 @@ def stored(item: Item) -> Span | None:
 
 def learn(item: Item) -> None:
     """Meet the dictionary that an item is, if it is one. Raises likewise."""
-    if is_dictionary(item):
+    if is_dictionary(item) and "d" in item:
         from epochal.layout.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
 
         read_dictionary(item)

@@ -159,8 +159,8 @@ def is_page(item: Item) -> bool:
 
 
 def is_dictionary(item: Item) -> bool:
-    """Whether an item is a dictionary."""
-    return item.keys() >= {"p", "i", "d"} and item["p"].get("S", "").startswith(DICTIONARIES)
+    """Whether an item is a dictionary, or the note of when one was trained."""
+    return item.keys() >= {"p", "i"} and item["p"].get("S", "").startswith(DICTIONARIES)
 
 
 def read_page(item: Item, table: str = "") -> Page:

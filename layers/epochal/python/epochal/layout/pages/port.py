@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from epochal.layout.pages import heads
-from epochal.layout.pages.items import STREAMS, is_dictionary, is_page
+from epochal.layout.pages.items import DICTIONARIES, STREAMS, is_dictionary, is_page
 from epochal.layout.pages.reading import advance, begin
 from epochal.layout.port import Access, CategoriesBy, Heal, Port, Source, heal_streams
 from epochal.model.dcb import group_of
@@ -17,6 +17,7 @@ from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
+    from epochal.model.times import Ticks
     from epochal.model.training import Trained
 
 
@@ -36,6 +37,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         stored=heads.stored,
         learn=heads.learn,
         train=partial(_train, table),
+        due=partial(_due, table),
     )
 
 
@@ -43,6 +45,12 @@ def _train(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]:
     from epochal.layout.pages.retraining import retrain  # noqa: PLC0415  the feed does without
 
     return retrain(table, category, images)
+
+
+def _due(table: str, category: str, now: Ticks) -> Steps[bool]:
+    from epochal.layout.pages.dictionaries import training_due  # noqa: PLC0415  likewise
+
+    return training_due(table, category, now)
 
 
 def heal_pages(table: str) -> Heal:
@@ -68,7 +76,9 @@ def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
         "auditor": ("GetItem", "Query", "Scan"),
         "reaction": ("Query",),
     }
-    return {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
+    found = {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
+    trained = Access(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
+    return {**found, "auditor": (*found["auditor"], trained)}
 
 
 def _category_of(stream: str) -> str:
