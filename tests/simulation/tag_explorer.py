@@ -2,7 +2,8 @@
 
 As in `page_explorer` a process is the replies that it was sent, and a state is the table with every process's replies.
 Queries are taken apart, page by page, and what is asked for together is asked for one by one. While the budget lasts an
-answer may be lost, a request arrive late, a refusal tell only some of its reasons, or a process end.
+answer may be lost, a request arrive late, a refusal tell only some of its reasons, a process end, or a transaction show
+in parts: to plain reads one of its items shows last; until then nobody is told of it, and whatever else it meets waits.
 
 What is true is which append each index of each tag was given, and in which order appends were committed. An append is
 under all of its tags, once and under one stamp, or under none; whoever commits under a condition has seen all that
@@ -32,7 +33,21 @@ from epochal.model.names import TAG_STREAMS
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
-from epochal.plan.ops import Op, Put, Refusal, Reply, Steps, Transact, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Done,
+    Found,
+    Get,
+    Op,
+    Put,
+    Refusal,
+    Reply,
+    Steps,
+    Transact,
+    Update,
+)
+from epochal.plan.ops import Query as Pages
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import explore, put
 from tests.simulation.index_explorer import frames
@@ -43,6 +58,7 @@ from tests.simulation.several_explorer import one_by_one
 T = TypeVar("T")
 
 _WRITES: Final = (Put, Update, Transact)
+_PLAIN: Final = (Get, BatchGet, Pages)
 
 Names = frozenset[str]
 
@@ -77,6 +93,7 @@ class Budget(NamedTuple):
     late: int = 0
     crashes: int = 0
     partly: int = 0
+    torn: int = 0
 
     def less(self, what: str) -> Budget:
         """After one more."""
@@ -95,13 +112,21 @@ class Past(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state of the world. `denied` are appends whose writers were told that they were not made."""
+    """A state of the world.
+
+    Attributes:
+        denied: appends whose writers were told that they were not made.
+        shown: the table as plain reads see it while a transaction shows in parts, and
+        telling: whose it is, and what that is told then.
+    """
 
     table: int
     pasts: tuple[Past | None, ...]
     budget: Budget
     on_the_way: tuple[tuple[int, int, Names], ...] = ()
     denied: Names = frozenset()
+    shown: int | None = None
+    telling: tuple[int, int] = (0, 0)
 
 
 class Answer(NamedTuple):
@@ -223,6 +248,9 @@ class Explorer:
         return explore(State(table, tuple(self._same(Past(who)) for who in others), self.budget), self._steps)
 
     def _steps(self, state: State) -> Iterator[tuple[str, State]]:
+        if state.shown is not None:
+            yield from self._while_showing(state)
+            return
         for place, (who, number, seen) in enumerate(state.on_the_way):
             left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
             table, _ = self._perform(state.table, number)
@@ -231,6 +259,24 @@ class Explorer:
         for place, past in enumerate(state.pasts):
             if past is not None:
                 yield from self._go_on(state, place, past)
+
+    def _while_showing(self, state: State) -> Iterator[tuple[str, State]]:
+        place, reply = state.telling
+        past = state.pasts[place]
+        assert past is not None
+        told = put(state.pasts, place, self._told(past, reply))
+        yield "all of it shows", state._replace(shown=None, telling=(0, 0), pasts=told)
+        for other, each in enumerate(state.pasts):
+            if each is None or other == place:
+                continue
+            at = self.standing[each._replace(lost=False)]
+            if at.op is None or not isinstance(self.ops[at.op], _PLAIN):
+                continue
+            _, found = self._perform(state.shown or 0, at.op)
+            yield (
+                f"{each.who}: {_shown(self.ops[at.op])}, in parts",
+                state._replace(pasts=put(state.pasts, other, self._told(each, found))),
+            )
 
     def _go_on(self, state: State, place: int, past: Past) -> Iterator[tuple[str, State]]:
         at = self.standing[past._replace(lost=False)]
@@ -247,6 +293,9 @@ class Explorer:
         yield what, told(reply)
         if not isinstance(op, _WRITES):
             return
+        for shown in self._torn(state, op, table, reply):
+            showing = state._replace(table=table, shown=shown, telling=(place, reply))
+            yield f"{what}, in parts", showing._replace(budget=budget.less("torn"))
         if budget.partly:
             for part in self._parts(reply):
                 yield f"{what}, told in part", told(part)._replace(budget=budget.less("partly"))
@@ -335,6 +384,32 @@ class Explorer:
         new = sorted(set(stamps) - set(before.order))
         assert len(new) <= 1
         return Table(tables=tables, chains=chains, order=(*before.order, *new))
+
+    def _torn(self, state: State, op: Op, after: int, reply: int) -> Iterator[int]:
+        """The table after a transaction, without each of its writes in turn."""
+        if state.budget.torn and isinstance(op, Transact) and isinstance(self.replies[reply], Done):
+            for hidden in self._hidden(state.table, op):
+                yield self._without(after, hidden)
+
+    def _hidden(self, before: int, op: Transact) -> Iterator[Put | Delete]:
+        """What undoes each of its writes alone."""
+        for write in op.writes:
+            if isinstance(write, Put | Update):
+                key = {
+                    name: (write.item if isinstance(write, Put) else write.key)[name] for name in ("p", "i")
+                }
+                found = self.tables[before].tables.execute(Get(table=TABLE, key=key))
+                assert isinstance(found, Found)
+                yield (
+                    Delete(table=TABLE, key=key) if found.item is None else Put(table=TABLE, item=found.item)
+                )
+
+    def _without(self, number: int, hidden: Put | Delete) -> int:
+        tables = MemoryTables({TABLE: STREAMS})
+        tables.__dict__.update(self.tables[number].tables.copy().__dict__)
+        tables.execute(hidden)
+        key = f"shown: {list(tables.items(TABLE))}"
+        return self._number(key, self.tables, replace(self.tables[number], tables=tables))
 
     def _parts(self, number: int) -> Iterator[int]:
         """What may be left of a refusal with several reasons: any one of them alone."""

@@ -174,6 +174,20 @@ def bodies_that_are_elsewhere() -> Explorer:
     )
 
 
+def transactions_that_show_in_parts() -> Explorer:
+    """To readers of two tags, of which one has the bodies."""
+    return Explorer(
+        before=(writer("s", "a b", rule=ODD),),
+        writers=(
+            writer("a", "a b", query=EITHER, reads=True),
+            writer("b", "b", query=query(("", "b"), ("U", "a")), reads=True, rule=ODD, clock=3),
+            writer("c", "a b", rule=ALWAYS, clock=1),
+        ),
+        budget=Budget(torn=1, unheard=1),
+        refers=True,
+    )
+
+
 WORLDS = (
     rivals_for_two_tags,
     fences_that_are_not_written,
@@ -186,12 +200,18 @@ WORLDS = (
     pages_that_must_be_closed_first,
     the_same_event_appended_twice,
     bodies_that_are_elsewhere,
+    transactions_that_show_in_parts,
 )
 
 
 @each_of(
     WORLDS,
-    dear=(fences_that_are_not_written, who_goes_on_from_what_it_was_told, answers_lost_and_told_in_part),
+    dear=(
+        transactions_that_show_in_parts,
+        fences_that_are_not_written,
+        who_goes_on_from_what_it_was_told,
+        answers_lost_and_told_in_part,
+    ),
 )
 def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
     world: Callable[[], Explorer],
@@ -369,6 +389,10 @@ def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
     patch.setattr(batch, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0))
 
 
+def a_body_that_does_not_show_yet_is_not_asked_for_again(patch: Patch) -> None:
+    patch.setattr(entries, "settled", lambda _: iter(()))
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("mutant", "world", "found"),
@@ -402,6 +426,7 @@ def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
         (ids_leave_no_record, the_same_event_appended_twice, "times|yet|seen"),
         (own_events_are_not_looked_for_where_a_condition_fails, the_same_event_appended_twice, "yet"),
         (events_by_type_are_not_under_their_type, by_type_and_by_tag, "times|not seen"),
+        (a_body_that_does_not_show_yet_is_not_asked_for_again, transactions_that_show_in_parts, "no body"),
         (a_body_is_looked_for_on_another_page, bodies_that_are_elsewhere, "no body"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
