@@ -4,6 +4,8 @@
     capacity     write units of single appends                         DynamoDB Local
     workloads    whole workloads beside recorded figures of rivals     DynamoDB Local
     replay       memory and speed of reading 100,000 events            DynamoDB Local
+    page-replay  read units of a replay of pages, and its speed         memory interpreter, DynamoDB Local
+    telemetry    1,000 events a second to one stream, joined           memory interpreter, modelled time
     indexing     the indexer's speed and price                         memory interpreter
     catching-up  reading an index, and its events, beside boto3        DynamoDB Local
     reacting     a group that handles a feed, beside boto3             DynamoDB Local

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
@@ -43,7 +44,13 @@ def unix_seconds(ticks: Ticks) -> int:
 def format_ticks(ticks: Ticks) -> str:
     """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
     seconds, fraction = divmod(ticks, PER_SECOND)
-    return f"{(_BEGIN + timedelta(seconds=seconds)).isoformat()}.{fraction:07d}+00:00"
+    return f"{_format_second(seconds)}.{fraction:07d}+00:00"
+
+
+@lru_cache(maxsize=256)
+def _format_second(seconds: int) -> str:
+    """Neighbours in a stream often happened within a second."""
+    return (_BEGIN + timedelta(seconds=seconds)).isoformat()
 
 
 def parse_time(text: str, field: str = "timestamp") -> Ticks:

@@ -72,7 +72,7 @@ class Page:
     @property
     def count(self) -> int:
         """Events that it holds."""
-        return sum(frame.count for frame in self.frames)
+        return sum([frame.count for frame in self.frames])
 
     @property
     def base(self) -> int:
@@ -238,9 +238,10 @@ def _check(page: Page) -> None:
     """Raise `CorruptData` for what no writer of this layout leaves."""
     if not 0 <= page.index <= page.version <= MAX_VERSION:
         raise CorruptData("i and n that no page has")
-    if page.base < page.index:
+    base = page.base
+    if base < page.index:
         raise CorruptData("more events in f than from i to n")
-    if page.index < page.base < page.version and page.low_water < page.base:
+    if page.index < base < page.version and page.low_water < base:
         raise CorruptData("fewer events in f than from i to n, and l does not say why")
     if page.low_water < 0:
         raise CorruptData("l below 0")

@@ -12,7 +12,34 @@ from epochal.layout.stored import StoredEvent
 if TYPE_CHECKING:
     from epochal.layout.pages.items import Page
 
-_Opened = dict[int, tuple[StoredEvent, ...]]
+
+class _Opened:
+    """What all spans of a page have opened of it.
+
+    Attributes:
+        places: of each event that the page holds, its frame and its position in that.
+        frames: those that are open.
+    """
+
+    __slots__ = ("base", "frames", "places")
+
+    def __init__(self) -> None:
+        self.base = 0
+        self.places: list[tuple[int, int]] | None = None
+        self.frames: dict[int, tuple[StoredEvent, ...]] = {}
+
+    def place(self, page: Page, index: int) -> tuple[int, int]:
+        """Where event `index` is. Raises `IndexError`."""
+        if self.places is None:
+            self.base = page.base
+            self.places = [
+                (number, position)
+                for number, frame in enumerate(page.frames)
+                for position in range(frame.count)
+            ]
+        if index < self.base:
+            raise IndexError(index)
+        return self.places[index - self.base]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +49,7 @@ class PageSpan:
     page: Page
     base: int
     next: int
-    _opened: _Opened = field(default_factory=dict, compare=False, repr=False)
+    _opened: _Opened = field(default_factory=_Opened, compare=False, repr=False)
 
     @property
     def types(self) -> Sequence[str]:
@@ -39,14 +66,12 @@ class PageSpan:
 
     def read(self, offset: int) -> StoredEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
-        wanted = self.base + offset - self.page.base
-        for position, frame in enumerate(self.page.frames):
-            if wanted < frame.count:
-                if position not in self._opened:
-                    self._opened[position] = self.page.read_frame(position)
-                return self._opened[position][wanted]
-            wanted -= frame.count
-        raise IndexError(offset)
+        opened = self._opened
+        number, position = opened.place(self.page, self.base + offset)
+        events = opened.frames.get(number)
+        if events is None:
+            events = opened.frames[number] = self.page.read_frame(number)
+        return events[position]
 
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""

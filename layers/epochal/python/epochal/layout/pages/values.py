@@ -76,14 +76,18 @@ class Reader:
     def byte(self) -> int:
         """A number below 256."""
         at = self._at
-        if at >= len(self._data):
-            raise CorruptData(_CUT_OFF)
+        try:
+            byte = self._data[at]
+        except IndexError:
+            raise CorruptData(_CUT_OFF) from None
         self._at = at + 1
-        return self._data[at]
+        return byte
 
     def number(self) -> int:
         """A number of at least 0."""
         byte = self.byte()
+        if byte < _MORE:  # as nearly all are
+            return byte
         value, shift = byte & 0x7F, 0
         while byte >= _MORE:
             shift += 7
@@ -102,7 +106,12 @@ class Reader:
 
     def blob(self) -> bytes:
         """Bytes, after their length."""
-        return self.take(self.number())
+        length = self.number()
+        at, end = self._at, self._at + length
+        if end > len(self._data):
+            raise CorruptData(_CUT_OFF)
+        self._at = end
+        return self._data[at:end]
 
     def text(self) -> str:
         """UTF-8, after its length."""

@@ -1,0 +1,194 @@
+"""Replaying a long stream of pages: read units, strong and where lag is allowed, and speed beside bare boto3.
+
+5,000 events of 1 KB of JSON, packed under a dictionary of their category. Bare boto3 queries a table with an item for
+each event, which is what one would write by hand, and parses nothing of it. The speed has no bound: the most of it is
+DynamoDB Local's, and the machine's.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.corpus import body
+from bench.local import Local, dynamodb, local_at
+from bench.report import Report
+from bench.rounds import Compared, by_turns
+from epochal.codec.dictionaries import learn
+from epochal.layout.pages.dictionaries import put_in_use
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.streams import Pages
+from epochal.local.endpoint import Endpoint
+from epochal.model.events import Event
+from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.plan.values import Item, number, text
+from epochal.store.codecs import EventCodec
+from epochal.store.deciders import Decider, Deciders
+from epochal.store.driver import Driver, Meter
+from epochal.store.loading import ALLOW_LAG
+from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+STREAM: Final = "Bench-1"
+EVENTS: Final = 5_000
+SIZE: Final = 1_000
+
+STRONG: Final = 450 / 5_000
+"""Read units an event, at most."""
+
+LAGGING: Final = 225 / 5_000
+
+_NOW: Final = 1_357_000_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """A read of the whole stream."""
+
+    seconds: float
+    requests: int
+    read: float
+
+
+def bodies(events: int) -> list[bytes]:
+    """The events' bodies."""
+    dice = random.Random(1)
+    return [body(dice, SIZE, "json") for _ in range(events)]
+
+
+def filled(events: int) -> MemoryTables:
+    """A table with the stream, and the dictionary of its category, which was trained on other events."""
+    tables, dice = MemoryTables({"streams": STREAMS}), random.Random(7)
+    samples = [body(dice, SIZE, "json") for _ in range(100)]
+    dictionary = learn(zstd.train_dict(samples, 4096).dict_content)
+    streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
+    streams.driver.run(put_in_use("streams", "Bench", dictionary))
+    expected: ExpectedVersion = NO_STREAM
+    for data in bodies(events):
+        expected = streams.append(STREAM, [Event(type="Happened", data=data)], expected=expected).token
+    return tables
+
+
+def store(driver: Driver, table: str) -> Streams:
+    """A store on pages with dictionaries."""
+    fresh = random.Random(1).randbytes
+    layout = Pages(dictionaries=True)
+    return Streams(driver=driver, table=table, layout=layout, now=lambda: _NOW, fresh=fresh)
+
+
+def strong(streams: Streams, events: int) -> Took:
+    """Every event, in order, in a plain read."""
+    metered, meter = streams.metered()
+    began = time.perf_counter()
+    read = sum(1 for event in metered.read(STREAM) if event.data)
+    seconds = time.perf_counter() - began
+    _check(read, events)
+    return Took(seconds=seconds, requests=meter.requests, read=meter.units.read)
+
+
+def lagging(streams: Streams, events: int) -> Took:
+    """All events folded for a decision whose load may lag."""
+    decider: Decider[object, int, int] = Decider(
+        initial=int, evolve=lambda state, _: state + 1, decide=lambda _, state: [state]
+    )
+    codec = EventCodec(encode=lambda state: Event(type="Counted", data=b"%d" % state), decode=lambda _: 1)
+    counting = Deciders(streams=streams, decider=decider, codec=codec)
+    began = time.perf_counter()
+    outcome = counting.handle(STREAM, None, load=ALLOW_LAG)
+    seconds = time.perf_counter() - began
+    _check(outcome.state - 1, events)
+    return Took(seconds=seconds, requests=outcome.capacity.requests, read=outcome.capacity.read)
+
+
+def in_memory(events: int) -> dict[str, Took]:
+    """What both ways of reading take by DynamoDB's rules."""
+    streams = store(Driver(execute=filled(events).execute, meter=Meter()), "streams")
+    return {"strong": strong(streams, events), "lagging": lagging(streams, events)}
+
+
+def bare(local: Local, events: int) -> Took:
+    """Every item by boto3 alone."""
+    pages = local.client.get_paginator("query").paginate(
+        TableName=local.table,
+        KeyConditionExpression="p = :p",
+        ExpressionAttributeValues={":p": {"S": STREAM}},
+        ConsistentRead=True,
+        ReturnConsumedCapacity="TOTAL",
+    )
+    began, read, requests, units = time.perf_counter(), 0, 0, 0.0
+    for page in pages:
+        read += sum(1 for item in page["Items"] if item["d"]["S"])
+        requests += 1
+        units += page["ConsumedCapacity"]["CapacityUnits"]
+    seconds = time.perf_counter() - began
+    _check(read, events)
+    return Took(seconds=seconds, requests=requests, read=units)
+
+
+def plain_items(events: int) -> Iterator[Item]:
+    """An item for each event, as one would write it by hand."""
+    for index, data in enumerate(bodies(events)):
+        yield {
+            "p": text(STREAM),
+            "i": number(index),
+            "t": text("Happened"),
+            "at": text("2013-01-01T00:26:40Z"),
+            "d": text(data.decode()),
+        }
+
+
+def beside_boto3(endpoint: Endpoint, events: int, rounds: int = 5) -> Compared[Took]:
+    """Both ways of reading, by turns, on DynamoDB Local."""
+    with local_at(endpoint, STREAMS) as pages, local_at(endpoint, STREAMS) as items:
+        pages.fill(filled(events).items("streams"))
+        items.fill(plain_items(events))
+        streams = store(pages.streams.driver, pages.table)
+        ways: dict[str, Callable[[], Took]] = {
+            "library": lambda: strong(streams, events),
+            "bare": lambda: bare(items, events),
+        }
+        by_turns(ways, 1)
+        return by_turns(ways, rounds)
+
+
+def _check(read: int, events: int) -> None:
+    if read != events:
+        raise SystemExit(f"{read} events were read, of {events}")
+
+
+def main() -> None:
+    """Measure, print, fail beyond a bound."""
+    units = in_memory(EVENTS)
+    with dynamodb() as endpoint:
+        compared = beside_boto3(endpoint, EVENTS)
+    ways: dict[str, Any] = {**units, **{way: compared.took(way) for way in ("library", "bare")}}
+    Report(
+        title="Replay of 5,000 events of 1 KB of JSON, on pages; the last two on DynamoDB Local",
+        columns=["way", "read units", "requests", "events/s"],
+        rows=[
+            (way, f"{took.read:,.0f}", f"{took.requests}", f"{EVENTS / took.seconds:,.0f}")
+            for way, took in ways.items()
+        ],
+    ).print()
+    speed = compared.ratio("library", "bare")
+    print(f"{speed:.2f} times the speed of bare boto3")
+    if not within(units, EVENTS):
+        raise SystemExit(f"over {STRONG * EVENTS:.0f} or {LAGGING * EVENTS:.0f} read units")
+
+
+def within(units: Mapping[str, Took], events: int) -> bool:
+    """Whether reads keep their bounds."""
+    return units["strong"].read <= STRONG * events and units["lagging"].read <= LAGGING * events
+
+
+if __name__ == "__main__":
+    main()
