@@ -93,6 +93,7 @@ class Setup:
     """How a stage is set up and used, as far as it costs.
 
     Attributes:
+        layout: of streams, as the API calls it.
         joined: metrics are joined over invocations.
         own_lines: Lambda writes its three lines.
         window: seconds for which the indexer gathers appends.
@@ -100,6 +101,7 @@ class Setup:
     """
 
     name: str
+    layout: str = "streams"
     gateway: bool = True
     access_log: bool = True
     joined: bool = True
@@ -112,12 +114,13 @@ class Setup:
         return max(self.together, round(pace.a_second * self.window))
 
 
-ONCE: Final = Setup(name="a line for each request", joined=False, own_lines=True)
-DEPLOYED: Final = Setup(name="as deployed")
+ONCE: Final = Setup(name="tips, a line for each request", layout="tips", joined=False, own_lines=True)
+DEPLOYED: Final = Setup(name="pages: as deployed")
 LEAST: Final = Setup(name="own addresses", gateway=False, access_log=False, window=10)
 SETUPS: Final = (
     ONCE,
-    Setup(name="metrics joined", own_lines=True),
+    Setup(name="metrics joined", layout="tips", own_lines=True),
+    Setup(name="Lambda's lines off", layout="tips"),
     DEPLOYED,
     Setup(name="a window of 10 s", window=10),
     Setup(name="no access log", access_log=False, window=10),
@@ -128,7 +131,7 @@ SETUPS: Final = (
 
 def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     """Dollars for a million appends, by component."""
-    used = _functions(pace, setup.batch(pace), setup.together).used
+    used = _functions(setup.layout, pace, setup.batch(pace), setup.together).used
     append, feed = used["append"], [used["indexer"], used["notifier"]]
 
     def dollars(what: str, quantity: float) -> float:
@@ -163,8 +166,8 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
 
 
 @cache
-def _functions(pace: Pace, batch: int, together: int) -> Functions:
-    functions = Functions()
+def _functions(layout: str, pace: Pace, batch: int, together: int) -> Functions:
+    functions = Functions(layout=layout)
     functions.append(APPENDS, pace=pace.a_second, together=together, take=functions.follower(), every=batch)
     functions.end()
     return functions

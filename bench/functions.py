@@ -69,8 +69,13 @@ class Used:
 
 @dataclass(slots=True, kw_only=True)
 class Functions:
-    """The functions `append`, `indexer` and `notifier`, in an environment each."""
+    """The functions `append`, `indexer` and `notifier`, in an environment each.
 
+    Args:
+        layout: where in the API the streams are: `streams`, which are pages, or `tips`.
+    """
+
+    layout: str = "streams"
     now: float = 0.0
     tables: MemoryTables = field(default_factory=memory_tables)
     used: dict[str, Used] = field(default_factory=dict)
@@ -92,7 +97,7 @@ class Functions:
             stream = f"Aircraft-N{100 + number % STREAMS}AA"
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
             events = [{"type": "FlightDeparted", "data": each} for each in data]
-            event = _request(stream, {"events": events}, etags.get(stream))
+            event = _request(f"/{self.layout}/{stream}/events", {"events": events}, etags.get(stream))
             answer = self.invoke("append", partial(handler, event, CONTEXT))
             if answer["statusCode"] != 201:  # noqa: PLR2004
                 raise AssertionError(answer["body"])
@@ -205,8 +210,7 @@ def _logged(used: Used) -> Iterator[None]:
     used.logged += len(printed.getvalue().encode())
 
 
-def _request(stream: str, document: Mapping[str, Any], etag: str | None) -> dict[str, Any]:
-    path = f"/streams/{stream}/events"
+def _request(path: str, document: Mapping[str, Any], etag: str | None) -> dict[str, Any]:
     expected = {"if-none-match": "*"} if etag is None else {"if-match": etag}
     context = {"requestId": "JKJaXmPLvHcESHA=", "stage": "$default", "http": {"method": "POST", "path": path}}
     return {

@@ -25,6 +25,10 @@ def test_logs_and_metrics_are_next_to_nothing_of_the_bill(pace: Pace) -> None:
     assert found["feed: logs and metrics"] <= 0.015
 
 
+def test_an_append_over_http_is_one_write_unit() -> None:
+    assert bill(DEPLOYED, STEADY)["DynamoDB: writes"] <= 0.625 * 1.01
+
+
 def test_lines_for_each_invocation_cost_as_much_as_half_of_the_writes() -> None:
     before = bill(ONCE, STEADY)
     assert before["logs and metrics"] == pytest.approx((LINES_ONCE["append"] + OWN_LINES) * 0.0005)
@@ -37,8 +41,9 @@ def test_the_least_bill_is_less_than_half_of_what_it_once_was(pace: Pace) -> Non
 
 
 def test_what_is_deployed_costs_no_more_than_promised() -> None:
-    assert sum(bill(DEPLOYED, STEADY).values()) <= 2.45
-    assert sum(bill(LEAST, TRICKLE).values()) <= 1.80
+    assert sum(bill(DEPLOYED, STEADY).values()) <= 2.22
+    assert sum(bill(LEAST, STEADY).values()) <= 1.02
+    assert sum(bill(LEAST, TRICKLE).values()) <= 1.55
 
 
 def test_a_server_is_cheaper_from_where_appends_cost_what_it_does() -> None:
