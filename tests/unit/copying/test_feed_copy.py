@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -111,6 +112,20 @@ def test_one_that_cannot_be_copied_holds_up_no_other_and_is_tried_again_by_every
     assert [each.ending for each in copier_of(feed, target).copy()] == ["differs"]
     target.delete("Cart-1", leave_open=False)
     assert [each.ending for each in copier_of(feed, target).copy()] == ["refused"]
+
+
+def test_one_that_can_be_copied_again_is_no_more_tried_by_later_runs(feed: MemoryFeed) -> None:
+    broken = feed.tips.codec.bodies
+    feed.tips.append("Large-1", [Event(type="Large", data=Random(1).randbytes(500_000))])
+    feed.index()
+    kept = dict(broken.objects)  # type: ignore[union-attr]
+    broken.objects.clear()  # type: ignore[union-attr]
+    target = memory_streams()
+    found = {each.stream: each.ending for each in copier_of(feed, target).copy()}
+    assert found["Large-1"] == "refused"
+    broken.objects.update(kept)  # type: ignore[union-attr]
+    assert [each.ending for each in copier_of(feed, target).copy()] == ["copied"]
+    assert list(copier_of(feed, target).copy()) == []
 
 
 def test_a_stream_is_copied_once_a_run_however_often_the_feed_names_it(

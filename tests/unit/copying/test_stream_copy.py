@@ -11,7 +11,7 @@ import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
 from epochal.copying import batches, stream_copy
-from epochal.copying.sources import AggregateSource, StreamSource
+from epochal.copying.sources import AggregateSource, Original, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.layout.tables import ARCHIVE
@@ -188,6 +188,50 @@ def test_what_is_pruned_once_it_was_copied_stays_in_the_copy(copier: StreamCopie
     store.prune("Cart-1", 3)
     assert copier.copy("Cart-1").copied == 1
     assert [event.index for event in copier.target.read("Cart-1")] == [0, 1, 2, 3, 4]
+
+
+def test_a_copy_that_was_pruned_is_gone_on_with_from_its_first_event(copier: StreamCopier) -> None:
+    for _ in range(4):
+        append(original(copier), "Cart-1", 1)
+    copier.copy("Cart-1")
+    copier.target.prune("Cart-1", 2)
+    append(original(copier), "Cart-1", 1)
+    found = copier.copy("Cart-1")
+    assert (found.ending, found.copied, found.events) == ("copied", 1, 3)
+    assert [event.index for event in copier.target.read("Cart-1")] == [2, 3, 4]
+
+
+def test_a_copy_of_which_nothing_is_left_is_not_added_to(copier: StreamCopier) -> None:
+    append(original(copier), "Cart-1", 3)
+    copier.copy("Cart-1")
+    copier.target.prune("Cart-1", 3)
+    append(original(copier), "Cart-1", 1)
+    found = copier.copy("Cart-1")
+    assert found.ending == "refused"
+    assert "nothing is left of its copy" in found.why
+
+
+def test_a_copy_that_was_deleted_is_left_so(copier: StreamCopier) -> None:
+    append(original(copier), "Cart-1", 3)
+    copier.copy("Cart-1")
+    copier.target.delete("Cart-1")
+    found = copier.copy("Cart-1")
+    assert (found.ending, found.why) == ("refused", "its copy was deleted, and takes no more events")
+
+
+def test_a_stream_that_is_deleted_while_it_is_read_is_told(copier: StreamCopier) -> None:
+    store = original(copier)
+    append(store, "Cart-1", 3)
+
+    class Deleting(StreamSource):
+        def head(self, stream: str) -> Original | None:
+            found = StreamSource(store).head(stream)
+            store.delete(stream)
+            return found
+
+    found = StreamCopier(source=Deleting(store), target=copier.target).copy("Cart-1")
+    assert (found.ending, copier.target.load("Cart-1")) == ("refused", None)
+    assert "events from 0 on are needed" in found.why
 
 
 def test_what_was_pruned_before_it_was_copied_is_told(copier: StreamCopier) -> None:

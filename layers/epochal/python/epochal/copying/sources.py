@@ -85,13 +85,11 @@ class StreamSource:
         return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
     def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
-        """Events, and no hole between them."""
+        """Events, and no hole between them. A stream that was deleted since its head was read has none."""
         at = first
         for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
-            if event.index != at:
-                break
             yield event
-            at += 1
+            at = event.index + 1
         if at < end:
             raise EventsPruned(stream, at, end)
 

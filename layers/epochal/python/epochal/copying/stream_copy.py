@@ -102,8 +102,7 @@ class StreamCopier:
     def _ended(self, stream: str, original: Original, copy: Original | None) -> StreamCopy:
         if copy is None:
             copy = self._begun(stream, original.version)
-        if not copy.deleted:
-            self.target.delete(stream, expected=AtVersion(version=copy.version))
+        self.target.delete(stream, expected=AtVersion(version=copy.version))
         return StreamCopy(stream=stream, ending="tombstone", version=original.version)
 
 
