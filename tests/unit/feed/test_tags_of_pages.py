@@ -8,12 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.care.dictionaries import in_category
 from epochal.errors import TooLarge
 from epochal.feed.results import FeedItem
+from epochal.layout.pages.port import pages_source
 from epochal.layout.registry import source_of
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.events import Event
 from epochal.plan.ops import Delete
 from epochal.store.bodies import BodyCodec
+from epochal.store.table_kinds import kind_of
 from epochal.store.tagged import typed
 from epochal.testing.feeds import MemoryFeed
 
@@ -103,3 +107,15 @@ def test_a_broken_event_comes_with_its_fault_and_its_neighbours_with_their_data(
     feed.tables.execute(Delete(table="streams", key=key))
     found = [each for each in items(feed) if each.stream == "$tag-y:1"]
     assert [each.fault is None for each in found] == [True, False, True]
+
+
+def test_an_item_of_an_events_id_is_of_a_table_of_streams_and_events_of_tags_train_no_dictionary() -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([event("a", "course:1", id=ID)])
+    items = list(feed.tables.items("streams"))
+    assert [kind_of(item) for item in items] == ["streams", "streams"]
+
+    feed.streams.append("Cart-1", [Event(type="Added")])
+    source = pages_source("streams")
+    heads = [item for item in feed.tables.items("streams") if "r" in item]
+    assert [name for name, _ in in_category(source, heads)] == ["Cart"]

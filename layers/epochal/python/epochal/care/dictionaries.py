@@ -9,7 +9,7 @@ from epochal.care.catch_up import ScannedHead, read_head
 from epochal.care.head_scan import scan
 from epochal.errors import InvalidInput
 from epochal.layout.port import Source
-from epochal.model.names import category_of
+from epochal.model.names import TAG_STREAMS, category_of
 from epochal.model.training import Trained
 from epochal.plan.values import Item
 from epochal.store.driver import Driver
@@ -33,10 +33,10 @@ def train(driver: Driver, source: Source, category: str) -> Trained:
 
 
 def in_category(source: Source, images: Iterable[Item]) -> Iterator[tuple[str, Item]]:
-    """Heads that can be read, each with its category."""
+    """Heads that can be read, each with its category. Events of tags are not packed under dictionaries."""
     for image in images:
         head = read_head(source, image)
-        if isinstance(head, ScannedHead):
+        if isinstance(head, ScannedHead) and not head.end.stream.startswith(TAG_STREAMS):
             yield category_of(head.end.stream), image
 
 

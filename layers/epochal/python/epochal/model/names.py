@@ -16,6 +16,9 @@ StreamName = NewType("StreamName", str)
 TAG_STREAMS: Final = "$tag-"
 """What the names of streams begin with that are tags, where a tag is a stream; the tag follows."""
 
+EVENT_IDS: Final = "$event-"
+"""What the keys of records begin with that say where the event of an id is, beside those streams; the id follows."""
+
 MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
 

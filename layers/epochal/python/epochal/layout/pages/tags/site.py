@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
 
 from epochal.model.dcb import EVERYTHING, UNTAGGED, type_tag
-from epochal.model.names import TAG_STREAMS
+from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Put
 from epochal.plan.values import Item, Key, number, text
-
-IDS: Final = "$event-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ def stream_of(tag: str) -> str:
 
 def id_key(event_id: str) -> Key:
     """Primary key of the record of an id that a caller chose."""
-    return {"p": text(f"{IDS}{event_id}"), "i": number(0)}
+    return {"p": text(f"{EVENT_IDS}{event_id}"), "i": number(0)}
 
 
 def id_record(table: str, event_id: str, tag: str, index: int) -> Put:
@@ -57,4 +54,4 @@ def id_record(table: str, event_id: str, tag: str, index: int) -> Put:
 
 def read_id_record(item: Item) -> tuple[str, str, int]:
     """The id, and the stream and the index that its event has there."""
-    return item["p"]["S"].removeprefix(IDS), item["s"]["S"], int(item["n"]["N"])
+    return item["p"]["S"].removeprefix(EVENT_IDS), item["s"]["S"], int(item["n"]["N"])
