@@ -25,11 +25,13 @@ from epochal import (
 from epochal.aio.bridge import run, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.streams import AsyncStreams
+from epochal.aio.tagged import AsyncTaggedEvents
 from epochal.aio.writes import cancelled_write
 from epochal.errors import InvalidInput
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.store.codecs import EventCodec
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
 def _slowed(execute: Execute, pause: Callable[[Op], Any]) -> Execute:
@@ -131,6 +133,29 @@ def test_deciders_decide_again_where_another_task_was_faster() -> None:
         assert await deciders.query("Sum-1", lambda total: total) == 45
         assert (await deciders.transact("Sum-1", lambda total: [total])).state == 90
         assert await deciders.transact_result("Sum-1", lambda total: (total, [])) == 90
+
+    asyncio.run(live())
+
+
+def test_of_those_who_take_the_last_place_of_a_course_one_gets_it() -> None:
+    course = Query(items=(QueryItem(tags=frozenset({"course:c1"})),))
+
+    async def live() -> None:
+        store = memory_tagged_events()
+        paused = _slowed(store.driver.execute, lambda _: asyncio.sleep(0))
+        tagged = AsyncTaggedEvents(replace(store, driver=replace(store.driver, execute=paused)))
+        seen = await tagged.read(course)
+
+        async def enrol(student: int) -> TaggedAppended | TaggedConflict:
+            event = TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", f"student:s{student}"])
+            return await tagged.try_append([event], fail_if=course, after=seen.position)
+
+        answers = await asyncio.gather(*map(enrol, range(5)))
+        assert [type(each) for each in answers].count(TaggedAppended) == 1
+        (only,) = (await tagged.read(course)).events
+        assert await tagged.event(only.id) == only
+        with pytest.raises(ConflictError):
+            await tagged.append([TaggedEvent(type="E", data=b"", tags=["course:c1"])], fail_if=course)
 
     asyncio.run(live())
 

@@ -12,6 +12,7 @@ import aiohttp
 from epochal.aio.bridge import in_thread, wait
 from epochal.aio.carrier import SECONDS, AsyncCarrier
 from epochal.aio.streams import AsyncStreams
+from epochal.aio.tagged import AsyncTaggedEvents
 from epochal.deployment import Deployment
 from epochal.dynamo.clients import credentials, dynamodb_client, s3_client
 from epochal.dynamo.deployed import deployed
@@ -92,6 +93,10 @@ class AsyncPlace:
         settings = Settings.of(tips_table=table, bucket=bucket)
         found = self._opened(settings)
         return AsyncStreams(tips_of(settings, found.driver, found.codec, calving))
+
+    def open_tagged_events(self, table: str, *, bucket: str = "") -> AsyncTaggedEvents:
+        """`open_tagged_events`, likewise."""
+        return AsyncTaggedEvents(self._opened(Settings.of(streams_table=table, bucket=bucket)).tagged)
 
     def _opened(self, settings: Settings) -> Deployment:
         if self._carrier is None:
