@@ -19,7 +19,10 @@ from epochal import (
     Decider,
     Deciders,
     Event,
+    Query,
+    QueryItem,
     StreamAppend,
+    TaggedEvent,
     metadata,
 )
 from epochal.aio.bridge import run, wait
