@@ -127,6 +127,16 @@ def test_what_is_refused_is_told_and_the_audit_is_done_all_the_same(audited: Aud
     assert [trouble for trouble in found.troubles if "no dictionary for Order" in trouble]
 
 
+def test_streams_of_tags_are_no_category(audited: Audited) -> None:
+    audited.fill("Order", 1)
+    (page,) = audited.tables.items("streams")
+    for number in range(ENOUGH):
+        audited.tables.execute(Put(table="streams", item={**page, "p": {"S": f"$tag-order:{number}-1"}}))
+    sample = Sample(pages_source("streams"))
+    sample.take(audited.tables.items("streams"))
+    assert sample.met == {"Order": 1}
+
+
 def test_what_is_held_of_a_large_table_is_bounded(audited: Audited) -> None:
     audited.fill("Order", KEPT + 10)
     for number in range(CATEGORIES):

@@ -9,7 +9,7 @@ A dictionary is stored before it is in use, and so before the first frame that n
 use with its first append in a category, and again after some minutes; meanwhile it may use an older one, or none. A
 reader asks for a dictionary when it first meets a frame that names it, once for a process.
 
-A stream whose name has no `-` is a category of its own, which no dictionary is for.
+A stream whose name has no `-` is a category of its own, which no dictionary is for; nor is one for streams of tags.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ InUse: TypeAlias = "dict[tuple[str, str], tuple[Ticks, Dictionary | None]]"
 def category_with_one(stream: str) -> str | None:
     """The category of a stream, if dictionaries are for it."""
     category, dash, _ = stream.partition("-")
-    return category if dash else None
+    return category if dash and not category.startswith("$") else None
 
 
 def dictionary_item(category: str, dictionary: Dictionary, *, in_use: bool = False) -> Item:
