@@ -16,7 +16,7 @@ COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
 
 def documented() -> list[list[tuple[str, ...]]]:
     """The tables of the section on tagged events, without their headings."""
-    section = COST.read_text().split("## Tagged events", 1)[1].split("\n## ", 1)[0]
+    section = COST.read_text().split("## Tagged events in Sekiban's tables", 1)[1].split("\n## ", 1)[0]
     tables = [block for block in section.split("\n\n") if block.lstrip().startswith("|")]
     return [[cells(line) for line in table.strip().splitlines()[2:]] for table in tables]
 
