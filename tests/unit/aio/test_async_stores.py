@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -150,7 +151,8 @@ def test_of_those_who_take_the_last_place_of_a_course_one_gets_it() -> None:
         seen = await tagged.read(course)
 
         async def enrol(student: int) -> TaggedAppended | TaggedConflict:
-            event = TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", f"student:s{student}"])
+            tags = ["course:c1", f"student:s{student}"]
+            event = TaggedEvent(id=str(uuid4()), type="Enrolled", data=b"{}", tags=tags)
             return await tagged.try_append([event], fail_if=course, after=seen.position)
 
         answers = await asyncio.gather(*map(enrol, range(5)))
