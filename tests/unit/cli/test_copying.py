@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from epochal import Event
 from epochal.cli import copying
+from epochal.cli.main import epochal
 from epochal.cli.target import Choice, Store
 from epochal.errors import EpochalError
 from epochal.model.aggregates import AggregateEvent, AggregateId
@@ -20,7 +22,7 @@ from tests.support.terminal import Terminal
 def terminal() -> Terminal:
     made = Terminal(layouts=("tips", "journal"))
     for stream in ("Cart-1", "Cart-2", "Order-1"):
-        made.streams.append(stream, [Event(type="Opened"), Event(type="Paid")])
+        made.deployment.tips.append(stream, [Event(type="Opened"), Event(type="Paid")])
     made.index()
     return made
 
@@ -65,8 +67,8 @@ def test_a_copy_that_is_not_the_same_ends_with_an_error_that_names_it(terminal: 
 
 
 def test_what_is_pruned_and_deleted_is_told(terminal: Terminal) -> None:
-    terminal.streams.prune("Cart-1", 1)
-    terminal.streams.delete("Cart-2")
+    terminal.deployment.tips.prune("Cart-1", 1)
+    terminal.deployment.tips.delete("Cart-2")
     lines = terminal.lines("copy", "--all")
     assert lines == ["3 streams visited, 3 events copied; 1 pruned before; 1 tombstone"]
     assert terminal.lines("copy", "Cart-1")[0].endswith("from event 1 on: those before are pruned")
@@ -75,7 +77,7 @@ def test_what_is_pruned_and_deleted_is_told(terminal: Terminal) -> None:
 def test_streams_are_copied_back_to_tips(terminal: Terminal) -> None:
     pages(terminal).append("Trip-1", [Event(type="Booked")])
     terminal.lines("copy", "Trip-1", "--from-layout", "pages", "--to-layout", "tips")
-    assert [event.type for event in terminal.streams.read("Trip-1")] == ["Booked"]
+    assert [event.type for event in terminal.deployment.tips.read("Trip-1")] == ["Booked"]
 
 
 def test_aggregates_become_streams(terminal: Terminal) -> None:
@@ -109,7 +111,7 @@ def test_streams_are_copied_to_another_stack_in_the_same_place(
     assert choice == Choice(
         settings=Settings(), stack="epochal-prod-store", endpoint="http://127.0.0.1:1", region="eu-west-1"
     )
-    assert [event.type for event in other.streams.read("Cart-1")] == ["Opened", "Paid"]
+    assert [event.type for event in other.deployment.tips.read("Cart-1")] == ["Opened", "Paid"]
     assert pages(terminal).load("Cart-1") is None
 
 
@@ -123,6 +125,20 @@ def test_what_is_to_be_copied_is_said_in_one_way(terminal: Terminal, arguments: 
 def test_a_layout_is_not_copied_to_itself(terminal: Terminal) -> None:
     result = terminal.run("copy", "--all", "--to-layout", "tips")
     assert "--to-layout: must be another" in str(result.exception)
+
+
+@pytest.mark.parametrize("table", ["tips", "streams"])
+@pytest.mark.parametrize(
+    "command", ["append Cart-1 Paid", "read Cart-1", "state Cart-1", "prune Cart-1 1", "delete Cart-1"]
+)
+def test_a_command_on_streams_of_a_layout_that_the_store_has_not_says_so(table: str, command: str) -> None:
+    terminal = Terminal()
+    settings = replace(terminal.deployment.settings, tables={})
+    deployment = replace(terminal.deployment, settings=settings)
+    store = Store.of(deployment, list)
+    words = command.split() if table == "streams" else ["tips", *command.split()]
+    result = CliRunner().invoke(epochal, words, obj=lambda: store)
+    assert f"--{table}-table: is needed for streams as" in str(result.exception)
 
 
 @pytest.mark.parametrize(("option", "layout"), [("--from-layout", "journal"), ("--to-layout", "pages")])

@@ -8,7 +8,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import Store, pass_streams
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.model.outcomes import Conflict
 from epochal.model.versions import AtVersion
@@ -23,7 +23,7 @@ YES = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("before", type=click.IntRange(min=0))
 @YES
 @output.json_option
-@pass_store
+@pass_streams
 def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
 
@@ -45,7 +45,7 @@ def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -
 @click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
 @YES
 @output.json_option
-@pass_store
+@pass_streams
 def delete(
     store: Store, *, stream: str, expected: str | None, leave_open: bool, yes: bool, as_json: bool
 ) -> None:

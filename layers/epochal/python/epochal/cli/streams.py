@@ -10,7 +10,7 @@ import click
 
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import Store, pass_streams
 from epochal.errors import StreamDeleted
 from epochal.http.streams.representation import event_of
 from epochal.model.events import Event, Recorded, Unfold
@@ -36,7 +36,7 @@ from epochal.store.streams import Streams
     "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
 )
 @output.json_option
-@pass_store
+@pass_streams
 def append(
     store: Store,
     *,
@@ -85,7 +85,7 @@ def append(
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
 @click.option("--backward", is_flag=True, help="Newest first.")
 @output.json_option
-@pass_store
+@pass_streams
 def read(
     store: Store, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
 ) -> None:
@@ -101,7 +101,7 @@ def read(
 @click.command()
 @click.argument("stream")
 @output.json_option
-@pass_store
+@pass_streams
 def state(store: Store, *, stream: str, as_json: bool) -> None:
     """Print where STREAM stands.
 

@@ -25,7 +25,7 @@ from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source
-from epochal.layout.registry import declared, layouts, layouts_in
+from epochal.layout.registry import declared, layout_named, layouts, layouts_in
 from epochal.local import deploy
 from epochal.local.errors import NotACheckout, NotRunning
 from epochal.local.places import here
@@ -110,6 +110,20 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
         command(opener(), *args, **options)
 
     return opened
+
+
+def pass_streams(command: Callable[..., None]) -> Callable[..., None]:
+    """`pass_store`, for commands on streams: a stage may have left their layout out."""
+
+    @pass_store
+    @wraps(command)
+    def found(store: Store, **options: Any) -> None:
+        layout = store.streams.layout.name
+        table = layout_named(layout).table
+        must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
+        command(store, **options)
+
+    return found
 
 
 def open_store(choice: Choice) -> Store:
