@@ -22,6 +22,7 @@ from epochal import (
     open_feed,
     open_projection_states,
     open_streams,
+    open_tagged_events,
     open_tips,
 )
 from epochal.dynamo.clients import s3_client
@@ -79,6 +80,21 @@ def test_tagged_events_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
     tagged.append([TaggedEvent(type="Placed", data="{}", tags=("order:1",))])
     seen = tagged.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
     assert [event.type for event in seen.events] == ["Placed"]
+
+
+def test_tagged_events_open_beside_streams_whatever_item_of_the_table_is_looked_at_first(
+    ddbl_tables: Tables,
+) -> None:
+    place, table = Place(endpoint=ddbl_tables.endpoint.url), ddbl_tables.create(STREAMS)
+    tagged = open_tagged_events(table, types=["Placed"], place=place)
+    placed = TaggedEvent(type="Placed", data="{}", tags=("order:1", "shop:1"), id=str(uuid4()))
+    made = tagged.append([placed], fail_if=Query(items=(QueryItem(types=frozenset({"Placed"})),))).events
+
+    again = open_tagged_events(table, place=place)
+    assert again.read(Query(items=(QueryItem(tags=frozenset({"shop:1"})),))).events == made
+    assert again.event(placed.id or "") == made[0]
+    with pytest.raises(WrongTable):
+        open_tagged_events(ddbl_tables.create(TAGS), place=place).append([placed])
 
 
 def test_tagged_events_open_with_the_options_of_the_original_library(ddbl_tables: Tables) -> None:
