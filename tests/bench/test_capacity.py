@@ -26,9 +26,11 @@ def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip(
     assert cost.stored < 300
 
 
+@pytest.mark.proof
 def test_ten_events_in_one_append_share_its_write_units(ddbl):
     assert in_batches(ddbl, "json").units.write < 1
 
 
+@pytest.mark.proof
 def test_writers_on_one_stream_lose_nothing(ddbl):
     assert contend(ddbl, "direct").kept == 160
