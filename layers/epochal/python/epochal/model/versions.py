@@ -61,8 +61,8 @@ class Token:
         unfolds: bytes of its unfolds, part of `size`.
         events: events it carries.
         appends: appends those events came in.
-        of: the stream whose head it was made from, where this process has made it; what comes from outside may be
-            forged. No part of its text, nor of what tokens are compared by.
+        of: the stream whose head it was made from, its table and where that is, where this process has made it; what
+            comes from outside may be forged. No part of its text, nor of what tokens are compared by.
         low_water: of the stream, as far as that head told; likewise.
     """
 

@@ -7,7 +7,7 @@ interpreter. Billing, recovery and encryption are a deployment's business and ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 KeyType = Literal["S", "N", "B"]
 
@@ -18,6 +18,25 @@ class KeyAttribute:
 
     name: str
     type: KeyType
+
+
+class PlacedName(str):
+    """A table's name, and which of the places that have tables this process means: another region may have one of that
+    name, and so may another account.
+    """
+
+    __slots__ = ("place",)
+    place: int
+
+    def __new__(cls, name: str, place: int) -> Self:
+        """The name, as that of a table in a place."""
+        placed = super().__new__(cls, name)
+        placed.place = place
+        return placed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process has other places: there it is a name."""
+        return str, (str(self),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,12 @@ the layout finds out. Nothing here knows what is stored.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeVar, overload
@@ -124,6 +126,19 @@ class Meter:
             error.capacity = self.capacity
 
 
+_NUMBERS: Final = itertools.count(1)
+_PLACES: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
+
+
+def _place_of(execute: Execute) -> int:
+    """A number that no other interpreter has, or has had."""
+    owner: object = getattr(execute, "__self__", execute)
+    try:
+        return _PLACES.setdefault(owner, next(_NUMBERS))
+    except TypeError:  # of a kind that nobody can refer to weakly
+        return next(_NUMBERS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """Runs steps on an interpreter. Time, sleep and luck are parameters, so that tests own them.
@@ -131,6 +146,7 @@ class Driver:
     Attributes:
         deadline: clock reading at which to give up whatever is left of `patience`; None for none.
         at_once: requests that may be under way at the same time, where steps ask for several.
+        place: a number for where the interpreter's tables are; None gives each interpreter one of its own.
     """
 
     execute: Execute
@@ -141,6 +157,11 @@ class Driver:
     luck: Callable[[], float] = random.random
     deadline: float | None = None
     at_once: int = 1
+    place: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.place is None:
+            object.__setattr__(self, "place", _place_of(self.execute))
 
     def run(self, steps: Steps[T]) -> T:
         """Perform every operation of `steps`; their outcome.

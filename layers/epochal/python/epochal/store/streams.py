@@ -32,6 +32,7 @@ from epochal.model.names import stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
+from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
@@ -112,6 +113,8 @@ class Streams:
     def __post_init__(self) -> None:
         if self.archive is not None and self.archive.layout.name != self.layout.name:
             raise InvalidInput("archive", f"must hold streams as {self.layout.name} too, to the byte")
+        if self.driver.place is not None:
+            object.__setattr__(self, "table", PlacedName(self.table, self.driver.place))
 
     def append(
         self,

@@ -19,7 +19,7 @@ from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.sizes import attribute_size, item_size
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.tables import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import AttributeValue, Item, Key, binary, number, read_list, sequence, text
 
 STREAMS: Final = TableSpec(
@@ -145,7 +145,8 @@ class Page:
 
 def origin(table: str, stream: str) -> str:
     """What a token is of."""
-    return f"{table}\0{stream}"
+    place = table.place if isinstance(table, PlacedName) else ""
+    return f"{place}\0{table}\0{stream}"
 
 
 def page_key(stream: str, index: int) -> Key:
