@@ -70,7 +70,7 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Loca
     with display.step("cdk deploy --all", "cdk deploy --all") as bars:
         deployment = deploy.deploy(places, server, tell=bars.say)
     display.say(
-        f"tables {deployment.settings.table('tips')} and {deployment.settings.index_table}, API {deployment.api_url}"
+        f"tables {deployment.settings.table('streams')} and {deployment.settings.index_table}, API {deployment.api_url}"
     )
     return deployment
 

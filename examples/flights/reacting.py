@@ -14,19 +14,17 @@ from math import inf
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.reader import FeedReader
+from epochal.feed.deployed import reader_of
 from epochal.hosting.runner import Runner
 from epochal.layout.tables import READ_MODELS
-from epochal.layout.tips.streams import Tips
 from epochal.local.deploy import LocalDeployment
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
 from examples.flights.boards import Expected, delay_table, departures_board, expected
 from examples.flights.happenings import Batch
 
@@ -115,10 +113,7 @@ class Reactions:
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         tables = self.deployment.settings
-        streams = Streams(driver=self._driver, table=tables.table("tips"), layout=Tips())
-        reader = FeedReader(
-            driver=self._driver, table=tables.index_table, histories=(StreamHistory(streams),)
-        )
+        reader = reader_of(tables, self._driver, BodyCodec())
         return Reactor(member=Member(reaction=reaction, reader=reader))
 
 

@@ -14,7 +14,6 @@ from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.tips.streams import Tips
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
@@ -22,7 +21,7 @@ from epochal.model.outcomes import Conflict as StreamConflict
 from epochal.model.versions import NO_STREAM, parse_token
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Item, Page, Standing, Written
@@ -48,13 +47,13 @@ class LibraryStore:
         """The tables of a deployment."""
         client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
         driver = Driver(execute=interpreter(client), meter=Meter())
-        streams = Streams(driver=driver, table=deployment.settings.table("tips"), layout=Tips())
+        streams = streams_of(deployment.settings, driver, BodyCodec())
         return cls(
             streams, deployment.settings.index_table, reader_of(deployment.settings, driver, BodyCodec())
         )
 
     def append(self, batch: Batch, snapshot: Unfold | None, token: str | None) -> Written | Conflict:
-        """One request, and now and then one or two more to move events out of the Tip."""
+        """One request, mostly."""
         meter = Meter()
         streams = replace(self._streams, driver=replace(self._streams.driver, meter=meter))
         outcome = streams.try_append(

@@ -35,8 +35,8 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
     where = ["--stack", "epochal-dev-store"]
     if request.param == "tables":
         where = [
-            "--tips-table",
-            deployment.settings.table("tips"),
+            "--streams-table",
+            deployment.settings.table("streams"),
             "--index-table",
             deployment.settings.index_table,
         ]
@@ -93,11 +93,11 @@ def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: L
 
 
 def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: LocalDeployment) -> None:
-    tables = ("--tips-table", "missing-tips", "--index-table", "missing-index")
+    tables = ("--streams-table", "missing-streams", "--index-table", "missing-index")
     ran = epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
     assert (ran.returncode, ran.stderr) == (
         1,
-        "epochal: table missing-tips does not exist here: deploy first, or check the settings and the region\n",
+        "epochal: table missing-streams does not exist here: deploy first, or check the settings and the region\n",
     )
 
 

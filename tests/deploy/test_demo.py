@@ -212,7 +212,7 @@ def _unused(deployment: LocalDeployment) -> bool:
 def _take_a_span_out(own: LocalDeployment) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rewrite the newest entry of epoch 0 without its first span; the item as it was, and the span."""
     client = own.endpoint.client("dynamodb")
-    key = {"p": {"S": "$AppendsEpoch-0_0"}, "i": {"N": "2147483647"}}
+    key = {"p": {"S": "$AppendsEpoch-30000_0"}, "i": {"N": "2147483647"}}
     item: dict[str, Any] = client.get_item(TableName=own.settings.index_table, Key=key, ConsistentRead=True)[
         "Item"
     ]

@@ -94,7 +94,7 @@ def found_in_feed(call: Caller, stream: str, start: str, *, wait: int) -> list[t
     """The stream's items, waiting for them as a client would."""
     found: list[tuple[str, int]] = []
     for _ in range(20):
-        page = call("GET", f"/feed/0?from={start}&category=Http&wait={wait}").json
+        page = call("GET", f"/feed/30000?from={start}&category=Http&wait={wait}").json
         found += [(item["type"], item["index"]) for item in page["items"] if item["stream"] == stream]
         if found:
             return found

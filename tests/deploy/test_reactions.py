@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from epochal.dynamo.stores import Place, open_read_models
-from epochal.layout.registry import partition_of
+from epochal.layout.registry import base_of, partition_of
 from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
@@ -75,7 +75,7 @@ class Board:
         """The stream among those that are parked, waited for."""
         ends = time.monotonic() + SECONDS
         while time.monotonic() < ends:
-            answer = self.ask(command="parked", partition=partition_of(stream, 1))
+            answer = self.ask(command="parked", partition=partition_of(stream, 1, base_of("pages")))
             for each in answer["parked"]:
                 if each["stream"] == stream:
                     found: dict[str, Any] = each
@@ -153,7 +153,7 @@ def test_a_failing_stream_is_parked_and_replayed_and_others_go_on(board: Board, 
     assert [kind for _, kind, _ in board.seen(neighbour, 1)] == ["Passes"]
     assert board.seen(stream, 0) == []
     board.told(stream, to_break=False)
-    replayed = board.ask(command="replay", partition=partition_of(stream, 1), stream=stream)
+    replayed = board.ask(command="replay", partition=partition_of(stream, 1, base_of("pages")), stream=stream)
     assert (replayed["unparked"], replayed["next"], replayed["failure"]) == (True, 2, None)
     board.append(stream, "GoesOn")
     assert [kind for _, kind, _ in board.seen(stream, 3)] == ["Fails", "Waits", "GoesOn"]
@@ -164,7 +164,7 @@ def test_a_discarded_event_is_given_up_and_its_stream_goes_on(board: Board, stre
     board.append(stream, "Fails")
     assert board.parked(stream) is not None
     board.told(stream, to_break=False)
-    partition = partition_of(stream, 1)
+    partition = partition_of(stream, 1, base_of("pages"))
     assert board.ask(command="discard", partition=partition, stream=stream)["unparked"] is True
     board.append(stream, "GoesOn")
     assert [(index, kind) for index, kind, _ in board.seen(stream, 1)] == [(1, "GoesOn")]

@@ -309,7 +309,7 @@ def test_writers_go_on_where_the_backup_ends_and_the_deployed_feed_follows(
 ) -> None:
     call = Caller(deployment)
     body = {"events": [{"type": "GoesOn", "data": 1}]}
-    appended = call("POST", "/streams/Cart-1/events", body, If_Match=f'"{restore.etag}"')
+    appended = call("POST", "/tips/Cart-1/events", body, If_Match=f'"{restore.etag}"')
     assert appended.status == 201, appended.content
     assert appended.json["first"] == 3
     order = call("GET", "/aggregates/order/1")
@@ -322,7 +322,7 @@ def test_writers_go_on_where_the_backup_ends_and_the_deployed_feed_follows(
     booked = {"events": [{**body["events"][0], "tags": [ROOM]}], "failIf": query, "after": read["position"]}
     assert call("POST", "/dcb/events", booked).status == 201
     assert call("POST", "/dcb/events", booked).status == 409
-    assert [event["type"] for event in call("GET", "/streams/Cart-0/events").json["events"]] == ["Added"] * 3
+    assert [event["type"] for event in call("GET", "/tips/Cart-0/events").json["events"]] == ["Added"] * 3
     for partition, stream, index in ((0, "Cart-1", 3), (10_000, "order-1", 6), (20_000, ROOM, 3)):
         assert index in arrived(call, partition, stream, index)
 

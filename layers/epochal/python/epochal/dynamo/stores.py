@@ -96,7 +96,7 @@ def open_tips(
 
 
 def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
-    """Named streams in a table of the `pages` layout, whose format may still change before version 1.0.
+    """Named streams in a table of the `pages` layout.
 
     Args:
         bucket: of bodies too large for an item; without one they are refused.
