@@ -75,7 +75,7 @@ def test_what_is_missing_is_said_with_how_to_give_it_in_library_and_command_line
     assert said in str(raised.value)
 
     with pytest.raises(SystemExit) as ended:
-        command_line.main(["--tips-table", "tips", "--index-table", "index", "state", "A-1"])
+        command_line.main(["--streams-table", "tips", "--index-table", "index", "state", "A-1"])
     assert ended.value.code == 1
     assert said in capsys.readouterr().err
 

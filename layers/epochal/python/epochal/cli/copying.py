@@ -34,8 +34,16 @@ FROM: Final = (*STREAMS, "journal")
 @click.argument("streams", nargs=-1, metavar="[STREAM]...")
 @click.option("--category", "categories", multiple=True, help="All streams of it; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="All streams of the feed.")
-@click.option("--from-layout", type=click.Choice(FROM), default="tips", show_default=True)
-@click.option("--to-layout", type=click.Choice(tuple(STREAMS)), default="pages", show_default=True)
+@click.option(
+    "--from-layout", type=click.Choice(FROM), default="tips", show_default=True, help="Layout to copy from."
+)
+@click.option(
+    "--to-layout",
+    type=click.Choice(tuple(STREAMS)),
+    default="pages",
+    show_default=True,
+    help="Layout to copy to.",
+)
 @click.option(
     "--to-stack", default="", help="Stack that holds the tables to copy to.  [default: the same store]"
 )
@@ -58,9 +66,9 @@ def copy(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Copy streams, under their names, to another layout or another deployment, and compare each with its copy.
+    """Copy streams to another layout or deployment, and compare.
 
-    Name STREAMs, or categories, or all. Run it again to copy what has come since; nothing is ever removed.
+    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all. Run it again to copy what has come since; nothing is ever removed.
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
         raise click.UsageError("Name streams, or --category, or --all.")

@@ -16,9 +16,9 @@ from epochal.model.training import Trained
 @output.json_option
 @pass_store
 def train(store: Store, *, category: str, as_json: bool) -> None:
-    """Train a dictionary for the streams of CATEGORY, so that their events take fewer bytes.
+    """Train a dictionary for the events of CATEGORY.
 
-    It holds what events of at least five streams have in common. It is measured on appends of other streams, and used
+    With it they take fewer bytes. It holds what events of at least five streams have in common. It is measured on appends of other streams, and used
     where it saves a tenth of their bytes or more.
     """
     source = next((each for each in store.sources if each.train is not None), None)
