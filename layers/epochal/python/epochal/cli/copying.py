@@ -68,7 +68,8 @@ def copy(
 ) -> None:
     """Copy streams to another layout or deployment, and compare.
 
-    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all. Run it again to copy what has come since; nothing is ever removed.
+    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all.
+    Run it again to copy what has come since; nothing is ever removed.
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
         raise click.UsageError("Name streams, or --category, or --all.")
