@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def decide(most: int, count: int) -> list[Counted]:
 
 codec: EventCodec[Counted] = json_codec(Counted)
 counters = Deciders(
-    streams=memory_tips(), decider=Decider(initial=int, evolve=evolve, decide=decide), codec=codec
+    streams=memory_streams(), decider=Decider(initial=int, evolve=evolve, decide=decide), codec=codec
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.strategies import LATEST_KNOWN_EVENT
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def decide(gate: str, current: str | None) -> list[GateAssigned]:
 
 
 codec: EventCodec[GateAssigned] = json_codec(GateAssigned)
-streams = memory_tips()
+streams = memory_streams()
 gates = Deciders(
     streams=streams,
     decider=Decider(initial=initial, evolve=evolve, decide=decide),

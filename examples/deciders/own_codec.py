@@ -13,7 +13,7 @@ from epochal.codec import json
 from epochal.model.events import Event
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider, Deciders
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def decide(seconds: int, _: int) -> list[Delayed]:
     return [Delayed(seconds)]
 
 
-streams = memory_tips()
+streams = memory_streams()
 delays = Deciders(
     streams=streams,
     decider=Decider(initial=int, evolve=evolve, decide=decide),

@@ -15,7 +15,7 @@ from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.loading import AllowStale
 from epochal.store.strategies import rolling_state
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def same(position: Position) -> Position:
 
 
 codec: EventCodec[Position] = json_codec(Position)
-streams = memory_tips()
+streams = memory_streams()
 positions = Deciders(
     streams=streams,
     decider=Decider(initial=Position, evolve=evolve, decide=decide),

@@ -19,7 +19,7 @@ from epochal.store.deciders import Decider, Deciders
 from epochal.store.loading import AllowStale
 from epochal.store.strategies import snapshot
 from epochal.testing.scenarios import given
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 
 # ------------------------------------------------------------------------------------------------------------- events
 
@@ -125,7 +125,7 @@ def to_plan(flight: Flight) -> Event:
 
 codec: EventCodec[Event] = json_codec(Sold, Cancelled, Plan)
 rules = Decider(initial=initial, evolve=evolve, decide=decide)
-streams = memory_tips()
+streams = memory_streams()
 flights = Deciders(
     streams=streams,
     decider=rules,
