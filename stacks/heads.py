@@ -17,7 +17,7 @@ from typing import Any
 from epochal.index.names import EPOCHS
 from epochal.index.stored import WHERE
 from epochal.layout.port import Source
-from epochal.plan.conditions import Absent, All, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Present
 
 
 def heads_of(source: Source) -> str:
@@ -45,8 +45,6 @@ def _image(condition: Condition) -> dict[str, Any]:
             return {name: {kind: [content] for kind, content in value.items()}}
         case Present(name, kind) if kind:
             return {name: {kind: [{"exists": True}]}}
-        case Absent(name, kind) if kind:
-            return {name: {kind: [{"exists": False}]}}
         case BeginsWith(name, prefix):
             return {name: {"S": [{"prefix": prefix}]}}
         case Not(Compare(name, "=", value)):

@@ -6,6 +6,7 @@ from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
 from bench.pages import CASES, STREAMS, Cost, cost, encoding, packing, store, within
+from epochal.layout.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 
@@ -16,12 +17,17 @@ def test_an_event_on_pages_takes_no_more_than_promised(case):
 
 
 def test_dynamodb_charges_for_pages_what_the_memory_interpreter_charges(ddbl):
+    """Without dictionaries: DynamoDB Local takes nothing for a query that finds none."""
     workload = Workload(size=400, kind="direct", unfold=2000, length=100)
     memory = MemoryTables({"streams": STREAMS})
-    with local_at(ddbl, STREAMS) as local:
-        charged = play(store(local.streams.driver, local.table), workload)
 
-    assert charged == play(store(Driver(execute=memory.execute, meter=Meter()), "streams"), workload)
+    def played(driver, table):
+        return play(replace(store(driver, table), layout=Pages()), workload)
+
+    with local_at(ddbl, STREAMS) as local:
+        charged = played(local.streams.driver, local.table)
+
+    assert charged == played(Driver(execute=memory.execute, meter=Meter()), "streams")
     assert charged.read == 0
 
 

@@ -137,14 +137,14 @@ def test_a_command_with_swapped_tables_or_one_table_twice_writes_nothing(ddbl_ta
 
     swapped = opened(tips_table=index, index_table=tips)
     with pytest.raises(WrongTable, match="is a table of index, not a table of tips"):
-        swapped.streams.append("Order-1", [E])
+        swapped.deployment.tips.append("Order-1", [E])
     open_tips(tips, place=place).append("Order-1", [E])
     with pytest.raises(WrongTable, match="is a table of tips, not a table of index"):
         swapped.feed.partitions()
     with pytest.raises(InvalidInput, match="--index-table: must be another table than --tips-table"):
         opened(tips_table=tips, index_table=tips)
     right = opened(tips_table=tips, index_table=index)
-    assert right.streams.load("Order-1") is not None
+    assert right.deployment.tips.load("Order-1") is not None
     rebuilt = CliRunner().invoke(
         epochal, ["index", "rebuild", "--into", _other(ddbl_tables)], obj=lambda: right
     )

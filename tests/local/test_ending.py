@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -65,6 +66,13 @@ def extensions(request: pytest.FixtureRequest) -> Iterator[tuple[str, type[Exten
     server.server_close()
 
 
+def _until(met: Callable[[], bool]) -> None:
+    """Wait for what another process does; what it does not do is for the test to say."""
+    ends = time.monotonic() + 10
+    while not met() and time.monotonic() < ends:
+        time.sleep(0.01)
+
+
 def test_values_that_are_kept_are_written_when_lambda_ends_the_process_or_none_is_kept(
     extensions: tuple[str, type[Extensions]],
 ) -> None:
@@ -81,6 +89,7 @@ def test_values_that_are_kept_are_written_when_lambda_ends_the_process_or_none_i
         if line == "served\n":
             break
         served.append(json.loads(line)["Events"])
+    _until(lambda: len(here.asked) > (here.status == 200))
     function.send_signal(signal.SIGTERM)
     ended = [json.loads(line)["Events"] for line in function.stdout]
     function.wait(10)

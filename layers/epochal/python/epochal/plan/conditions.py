@@ -16,12 +16,9 @@ Comparison = Literal["=", "<", "<=", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The attribute does not exist. On a key attribute: the item does not exist. Filters of records must know its
-    `kind`, such as `N`; tables need not.
-    """
+    """The attribute does not exist. On a key attribute: the item does not exist."""
 
     name: str
-    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

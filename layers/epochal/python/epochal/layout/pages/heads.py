@@ -16,14 +16,11 @@ from epochal.layout.port import Touched
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.model.times import Ticks
-from epochal.plan.conditions import Absent, Condition, Present
+from epochal.plan.conditions import Condition, Present
 from epochal.plan.values import Item
 
 WHERE: Condition = Present("r", "N")
 """What only pages meet: records of idempotency keys do not."""
-
-MOVED: Condition = Absent("w", "B")
-"""What a page meets that an append wrote."""
 
 
 def appended(item: Item) -> Span | Touched | None:
