@@ -56,7 +56,7 @@ def checked(programs: dict[str, str], place: Path) -> list[str]:
 def test_what_the_documents_show_passes_a_strict_type_checker(tmp_path: Path) -> None:
     assert len(DOCUMENTS) >= 7
     programs = {path.stem.replace("-", "_").lower(): program(path) for path in DOCUMENTS}
-    lost = "from epochal.testing.stores import memory_tips\nmemory_streams().append('A-1', 5)\n"
+    lost = "from epochal.testing.stores import memory_streams\nmemory_streams().append('A-1', 5)\n"
     said = checked({**programs, "wrong": lost}, tmp_path)
     # The last shows that it is our types that are checked, and by lines.
     assert [line.split(":")[:2] for line in said] == [["wrong.py", "2"]], "\n".join(said)
