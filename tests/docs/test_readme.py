@@ -22,7 +22,7 @@ from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.units import Units
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tips
+from epochal.testing.stores import memory_streams
 from tests.docs.console import Example, examples
 from tests.support.api import Answer, Api
 from tests.support.terminal import Terminal
@@ -174,7 +174,7 @@ def batches(streams: Streams, luck: random.Random) -> int:
 @cache
 def _cost(workload: Workload) -> Units:
     """Units of one event of a workload, by AWS's billing rules."""
-    streams = memory_tips()
+    streams = memory_streams()
     events = workload(streams, random.Random(7))
     spent = streams.driver.meter.units
     return Units(read=spent.read / events, write=spent.write / events)
@@ -210,7 +210,7 @@ def test_what_it_says_of_events_of_a_kilobyte_is_so() -> None:
 
 @pytest.mark.slow
 def test_a_replay_returns_every_event_of_a_stream_beyond_the_size_of_a_query() -> None:
-    streams, luck = memory_tips(), random.Random(7)
+    streams, luck = memory_streams(), random.Random(7)
     expected: ExpectedVersion = NO_STREAM
     for _ in range(500):
         expected = _append(streams, "Long-0", [_event(luck, 1_000) for _ in range(10)], expected).token
