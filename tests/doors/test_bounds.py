@@ -34,6 +34,7 @@ ANSWER: Final = 6_291_556
 
 TAKING: Final = {
     "appendEvents": ("POST", "/streams/Big-1/events"),
+    "appendAll": ("POST", "/streams"),
     "appendEventsOfTips": ("POST", "/tips/Big-1/events"),
     "pruneStreamOfTips": ("POST", "/tips/Big-1/prune"),
     "uploadBody": ("POST", "/bodies"),
@@ -131,6 +132,8 @@ def documents(item: Any, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
     many = [item] * count
     yield "appendEvents", {"events": many}
     yield "appendEvents", {"events": [{"type": "A"}], "unfolds": many}
+    yield "appendAll", {"appends": many}
+    yield "appendAll", {"appends": [{"stream": "Big-1", "events": many}]}
     yield "appendToAggregate", {"events": many, "snapshot": 1}
     yield "appendTagged", {"events": many}
     yield "appendTagged", {"events": [{"type": "A", "data": 1, "tags": many}]}
@@ -140,7 +143,7 @@ def documents(item: Any, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "queryTagged", {"query": {"items": [{"types": many}]}}
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(11))
 def test_a_list_of_too_many_is_refused_by_its_length_before_its_items(api: Api, number: int) -> None:
     operation, body = list(documents("x", 100_000))[number]
     before = api.stored

@@ -37,6 +37,7 @@ DEPENDING: Final = ["2xx", "3xx", 404, 409, 410, 412, 413]
 
 UNSAID: Final = {
     "may not be given together with": "headers and a body's fields that exclude each other",
+    "must name a stream once": "appends that exclude each other",
     "asks for one tag": "parameters that exclude each other",
     "must be a whole number": "JSON schemas call 5.0 an integer",
     "must be a version or one of": "likewise",

@@ -41,6 +41,7 @@ NOT_ON_THE_WAY = (
     *(f"epochal.http.{each}.{said}" for each in RESOURCES for said in ("described", "schemas")),
     "epochal.http.openapi",
     "epochal.http.projections.representation",
+    "epochal.http.streams.several",
     "epochal.http.tagged.representation",
     "epochal.local",
     "epochal.testing",
@@ -130,6 +131,7 @@ def test_the_collector_runs_again_once_everything_is_imported(function: str) -> 
     [
         ("append", "DELETE", "/streams/$x"),
         ("append", "DELETE", "/tips/$x"),
+        ("append", "POST", "/streams"),
         ("replay", "GET", "/streams/$x"),
         ("replay", "GET", "/tips/$x"),
         ("feed", "GET", "/feed/x"),

@@ -350,7 +350,8 @@ def test_a_refusal_that_leaves_pages_out_has_them_asked_for(streams: Streams) ->
         ("Account-a", "appends: must be a list of StreamAppend, not str"),
         ([A], r"appends\[0\]: must be StreamAppend, not str"),
         ([*both(), StreamAppend(stream=A, events=[E])], "appends: must name a stream once: Account-a"),
-        ([StreamAppend(stream=A), StreamAppend(stream=B, events=[E])], "events: must not be empty"),
+        ([StreamAppend(stream=A)], r"^appends\[0\]\.events: must not be empty"),
+        ([StreamAppend(stream=B, events=[E]), StreamAppend(stream=A)], r"^appends\[1\]\.events: must not be"),
         ([StreamAppend(stream="no dash", events=[E])], "stream"),
         ([StreamAppend(stream=A, events=[E], expected=3)], "expected: must be ANY"),  # type: ignore[arg-type]
     ],

@@ -172,6 +172,7 @@ def write_streams(tables: Tables) -> None:
         streams.delete("Flight-1")
     both = [StreamAppend(stream=name, events=[moved]) for name in ("Flight-2", "Flight-3")]
     tables.streams.append_all(both)
+    tables.streams.append_all(both, idempotency_key="k")
     tables.streams.try_append_all([replace(each, expected=NO_STREAM) for each in both])
 
 

@@ -61,6 +61,11 @@ class InvalidInput(EpochalError, ValueError):
         self.field = field
         self.rule = rule
 
+    def call_it(self, field: str) -> None:
+        """Call the field as the caller does, by a name that its finder did not know."""
+        self.field = field
+        self.args = (f"{field}: {self.rule}",)
+
 
 class TooLarge(InvalidInput):
     """`field` has `size` (bytes or items); `limit` is the most allowed; `advice` is what would help."""

@@ -49,8 +49,8 @@ class Node:
         unknown = next((name for name in self.value if name not in known), None)
         if unknown is not None:
             rule = f"is not known here; known are {', '.join(known)}"
-            raise UnknownName(self.name, self._below(printable(unknown)), rule)
-        return {name: Node(value, self._below(name)) for name, value in self.value.items()}
+            raise UnknownName(self.name, self.below(printable(unknown)), rule)
+        return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 
     def items(self, most: int) -> tuple[Node, ...]:
         """The items of an array of at most `most`."""
@@ -94,7 +94,8 @@ class Node:
         except ValueError as error:
             raise InvalidInput(self.name, "must be base64 with padding and without line breaks") from error
 
-    def _below(self, name: str) -> str:
+    def below(self, name: str) -> str:
+        """The place of a member of an object, whether it is there or not."""
         return f"{self.at}.{name}" if self.at else name
 
 
@@ -114,7 +115,7 @@ def printable(text: str) -> str:
 def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
     """A field that must be there."""
     if name not in fields:
-        raise InvalidInput(f"{node.at}.{name}" if node.at else name, "is required")
+        raise InvalidInput(node.below(name), "is required")
     return fields[name]
 
 

@@ -53,7 +53,7 @@ def precondition(
     if in_headers is not None:
         expected = in_headers if isinstance(in_headers, Expected) else parse(in_headers, "If-Match")
         return Precondition(expected=expected, in_header=True)
-    return Precondition() if in_body is None else Precondition(expected=_in_document(in_body))
+    return Precondition() if in_body is None else Precondition(expected=expectation_of(in_body))
 
 
 def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
@@ -94,7 +94,7 @@ def is_named(request: Request, tag: str) -> bool:
     return tag in _EACH.findall(value)
 
 
-def _in_document(node: Node) -> Expected | AtVersion:
+def expectation_of(node: Node) -> Expected | AtVersion:
     """An expectation in a body: a version, or a word."""
     if isinstance(node.value, str) and node.value in EXPECTATIONS:
         return Expected(node.value)

@@ -23,23 +23,23 @@ MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
 
 
-def stream_name(text: str) -> StreamName:
+def stream_name(text: str, field: str = "stream") -> StreamName:
     """Parse a user's stream name.
 
     Raises:
-        InvalidInput: `stream` is empty, over 512 bytes, reserved (`$...`), or has other characters than
+        InvalidInput: `field` is empty, over 512 bytes, reserved (`$...`), or has other characters than
             ASCII letters, digits and ``- _ . : ~ @ + =``.
     """
-    must_be(str, text, "stream", "text")
+    must_be(str, text, field, "text")
     if _USER.fullmatch(text):
         return StreamName(text)
     if not text:
-        raise InvalidInput("stream", "must not be empty")
+        raise InvalidInput(field, "must not be empty")
     if text.startswith("$"):
-        raise InvalidInput("stream", "names that begin with $ are reserved for the system")
+        raise InvalidInput(field, "names that begin with $ are reserved for the system")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
-        raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes")
-    raise InvalidInput("stream", "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+        raise InvalidInput(field, f"must be at most {MAX_NAME_BYTES} bytes")
+    raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
 
 
 def is_fed(name: str) -> bool:

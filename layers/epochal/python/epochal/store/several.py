@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
@@ -36,6 +37,17 @@ def check(appends: Sequence[StreamAppend], key: str | None) -> None:
         if stream_name(each.stream) in seen:
             raise InvalidInput("appends", f"must name a stream once: {each.stream}")
         seen.add(each.stream)
+
+
+@contextmanager
+def placed(place: int) -> Iterator[None]:
+    """What breaks a rule in the contents of one of the appends is named with its place."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field.startswith(("events", "unfolds")):
+            error.call_it(f"appends[{place}].{error.field}")
+        raise
 
 
 def layout_of(layout: Layout) -> SeveralStreams:

@@ -207,13 +207,14 @@ class Streams:
         layout = several.layout_of(self.layout)
         if len(appends) == 1:
             (only,) = appends
-            alone = self.try_append(
-                only.stream,
-                only.events,
-                unfolds=only.unfolds,
-                expected=only.expected,
-                idempotency_key=idempotency_key,
-            )
+            with several.placed(0):
+                alone = self.try_append(
+                    only.stream,
+                    only.events,
+                    unfolds=only.unfolds,
+                    expected=only.expected,
+                    idempotency_key=idempotency_key,
+                )
             return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         expected = [each.expected for each in appends]
         batches = list(zip(self._batches(appends, idempotency_key), expected, strict=True))
@@ -434,19 +435,16 @@ class Streams:
 
     def _batches(self, appends: Sequence[StreamAppend], key: str | None = None) -> list[Batch]:
         """Those of one append."""
-        from epochal.store.several import derived  # noqa: PLC0415  most append to one stream
+        from epochal.store.several import derived, placed  # noqa: PLC0415  most append to one stream
 
         ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
         identity = self.fresh(16) if key is None else derived(appends, key)
-        return [
-            replace(
-                self._batch(each.stream, each.events, each.unfolds, ticks, None),
-                etag=etag,
-                append_id=identity,
-                keyed=key is not None,
-            )
-            for each in appends
-        ]
+        batches: list[Batch] = []
+        for place, each in enumerate(appends):
+            with placed(place):
+                batch = self._batch(each.stream, each.events, each.unfolds, ticks, None)
+            batches.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
+        return batches
 
     def _batch(
         self,

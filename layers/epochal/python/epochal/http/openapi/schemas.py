@@ -10,7 +10,7 @@ from epochal.http.openapi.shapes import Schema, array, flag, ref, text, whole
 from epochal.http.projections import schemas as projections
 from epochal.http.projections.schemas import PROCESSED
 from epochal.http.streams import schemas as streams
-from epochal.http.streams.schemas import INDEX, VERSION
+from epochal.http.streams.schemas import IN_THE_WAY, INDEX, VERSION
 from epochal.http.tagged import schemas as tagged
 from epochal.http.tagged.schemas import POSITION
 
@@ -29,6 +29,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "size": whole("How large it was."),
             "limit": whole("How large it may be."),
             "stream": text("The stream concerned."),
+            "streams": array(IN_THE_WAY, "The streams in the way of an append to several."),
             "aggregate": text("The aggregate concerned."),
             "version": {
                 "description": "Where the stream or aggregate stands; of a state, the projection's version.",

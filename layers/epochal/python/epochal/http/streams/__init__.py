@@ -4,6 +4,7 @@ The same operations are there for streams as pages, below `/streams`, and for th
 
 representation      events, unfolds, states and outcomes: JSON to value and back
 writing, reading    the operations: each parses its request, performs it and shows the outcome
+several             the append to several streams, which only pages have
 schemas, described  the same for the OpenAPI document
 """
 
@@ -34,6 +35,17 @@ def _on(streams: str, *, rare: bool = False) -> tuple[Operation, ...]:
 
 OPERATIONS: Final = (
     *_on("streams"),
+    Operation(
+        "POST",
+        "/streams",
+        "append_all",
+        module=f"{__name__}.several",
+        function="append",
+        scope="append",
+        table="streams",
+        streams="streams",
+        rare=True,
+    ),
     *_on("tips", rare=True),
     # Each lets its caller store `max_upload_bytes` for a day or two.
     _write("POST", "/bodies", "upload_body", scope="append", requests_per_second=10, streams="streams"),

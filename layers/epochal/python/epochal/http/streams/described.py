@@ -19,7 +19,7 @@ from epochal.http.openapi.description import (
     parameter,
 )
 from epochal.http.openapi.shapes import flag, text, whole
-from epochal.http.streams import reading, writing
+from epochal.http.streams import reading, several, writing
 from epochal.http.streams.schemas import STREAM
 from epochal.model.versions import MAX_VERSION
 
@@ -49,6 +49,16 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
             problems.PRECONDITION_FAILED,
             problems.UNDETERMINED,
         ),
+    ),
+    several.append_all: Description(
+        summary="Append to several streams, all or nothing",
+        description="One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. "
+        f"With an `Idempotency-Key` at most {several.MAX_APPENDS - 1}. `If-Match` and `If-None-Match` are refused.",
+        parameters=(IDEMPOTENCY_KEY,),
+        takes="AppendAll",
+        status=201,
+        gives="AllAppended",
+        fails=(*TAKES_JSON, problems.VERSION_CONFLICT, problems.STREAM_DELETED, problems.UNDETERMINED),
     ),
     writing.upload_body: Description(
         summary="Get a URL to upload a body that is too large for a request",

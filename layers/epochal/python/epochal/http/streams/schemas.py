@@ -22,6 +22,7 @@ from epochal.http.openapi.shapes import (
 )
 from epochal.http.preconditions import EXPECTATIONS
 from epochal.http.streams.representation import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_UNFOLDS
+from epochal.http.streams.several import MAX_APPENDS
 from epochal.model.versions import MAX_VERSION
 
 STREAM: Final = text(
@@ -112,22 +113,54 @@ _IDS: Final = {
 # Other libraries write to the same tables, and bind themselves to less.
 IDS_SHOWN: Final = {name: {"type": "string"} for name in _IDS}
 
-_APPEND: Final = record(
+_TOKEN: Final = text(
+    "The stream's exact state: its ETag, without the quotes.",
+    pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}",
+)
+
+
+def _append(more: dict[str, Schema], *expectations: Schema) -> Schema:
+    """An append to a stream, which `more` names where the path does not."""
+    return record(
+        {
+            **more,
+            "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+            "unfolds": array(
+                ref("NewUnfold"),
+                "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
+                MAX_UNFOLDS,
+            ),
+            "expected": {
+                "description": "What the stream must be, else the answer is 409. Left out: anything.",
+                "anyOf": [
+                    whole("Its version.", 0, MAX_VERSION),
+                    {"enum": list(EXPECTATIONS)},
+                    *expectations,
+                ],
+            },
+        },
+        required=tuple(more),
+        description="At least one event or unfold.",
+        anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
+    )
+
+
+_FIRST: Final = whole("Index of the first event of this append.", 0, MAX_VERSION)
+
+_REPLAYED: Final = flag("An earlier request with the same Idempotency-Key had made this append.")
+
+IN_THE_WAY: Final = record(
     {
-        "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
-        "unfolds": array(
-            ref("NewUnfold"),
-            "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
-            MAX_UNFOLDS,
-        ),
-        "expected": {
-            "description": "What the stream must be, else the answer is 409. Left out: anything.",
-            "anyOf": [whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}],
+        "stream": STREAM,
+        "version": VERSION,
+        "token": _TOKEN,
+        "deleted": flag("Whether it takes no more events."),
+        "index": {
+            **INDEX,
+            "description": "Of the first event, where nobody can tell whether it was appended.",
         },
     },
-    required=(),
-    description="At least one event or unfold.",
-    anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
+    required=("stream",),
 )
 
 SHOWN_EVENT: Final = {
@@ -139,13 +172,27 @@ SHOWN_EVENT: Final = {
 SCHEMAS: Final[dict[str, Schema]] = {
     "NewEvent": _sent(_IDS),
     "NewUnfold": _sent({}),
-    "Append": _APPEND,
+    "Append": _append({}),
+    "StreamAppend": _append({"stream": STREAM}, _TOKEN),
+    "AppendAll": record(
+        {"appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1}}
+    ),
+    "AllAppended": record(
+        {
+            "streams": array(
+                record({"stream": STREAM, "first": _FIRST, "version": VERSION, "token": _TOKEN}),
+                "What each stream got, in the order of the request.",
+            ),
+            "replayed": _REPLAYED,
+            "capacity": CAPACITY,
+        }
+    ),
     "Appended": record(
         {
             "stream": STREAM,
-            "first": whole("Index of the first event of this append.", 0, MAX_VERSION),
+            "first": _FIRST,
             "version": VERSION,
-            "replayed": flag("An earlier request with the same Idempotency-Key had made this append."),
+            "replayed": _REPLAYED,
             "capacity": CAPACITY,
         }
     ),

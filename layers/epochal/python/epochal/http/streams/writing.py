@@ -19,7 +19,7 @@ from epochal.http.problems import Problem
 from epochal.http.query import Query
 from epochal.http.streams import representation
 from epochal.http.streams.representation import not_found, refused
-from epochal.model.events import Claim
+from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, parse_token
@@ -51,18 +51,16 @@ def append_events(writing: Writing, request: Request) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     Query(request)
     stream = stream_name(request.path["stream"])
-    fields = document(request).members(("events", "unfolds", "expected"))
-    events = tuple(map(representation.event_of, _items(fields, "events", representation.MAX_EVENTS)))
-    unfolds = tuple(map(representation.unfold_of, _items(fields, "unfolds", representation.MAX_UNFOLDS)))
-    if not events and not unfolds:
-        raise InvalidInput("events", "at least one event, or one unfold, is required")
+    root = document(request)
+    fields = root.members(("events", "unfolds", "expected"))
+    events, unfolds = contents_of(root, fields)
     wanted = precondition(request, fields.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(writing.streams, request)
     outcome = store.try_append(
         stream,
         events,
-        unfolds=unfolds if "unfolds" in fields else None,
+        unfolds=unfolds,
         expected=wanted.expected,
         idempotency_key=key,
     )
@@ -124,6 +122,15 @@ def delete_stream(writing: Writing, request: Request) -> Response:
             raise not_found(stream)
         raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
     return answer(meter, representation.pruned(stream, outcome))
+
+
+def contents_of(node: Node, fields: dict[str, Node]) -> tuple[tuple[Event, ...], tuple[Unfold, ...] | None]:
+    """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
+    events = tuple(map(representation.event_of, _items(fields, "events", representation.MAX_EVENTS)))
+    unfolds = tuple(map(representation.unfold_of, _items(fields, "unfolds", representation.MAX_UNFOLDS)))
+    if not events and not unfolds:
+        raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
+    return events, unfolds if "unfolds" in fields else None
 
 
 def _items(fields: dict[str, Node], name: str, most: int) -> tuple[Node, ...]:
