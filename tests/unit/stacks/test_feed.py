@@ -40,7 +40,7 @@ def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
         ("Tips", {"i": {"N": ["2147483647"]}, "a": {"N": [{"anything-but": ["0"]}, {"exists": False}]}}),
         ("Snapshot", {"seq_nr": {"N": ["0"]}}),
         ("Tags", {"pk": {"S": [{"prefix": "SERVICE#shop#TAG#"}]}, "sk": {"S": ["#"]}}),
-        ("Streams", {"r": {"N": [{"exists": True}]}, "w": {"B": [{"exists": False}]}}),
+        ("Streams", {"r": {"N": [{"exists": True}]}}),
     ],
 )
 def test_only_heads_of_the_stages_tenant_wake_it(
