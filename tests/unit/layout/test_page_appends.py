@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -14,11 +15,12 @@ from epochal.layout.pages.items import STREAMS, page_key
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import NO_STREAM, Token, parse_token
+from epochal.model.versions import ANY, NO_STREAM, Token, parse_token
 from epochal.plan.ops import Delete
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams
 
 STREAM = "Cart-1"
 
@@ -279,3 +281,18 @@ def test_a_key_that_was_used_for_other_events_is_refused(store: Streams) -> None
     with pytest.raises(InvalidInput, match="idempotency_key"):
         store.append(STREAM, [Event(type="Else")], idempotency_key="k")
     assert store.append(STREAM, [event()], idempotency_key="k").replayed
+
+
+def test_the_token_of_an_append_is_that_of_a_load_whatever_digits_its_time_ends_with() -> None:
+    """A number takes fewer bytes where it ends with zeroes, and times do now and then."""
+    times = count(1_700_000_000_000_000_000, 2_500)
+    store = replace(memory_streams(), now=lambda: next(times))
+    token = None
+    for number in range(200):
+        token = store.append(
+            "Door-1", [Event(type="Opened", data=b"%d" % number)], expected=token or ANY
+        ).token
+        state = store.load("Door-1")
+        assert state is not None
+        full = state.token.size - token.size
+        assert (full, replace(state.token, size=token.size)) in ((0, token), (3, token))

@@ -23,7 +23,7 @@ from epochal.model.times import Ticks
 from epochal.model.versions import Token
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
-from epochal.plan.sizes import attribute_size
+from epochal.plan.sizes import attribute_size, value_size
 from epochal.plan.values import binary, number, sequence
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
@@ -127,6 +127,8 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     stamp = batch.stamp(state.time)
     frames, unfolds = batch.frames(stamp), batch.unfolds_at(before.version + batch.count)
     token = _grown(before, frames, None if batch.unfolds is None else unfolds)
+    counted = _counters_size(time_of(stamp), token.version) - _counters_size(state.time, before.version)
+    token = replace(token, size=token.size + counted)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
     left = replace(state, full=_is_full(state.index, token, before, _joined(frames)), time=time_of(stamp))
@@ -172,6 +174,11 @@ def left_by(page: Page, version: int, stamp: bytes) -> Token:
 def _counters(left: PageState, version: int) -> tuple[Set, ...]:
     full = (Set("x", number(1)),) if left.full else ()
     return (Set("n", number(version)), Set("r", number(left.time)), *full)
+
+
+def _counters_size(time: Ticks, version: int) -> int:
+    """Bytes of what every write sets anew. The zeroes that a number ends with take none, so it may shrink."""
+    return value_size(number(time)) + value_size(number(version))
 
 
 def _is_full(index: int, token: Token, before: Token | None, joined: int) -> bool:
