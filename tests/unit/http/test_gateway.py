@@ -150,6 +150,7 @@ def test_a_domain_that_only_looks_like_a_functions_is_the_gateways(api: Api) -> 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
+        ("GET", "/streams", "POST"),
         ("PUT", "/streams/Cat-1", "DELETE, GET"),
         ("PATCH", "/streams/Cat-1/events", "POST, GET"),
         ("HEAD", "/health", "GET"),
@@ -164,7 +165,7 @@ def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/streams", "/streams/", "/streams/Cat-1/", "/feeds", "/Streams/Cat-1/events/1"]
+    "path", ["/", "/tips", "/streams/", "/streams/Cat-1/", "/feeds", "/Streams/Cat-1/events/1"]
 )
 def test_a_path_that_is_none_is_a_404_or_names_the_rule(api: Api, path: str) -> None:
     answer = api.call("GET", path)
