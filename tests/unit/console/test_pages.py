@@ -65,7 +65,7 @@ def _filled(feed: MemoryFeed) -> None:
         event = Event(type="Noted", data=b'{"number":%d}' % number, correlation_id="c-1")
         feed.streams.append("Cart-1", [event], unfolds=[Unfold(type="Total", data=b'{"sum":7}')])
     feed.tips.append("Tip-1", [Event(type="Opened")])
-    feed.dcb.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
+    feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
     feed.index()
 
 
@@ -120,8 +120,25 @@ def test_a_query_shows_what_matches_and_the_position_that_a_decision_is_held_to(
     assert "Enrolled" in page
     assert "1 event, newest first" in page
     query = Query(items=(QueryItem(tags=frozenset({"course:c1", "student:s1"})),))
-    assert str(feed.dcb.read(query).position) in page.replace("&#39;", "'").replace("&#34;", '"')
+    assert str(feed.tagged.read(query).position) in page.replace("&#39;", "'").replace("&#34;", '"')
     assert "Nothing matches" in _page(browser, "/tagged?tags=course:c2")
+
+
+def test_tagged_events_are_shown_from_whichever_tables_they_are_in(
+    feed: MemoryFeed, browser: FlaskClient
+) -> None:
+    feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1"])])
+    feed.dcb.append([TaggedEvent(type="Expelled", data=b"{}", tags=["course:c1"])])
+    feed.index()
+    assert "Expelled" not in _page(browser, "/tagged?tags=course:c1")
+    sekiban = _page(browser, "/tagged?tags=course:c1&store=sekiban")
+    assert "Expelled" in sekiban
+    assert "Enrolled" not in sekiban
+    (place,) = {path for path in _links(_page(browser, "/")) if path.startswith("/streams/30000/$tag-")}
+    history = _page(browser, place)
+    assert "Enrolled" in history
+    assert any(path.startswith("/tagged?tags=course") for path in _links(history))
+    assert "store: must be one of streams, sekiban" in _page(browser, "/tagged?tags=a&store=x", 400)
 
 
 def test_the_feed_is_shown_from_its_end_and_from_any_checkpoint(
@@ -173,7 +190,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
 
 def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type=EVIL, data=f'{{"x":"{EVIL}"}}'.encode(), meta=EVIL.encode())])
-    feed.dcb.append([TaggedEvent(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
+    feed.tagged.append([TaggedEvent(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
     feed.index()
     for path in {"/", "/feed", *_links(_page(browser, "/")), *_links(_page(browser, "/streams"))}:
         page = _page(browser, path)

@@ -11,6 +11,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.categories import categories_of
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
+from epochal.model.names import TAG_STREAMS
 from epochal.store.results import StreamState
 
 RECENT: Final = 500
@@ -66,7 +67,9 @@ def _places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
 
 
 def _state(deployment: Deployment, partition: int, stream: str) -> StreamState | None:
-    """The head of a named stream; other layouts' states are no unfolds."""
+    """The head of a named stream; other layouts' states are no unfolds, and streams of tags have none."""
+    if stream.startswith(TAG_STREAMS):
+        return None
     store = {"streams": "streams", "tips": "tips"}.get(layout_of(partition).table.removesuffix("_table"))
     found: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
     return found
