@@ -25,32 +25,21 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     if partition not in tails:
         raise InvalidInput("partition", f"must be one of {', '.join(map(str, tails))}")
     category, start = arguments.get("category", "").strip(), arguments.get("from", "")
+    categories = [category] if category else None
     if start:
         page = feed.page(
-            partition,
-            start=parse_checkpoint(start),
-            limit=WINDOW,
-            categories=[category] if category else None,
-            data=True,
+            partition, start=parse_checkpoint(start), limit=WINDOW, categories=categories, data=True
         )
         items, following = page.items, page.next
     else:
-        found = latest(feed, tails[partition], WINDOW, data=True)
-        items, following = found.items, found.tail
-    kept = [
-        each for each in items if not category or _in_category(deployment, partition, each.stream, category)
-    ]
+        items = latest(feed, tails[partition], WINDOW, categories=categories, data=True)[::-1]
+        following = tails[partition].tail
     return {
         "tails": tails,
         "layouts": {each: layout_of(each).name for each in tails},
         "partition": partition,
         "category": category,
         "start": start,
-        "items": kept[::-1] if not start else kept,
+        "items": items,
         "next": following,
     }
-
-
-def _in_category(deployment: Deployment, partition: int, stream: str, category: str) -> bool:
-    known = layout_of(partition).port.categories(deployment.feed.types)
-    return known.hold(stream, [category])

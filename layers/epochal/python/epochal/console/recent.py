@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
-    """A partition's latest items, oldest first. `start` is the checkpoint before the oldest that was read."""
+def latest(
+    feed: FeedReader,
+    at: PartitionTail,
+    count: int,
+    *,
+    categories: Collection[str] | None = None,
+    data: bool = False,
+) -> tuple[FeedItem, ...]:
+    """The last `count` items of the newest epoch, or of the one before where that has just begun, oldest first.
 
-    partition: int
-    tail: Checkpoint
-    start: Checkpoint
-    items: tuple[FeedItem, ...]
-
-
-def latest(feed: FeedReader, at: PartitionTail, count: int, *, data: bool = False) -> Recent:
-    """At least the last `count` items of the newest epoch, or all of the one before where that has just begun.
-
-    An entry of the index has one event or more, so to go back `count` entries is to go back far enough.
+    An entry of the index has one event or more, so to go back `count` entries is to go back far enough. Those of other
+    `categories` are left out of what is found.
     """
-    start, items = before(at.tail, count), list[FeedItem]()
-    following, at_tail = start, False
+    following, items = before(at.tail, count), list[FeedItem]()
+    at_tail = False
     while not at_tail:
-        page = feed.page(at.partition, start=following, limit=max(count, 1), data=data)
+        page = feed.page(at.partition, start=following, limit=max(count, 1), categories=categories, data=data)
         items += page.items
         following, at_tail = page.next, page.at_tail or page.next >= at.tail
-    return Recent(partition=at.partition, tail=at.tail, start=start, items=tuple(items[-count:]))
+    return tuple(items[-count:])
 
 
 def before(at: Checkpoint, entries: int) -> Checkpoint:

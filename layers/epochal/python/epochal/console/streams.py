@@ -27,7 +27,7 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     categories: dict[tuple[str, str], dict[str, int]] = {}
     for at in feed.partitions():
         layout, known = layout_of(at.partition).name, categories_of(at.partition, feed.types)
-        for item in reversed(latest(feed, at, RECENT).items):
+        for item in reversed(latest(feed, at, RECENT)):
             if item.stream.startswith(search):
                 named = categories.setdefault((layout, known.of(item.stream)), {})
                 named.setdefault(item.stream, at.partition)

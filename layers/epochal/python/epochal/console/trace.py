@@ -42,7 +42,7 @@ def _conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
     found = [
         Node(at.partition, item.event)
         for at in feed.partitions()
-        for item in latest(feed, at, count, data=True).items
+        for item in latest(feed, at, count, data=True)
         if item.event is not None
     ]
     named = {each.event.correlation_id for each in found if name_of(each.event) == wanted}

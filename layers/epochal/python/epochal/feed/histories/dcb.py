@@ -12,12 +12,13 @@ from threading import Lock
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.feed.histories.tagged import of_tag
 from epochal.feed.history import faulty
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout.dcb.reading import certain_events, read_heads
 from epochal.layout.dcb.seeking import entries
-from epochal.model.dcb import RecordedTaggedEvent, bytes_of
+from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
@@ -122,21 +123,4 @@ def _of_entry(
         id=entry.event_id,
         gone="expired" if found is None else None,
         fault=found,
-    )
-
-
-def of_tag(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
-    """A tagged event, as event `index` of one of its tags."""
-    return FeedEvent(
-        stream=tag,
-        index=index,
-        type=event.type,
-        data=bytes_of(event.data),
-        meta=bytes_of(event.meta),
-        timestamp=event.timestamp,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-        tags=event.tags,
-        id=event.id,
-        user=event.executed_user,
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epochal.errors import CorruptData
+from epochal.feed.histories.tagged import of_tag
 from epochal.feed.history import faulty
 from epochal.feed.results import FeedEvent
-from epochal.model.dcb import RecordedTaggedEvent, TaggedBody, Unfetched, bytes_of
-from epochal.model.events import Body
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
@@ -37,24 +36,4 @@ def _read(store: TaggedEvents, stream: str, first: int, end: int, *, fetch: bool
         yield from _read(store, stream, half, end, fetch=fetch)
         return
     for index, event in enumerate(found, first):
-        yield _shown(stream, index, event)
-
-
-def _shown(stream: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
-    return FeedEvent(
-        stream=stream,
-        index=index,
-        type=event.type,
-        data=_body(event.data),
-        meta=_body(event.meta),
-        timestamp=event.timestamp,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-        tags=event.tags,
-        id=event.id,
-        user=event.executed_user,
-    )
-
-
-def _body(body: TaggedBody) -> Body:
-    return body.claim if isinstance(body, Unfetched) else bytes_of(body)
+        yield of_tag(stream, index, event)
