@@ -116,7 +116,8 @@ class Server:
         self._behave = behave
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -126,7 +127,9 @@ class Server:
                     self._behave(client)
 
     def close(self) -> None:
+        """Every connection is closed when this returns: a client that asks afterwards finds that out before it sends."""
         self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._listener.close()
 
 
