@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from epochal.http.operations import OPERATIONS
-from epochal.http.problems import KINDS
 from tests.support.api import Api
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
@@ -69,8 +68,3 @@ def test_the_examples_are_what_the_api_answers() -> None:
 def test_the_table_of_routes_is_the_codes() -> None:
     rows = re.findall(r"^\| `(\w+ /\S*)` \| .* \| (\w+) \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [(route.key, route.function, route.scope) for route in OPERATIONS]
-
-
-def test_the_table_of_problems_is_the_codes() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(kind.name, str(kind.status)) for kind in KINDS]

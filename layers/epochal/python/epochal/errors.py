@@ -25,8 +25,10 @@
     ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
 
+docs/reference/errors.md says of each what to do.
+
 Conflicts are values inside the library (DESIGN §5.1). What a user calls raises them, so that a lost write cannot pass
-unseen, and has a twin named `try_…` that answers them as values.
+unseen, and has a twin named `try_…` that answers them as values. docs/reference/errors.md says of each what to do.
 """
 
 from __future__ import annotations
