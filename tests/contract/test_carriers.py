@@ -127,7 +127,7 @@ class Server:
                     self._behave(client)
 
     def close(self) -> None:
-        """Every connection is closed when this returns: a client that asks afterwards finds that out before it sends."""
+        """Every connection is closed when this returns: a client that asks afterwards finds that before it sends."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
