@@ -27,7 +27,7 @@ SEEDS ?= 10000
 NEEDED := node npm
 test bench proof: NEEDED := node npm java
 
-.PHONY: help setup check test lint format demo docs bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo docs pictures bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -68,6 +68,9 @@ demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=l
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link is an error
 	$(BIN)/zensical build --clean --strict
+
+pictures: setup ## those of the console in the guide, taken by its tests
+	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
 
 bench: setup $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench

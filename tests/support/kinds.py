@@ -1,4 +1,4 @@
-"""What the tests of a folder need: nothing, CDK, simulated worlds, a server, or a deployment.
+"""What the tests of a folder need: nothing, CDK, simulated worlds, a browser, a server, or a deployment.
 
 A folder of `tests` is of one kind, and its tests are marked with it: `pytest -m pure` runs what needs nothing. A test
 that asks for a server in a folder that has none is an error, so that what is dear cannot hide among what is cheap.
@@ -50,6 +50,7 @@ KINDS: Final = (
         marks=frozenset({"ddbl", "embedded"}),
         seconds=320,
     ),
+    Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
     Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=150),
     Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=80),
     Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=250),

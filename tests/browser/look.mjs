@@ -1,0 +1,118 @@
+// Visits pages of the console in a headless Chromium, and prints what it met as JSON.
+//
+// In, on standard input:  {base, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: folder or null}
+// Out:                    {pages: {name: {...}}, flows: {name: {url, title, text, focus}}}
+//
+// A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
+import chromium from "@sparticuz/chromium";
+import puppeteer from "puppeteer-core";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']";
+const VIEW = { width: 1200, height: 850 };
+
+const asked = JSON.parse(readFileSync(0, "utf8"));
+const browser = await puppeteer.launch({
+  args: chromium.args,
+  executablePath: process.env.EPOCHAL_CHROMIUM || (await chromium.executablePath()),
+  headless: "shell",
+  defaultViewport: VIEW,
+});
+const found = { pages: {}, flows: {} };
+for (const [name, path] of Object.entries(asked.pages)) found.pages[name] = await visited(name, path);
+for (const [name, flow] of Object.entries(asked.flows)) found.flows[name] = await walked(flow);
+await browser.close();
+console.log(JSON.stringify(found));
+
+async function opened(path, script = true) {
+  const page = await browser.newPage();
+  const complaints = [];
+  page.on("console", (said) => { if (["error", "warn"].includes(said.type())) complaints.push(said.text()); });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (sent) => { if (!sent.url().startsWith(asked.base)) complaints.push(`asks ${sent.url()}`); });
+  await page.setJavaScriptEnabled(script);
+  const answer = await page.goto(asked.base + path);
+  return { page, complaints, status: answer.status() };
+}
+
+async function visited(name, path) {
+  const { page, complaints, status } = await opened(path);
+  if (asked.pictures) await page.screenshot({ path: `${asked.pictures}/console-${name}.png` });
+  const text = await textOf(page);
+  const reach = await tabbed(page);
+  const axe = {};
+  await page.evaluate(AXE);
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    axe[scheme] = await page.evaluate(judged);
+    if (asked.pictures && scheme === "dark" && name === "overview") await page.screenshot({ path: `${asked.pictures}/console-dark.png` });
+  }
+  const overflow = await narrow(page);
+  await page.close();
+  const plain = await opened(path, false);
+  const unscripted = await textOf(plain.page);
+  await plain.page.close();
+  return { status, complaints: [...complaints, ...plain.complaints], text, unscripted, reach, axe, overflow };
+}
+
+async function judged() {
+  const { violations } = await axe.run();
+  return violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`);
+}
+
+// What Tab does not come to, and what shows no sign that it is where the keyboard is.
+async function tabbed(page) {
+  const most = await page.evaluate((all) => {
+    const visible = [...document.querySelectorAll(all)].filter((each) => each.checkVisibility() && !each.disabled);
+    visible.forEach((each, number) => { each.dataset.number = number; });
+    document.body.dataset.unseen = "";
+    document.addEventListener("focusin", ({ target }) => {
+      const { outlineStyle } = getComputedStyle(target);
+      if (outlineStyle === "none" && target.dataset.number) document.body.dataset.unseen += `${target.outerHTML}\n`;
+      delete target.dataset.number;
+    });
+    return visible.length;
+  }, FOCUSABLE);
+  for (let count = 0; count < most; count++) await page.keyboard.press("Tab");
+  return page.evaluate(() => ({
+    missed: [...document.querySelectorAll("[data-number]")].map((each) => each.outerHTML),
+    unseen: document.body.dataset.unseen,
+  }));
+}
+
+// Pixels that a page is wider than a telephone.
+async function narrow(page) {
+  await page.setViewport({ width: 360, height: 740 });
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await page.setViewport(VIEW);
+  return wider;
+}
+
+// Without what only a page with JavaScript offers.
+function textOf(page) {
+  return page.evaluate(() => {
+    const main = document.querySelector("main").cloneNode(true);
+    main.querySelectorAll(".live").forEach((each) => each.remove());
+    return main.textContent.replace(/\s+/g, " ").trim();
+  });
+}
+
+async function walked({ path, script, steps }) {
+  const { page, complaints } = await opened(path, script);
+  for (const { press, type, click, wait } of steps) {
+    if (press) await page.keyboard.press(press);
+    if (type) await page.keyboard.type(type);
+    if (click) await Promise.all([page.waitForNavigation(), page.click(click)]);
+    if (wait) await page.waitForSelector(wait);
+  }
+  const seen = await page.evaluate(() => ({
+    url: location.pathname + location.search,
+    title: document.title,
+    focus: document.activeElement?.name ?? "",
+  }));
+  const text = await textOf(page);
+  await page.close();
+  return { ...seen, text, complaints };
+}

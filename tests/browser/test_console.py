@@ -1,0 +1,105 @@
+"""The console in a real browser: each page opens without a complaint, whoever looks at it and however.
+
+One browser visits every page once, and the tests judge what it met. With `PICTURES` set it takes those of the guide.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochal.console.server import server
+from tests.browser.conftest import Look
+from tests.browser.world import Airport
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+
+PAGES = {
+    "overview": "/",
+    "streams": "/streams?search=Aircraft-N20",
+    "stream": "/streams/30000/Aircraft-N204UA",
+    "tagged": "/tagged?tags=flight:UA1",
+    "feed": "/feed?partition=30000&category=Aircraft",
+    "trace": "/trace?id=Aircraft-N204UA@0",
+    "reactions": "/reactions?group=departures-board",
+    "error": "/feed?partition=77",
+}
+
+FLOWS: dict[str, dict[str, Any]] = {
+    "keys": {
+        "path": "/streams",
+        "script": True,
+        "steps": [
+            {"press": "/"},
+            {"type": "Aircraft-N204"},
+            {"press": "Enter"},
+            {"wait": "input[value='Aircraft-N204']"},
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def airport() -> Airport:
+    airport = Airport()
+    airport.fly()
+    return airport
+
+
+@pytest.fixture(scope="module")
+def seen(airport: Airport, look: Look) -> Iterator[dict[str, Any]]:
+    serving = server(airport.deployment, "epochal-demo")
+    thread = threading.Thread(target=serving.serve_forever)
+    thread.start()
+    pictures = str(GUIDE) if os.environ.get("PICTURES") else None
+    try:
+        base = f"http://127.0.0.1:{serving.server_port}"
+        yield look({"base": base, "pages": PAGES, "flows": FLOWS, "pictures": pictures})
+    finally:
+        serving.shutdown()
+        thread.join()
+        serving.server_close()
+
+
+@pytest.fixture(params=PAGES)
+def page(request: pytest.FixtureRequest, seen: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = seen["pages"][request.param]
+    return found
+
+
+def test_a_page_opens_without_a_complaint_and_asks_nobody_else(
+    page: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    complaints = page["complaints"]
+    if page["status"] != 200:  # which is what a browser complains of
+        complaints = [each for each in complaints if "400 (BAD REQUEST)" not in each]
+    assert complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page: dict[str, Any], scheme: str) -> None:
+    assert page["axe"][scheme] == []
+
+
+def test_tab_reaches_whatever_can_be_pressed_and_shows_where_it_is(page: dict[str, Any]) -> None:
+    assert page["reach"] == {"missed": [], "unseen": ""}
+
+
+def test_a_page_says_the_same_without_javascript(page: dict[str, Any]) -> None:
+    assert page["unscripted"] == page["text"]
+    assert len(page["text"]) > 40
+
+
+def test_a_page_is_no_wider_than_a_telephone(page: dict[str, Any]) -> None:
+    assert page["overflow"] <= 0
+
+
+def test_a_slash_leads_to_the_search_and_enter_starts_it(seen: dict[str, Any]) -> None:
+    flow = seen["flows"]["keys"]
+    assert flow["url"] == "/streams?search=Aircraft-N204"
+    assert "Aircraft-N204UA" in flow["text"]

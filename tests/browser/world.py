@@ -1,0 +1,97 @@
+"""A small airport to look at: streams, tagged events, and a reaction that has parked what it failed on."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from epochal import Event, TaggedEvent, Unfold, reaction
+from epochal.deployment import Deployment
+from epochal.model.times import parse_time, unix_seconds
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.testing.bucket import MemoryBucket
+from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import memory_settings
+
+BEGUN = unix_seconds(parse_time("2013-01-01T10:15:00Z"))
+MINUTE = 60
+AIRPORTS = ("IAH", "MIA", "ORD", "ATL", "LAX", "SFO", "BQN", "FLL")
+CARRIERS = ("UA", "AA", "DL", "B6")
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970, which stand still until they are moved."""
+
+    seconds: float = BEGUN
+
+    def __call__(self) -> int:
+        """As `time.time_ns`."""
+        return int(self.seconds * 1_000_000_000)
+
+
+@dataclass
+class Airport:
+    """The world, and how it is changed while it is looked at.
+
+    Attributes:
+        gates: aircraft that have one; the board fails on others.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    gates: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Have the stores and the index go by this clock."""
+        feed = self.feed
+        feed.tips, feed.streams = (replace(each, now=self.clock) for each in (feed.tips, feed.streams))
+        feed._indexer = replace(feed._indexer, now=self.clock)  # noqa: SLF001  a memory's own clock is the machine's
+
+    @property
+    def deployment(self) -> Deployment:
+        """What the console is opened on."""
+        return Deployment(settings=memory_settings(), driver=self.feed.reader.driver, bucket=MemoryBucket())
+
+    @property
+    def board(self) -> Reaction:
+        """Shows departures, of aircraft that have a gate."""
+
+        @reaction(name="departures-board", categories=["Aircraft"], attempts=1)
+        def shown(delivery: Delivery) -> None:
+            for event in delivery.each():
+                if event.stream.endswith("AA") and event.stream not in self.gates:
+                    raise ValueError(f"no gate is free for {event.stream}")
+                self.feed.tips.append(f"Board-{event.stream[-1]}", [Event(type="Shown", data=event.data)])
+
+        return shown
+
+    def fly(self, minutes: int = 40) -> None:
+        """Have aircraft depart and passengers sit down, minute by minute, and the board react halfway."""
+        luck = random.Random(2013)
+        for minute in range(minutes):
+            self.clock.seconds = BEGUN + MINUTE * minute
+            for _ in range(luck.randint(1, 6)):
+                self._depart(luck)
+            self.feed.tagged.append([_seat(luck)])
+            self.feed.index()
+            if minute == minutes // 2:
+                self.feed.react(self.board)
+
+    def _depart(self, luck: random.Random) -> None:
+        carrier, number, tail = luck.choice(CARRIERS), luck.randint(100, 1999), luck.randint(200, 208)
+        body: dict[str, Any] = {
+            "flight": f"{carrier}{number}",
+            "to": luck.choice(AIRPORTS),
+            "delay": luck.randint(-9, 90),
+        }
+        data = str(body).replace("'", '"').encode()
+        event = Event(type="FlightDeparted", data=data, correlation_id=f"{carrier}{number}")
+        position = Unfold(type="Position", data=f'{{"over": "{luck.choice(AIRPORTS)}"}}'.encode())
+        self.feed.streams.append(f"Aircraft-N{tail}{carrier}", [event], unfolds=[position])
+
+
+def _seat(luck: random.Random) -> TaggedEvent:
+    tags = [f"flight:UA{luck.randint(1, 3)}", f"passenger:p{luck.randint(1, 30)}"]
+    return TaggedEvent(type="SeatTaken", data=b'{"seat":"%dC"}' % luck.randint(1, 40), tags=tags)
