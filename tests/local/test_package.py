@@ -76,6 +76,8 @@ def test_its_metadata_say_what_an_index_shows(built: Path, wheel: zipfile.ZipFil
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
     assert any(each.endswith("licenses/LICENSE") for each in wheel.namelist())
+    (points,) = (each for each in wheel.namelist() if each.endswith(".dist-info/entry_points.txt"))
+    assert b"[pytest11]\nepochal = epochal.pytest_plugin" in wheel.read(points)
     files = map(str, built.iterdir())
     assert "FAILED" not in _run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built)
 

@@ -1,0 +1,50 @@
+"""Fixtures for the tests of whoever uses Epochal: pytest finds them once the library is installed.
+
+The stores of one test are one deployment in memory, and each test has its own: what is appended to `epochal_streams`
+comes to the reactions that `epochal_feed` runs. Nothing is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from epochal.reactions.read_models import ReadModels
+    from epochal.store.aggregates import AggregateStore
+    from epochal.store.streams import Streams
+    from epochal.store.tagged import TaggedEvents
+    from epochal.testing.feeds import MemoryFeed
+
+
+@pytest.fixture
+def epochal_feed() -> MemoryFeed:
+    """A deployment in memory, with its feed: `epochal_feed.react(reaction)` runs a reaction until it has caught up."""
+    from epochal.testing.feeds import MemoryFeed
+
+    return MemoryFeed()
+
+
+@pytest.fixture
+def epochal_streams(epochal_feed: MemoryFeed) -> Streams:
+    """Its streams, as `open_streams` opens them on AWS."""
+    return epochal_feed.streams
+
+
+@pytest.fixture
+def epochal_tagged_events(epochal_feed: MemoryFeed) -> TaggedEvents:
+    """Its tagged events, as `open_tagged_events` opens them on AWS."""
+    return epochal_feed.tagged
+
+
+@pytest.fixture
+def epochal_aggregates(epochal_feed: MemoryFeed) -> AggregateStore:
+    """Its aggregates, as `open_aggregates` opens them on AWS."""
+    return epochal_feed.aggregates
+
+
+@pytest.fixture
+def epochal_read_models(epochal_feed: MemoryFeed) -> ReadModels:
+    """Its read models, as `open_read_models` opens them on AWS."""
+    return epochal_feed.read_models
