@@ -41,6 +41,14 @@ class Compared(Generic[T]):
         """How fast a way is beside another: the middle of the rounds."""
         return median(each[beside].seconds / each[way].seconds for each in self.rounds)
 
+    def best(self, way: str) -> T:
+        """The round of a way that took the least: what others on the machine disturbed least."""
+        return min((each[way] for each in self.rounds), key=lambda took: took.seconds)
+
+    def best_ratio(self, way: str, beside: str) -> float:
+        """How fast a way is beside another, each at its best."""
+        return self.best(beside).seconds / self.best(way).seconds
+
 
 def by_turns(ways: Mapping[str, Callable[[], T]], rounds: int = ROUNDS) -> Compared[T]:
     """Every way once a round."""

@@ -65,8 +65,8 @@ class BodyCodec:
 
     def unpack(self, bodies: Iterable[Encoded], *, fetch: bool = True) -> list[Body]:
         """Decode bodies; claims are fetched, several at once, or left as they are."""
-        opened = [decode(body) for body in bodies]
-        if not fetch or not any(isinstance(body, Claim) for body in opened):
+        opened = [body.data if body.encoding == DIRECT else decode(body) for body in bodies]
+        if not fetch or Claim not in map(type, opened):
             return opened
         with ThreadPoolExecutor(FETCHES) as pool:
             return list(pool.map(self._fetch, opened))

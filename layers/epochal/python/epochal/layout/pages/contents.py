@@ -60,9 +60,10 @@ def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tupl
     """The inverse; the append's stamp is its first event's append id. Raises `CorruptData`."""
     source = Reader(content)
     times = _ReadTimes(source, moment)
-    events = tuple(_read_event(source, times, None if k else stamp) for k in range(count))
+    events = [_read_event(source, times, stamp)]
+    events += [_read_event(source, times, None) for _ in range(count - 1)]
     _check_end(source)
-    return events
+    return tuple(events)
 
 
 def write_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks) -> bytes:
@@ -150,7 +151,7 @@ def _read_event(source: Reader, times: _ReadTimes, append_id: bytes | None) -> S
     return StoredEvent(
         type=kind,
         data=data,
-        meta=_read_meta(source, flags),
+        meta=_read_meta(source, flags) if flags & _META else EMPTY,
         timestamp=timestamp,
         correlation_id=correlation,
         causation_id=causation,

@@ -13,14 +13,15 @@ hostile item says, reading it ends in `CorruptData`, and takes no more memory th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import BROTLI, DIRECT, MIN_GAIN, MIN_SIZE, TRAINED, Encoded, decode_inline, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.layout.pages import contents
-from epochal.layout.pages.values import Reader, Writer
+from epochal.layout.pages.values import Reader, Writer, number_at
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 STAMP_BYTES: Final = 16
 _TIME_BYTES: Final = 8
+_STAMPED: Final = 1 + STAMP_BYTES
+"""Bytes of a frame up to the end of its stamp."""
 
 DICTIONARY_BYTES: Final = 4
 """Of a dictionary's id."""
@@ -74,13 +77,18 @@ class Frame:
         return out.written()
 
     @property
+    def time(self) -> Ticks:
+        """Of its stamp."""
+        return Ticks(int.from_bytes(self.stamp[:_TIME_BYTES], "big"))
+
+    @property
     def dictionary(self) -> bytes | None:
         """The id of what packed it, where that is a dictionary."""
         return self.content.data[:DICTIONARY_BYTES] if self.content.encoding == TRAINED else None
 
     def events(self) -> tuple[StoredEvent, ...]:
         """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
-        return contents.read_events(_opened(self.content), self.count, self.stamp, time_of(self.stamp))
+        return contents.read_events(_opened(self.content), self.count, self.stamp, self.time)
 
 
 def pack_events(
@@ -105,17 +113,17 @@ def pack_events(
 
 def read_frame(data: bytes) -> Frame:
     """A frame, its content unopened. Raises `CorruptData`."""
-    source = Reader(data)
-    encoding, stamp, count = source.byte(), source.take(STAMP_BYTES), source.number()
+    count, at = number_at(data, _STAMPED)
+    stamp = data[1:_STAMPED]
     time_of(stamp)
     if not 0 < count <= contents.MAX_EVENTS:
         raise CorruptData(f"a frame of {count} events")
-    if encoding == TRAINED:
-        content = Encoded(TRAINED, source.rest())
+    content = Encoded(data[0], data[at:])
+    if content.encoding == TRAINED:
         if len(content.data) < DICTIONARY_BYTES:
             raise CorruptData("a frame names its dictionary in part")
-    else:
-        content = _content(encoding, source)
+    elif content.encoding not in (DIRECT, BROTLI):
+        raise UnknownEncoding(content.encoding)
     return Frame(stamp=stamp, count=count, content=content)
 
 
@@ -175,7 +183,13 @@ def _content(encoding: int, source: Reader) -> Encoded:
 
 def _opened(content: Encoded) -> bytes:
     if content.encoding == TRAINED:
-        from epochal.codec import dictionaries  # noqa: PLC0415  most stores have none
-
-        return dictionaries.unpack(content.data, MAX_CONTENT)
+        return _unpacks()(content.data, MAX_CONTENT)
     return decode_inline(content, limit=MAX_CONTENT)
+
+
+@cache
+def _unpacks() -> Callable[[bytes, int], bytes]:
+    """Loaded when first needed, since most stores have no dictionaries, and looked for once."""
+    from epochal.codec import dictionaries  # noqa: PLC0415
+
+    return dictionaries.unpack

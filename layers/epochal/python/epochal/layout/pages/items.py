@@ -6,7 +6,7 @@ is no page: an item that contradicts itself is corrupt, and is never read half.
 
 from __future__ import annotations
 
-import itertools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -166,15 +166,15 @@ def is_dictionary(item: Item) -> bool:
 
 def read_page(item: Item, table: str = "") -> Page:
     """Decode a page. Raises `CorruptData` where it is none, or contradicts itself."""
-    name, index = (_shown(item, key) for key in ("p", "i"))
     try:
         page = _read(item, table)
         _check(page)
-        _check_revision(page, _number(item, "r"))
+        _check_stamps(page, _number(item, "r"))
     except CorruptData as error:
-        raise CorruptData(f"{name}: page {index}: {error}") from error
+        raise CorruptData(f"{_shown(item, 'p')}: page {_shown(item, 'i')}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptData(f"{name}: item {index} is not of the pages layout: {error!r}") from error
+        shown = f"{_shown(item, 'p')}: item {_shown(item, 'i')}"
+        raise CorruptData(f"{shown} is not of the pages layout: {error!r}") from error
     return page
 
 
@@ -253,25 +253,21 @@ def _check(page: Page) -> None:
         raise CorruptData("a tombstone that is not full")
     if page.full and not page.deleted and page.index == page.version:
         raise CorruptData("full, though it has had no events")
-    _check_stamps(page)
 
 
-def _check_revision(page: Page, revision: int) -> None:
-    if revision != page.time:
-        raise CorruptData("r is not the time of its latest stamp")
-
-
-def _check_stamps(page: Page) -> None:
-    stamps = [frame.stamp for frame in page.frames]
+def _check_stamps(page: Page, revision: int) -> None:
+    """Likewise, of the times of its writes; those of its frames were read with them."""
+    times = [frame.time for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
             raise CorruptData("w is no stamp")
-        stamps.append(page.stamp)
-    if not stamps:
+        times.append(time_of(page.stamp))
+    if not times:
         raise CorruptData("neither f nor w")
-    times = [time_of(stamp) for stamp in stamps]
-    if any(later <= earlier for earlier, later in itertools.pairwise(times)):
+    if len(times) > 1 and any(map(operator.ge, times, times[1:])):
         raise CorruptData("stamps that do not increase")
+    if revision != times[-1]:
+        raise CorruptData("r is not the time of its latest stamp")
 
 
 def _unfolds(item: Item) -> bytes:

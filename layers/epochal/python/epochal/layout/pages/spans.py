@@ -17,29 +17,30 @@ class _Opened:
     """What all spans of a page have opened of it.
 
     Attributes:
-        places: of each event that the page holds, its frame and its position in that.
-        frames: those that are open.
+        base: index of the first event that the page holds.
+        events: all of those, None where their frame has not been opened.
     """
 
-    __slots__ = ("base", "frames", "places")
+    __slots__ = ("base", "events")
 
     def __init__(self) -> None:
         self.base = 0
-        self.places: list[tuple[int, int]] | None = None
-        self.frames: dict[int, tuple[StoredEvent, ...]] = {}
+        self.events: list[StoredEvent | None] = []
 
-    def place(self, page: Page, index: int) -> tuple[int, int]:
-        """Where event `index` is. Raises `IndexError`."""
-        if self.places is None:
+    def open(self, page: Page, index: int) -> StoredEvent:
+        """Open the frame that holds event `index`; the event. Raises `IndexError`."""
+        if not self.events:
             self.base = page.base
-            self.places = [
-                (number, position)
-                for number, frame in enumerate(page.frames)
-                for position in range(frame.count)
-            ]
-        if index < self.base:
-            raise IndexError(index)
-        return self.places[index - self.base]
+            self.events = [None] * page.count
+        first = self.base
+        for number, frame in enumerate(page.frames):
+            end = first + frame.count
+            if first <= index < end:
+                events = page.read_frame(number)
+                self.events[first - self.base : end - self.base] = events
+                return events[index - first]
+            first = end
+        raise IndexError(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +59,23 @@ class PageSpan:
 
     def since(self, index: int) -> PageSpan:
         """Without the events below `index`."""
+        if index <= self.base:
+            return self
         return PageSpan(self.page, min(max(self.base, index), self.next), self.next, self._opened)
 
     def before(self, index: int) -> PageSpan:
         """Without the events at or above `index`."""
+        if index >= self.next:
+            return self
         return PageSpan(self.page, self.base, max(min(self.next, index), self.base), self._opened)
 
     def read(self, offset: int) -> StoredEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
         opened = self._opened
-        number, position = opened.place(self.page, self.base + offset)
-        events = opened.frames.get(number)
-        if events is None:
-            events = opened.frames[number] = self.page.read_frame(number)
-        return events[position]
+        index = self.base + offset
+        position = index - opened.base
+        event = opened.events[position] if 0 <= position < len(opened.events) else None
+        return opened.open(self.page, index) if event is None else event
 
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""

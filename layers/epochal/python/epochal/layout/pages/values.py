@@ -59,6 +59,26 @@ class Writer:
         return bytes(self._out)
 
 
+def number_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number of at least 0, and where the next value is. Raises `CorruptData` as `Reader` does."""
+    try:
+        byte = data[at]
+        if byte < _MORE:  # as nearly all are
+            return byte, at + 1
+        value, shift = byte & 0x7F, 0
+        while byte >= _MORE:
+            at, shift = at + 1, shift + 7
+            if shift >= _BITS:
+                raise CorruptData("a number is too long")
+            byte = data[at]
+            value |= (byte & 0x7F) << shift
+    except IndexError:
+        raise CorruptData(_CUT_OFF) from None
+    if not byte:
+        raise CorruptData("a number is longer than it needs to be")
+    return value, at + 1
+
+
 class Reader:
     """Takes values apart. Every method raises `CorruptData` where there is no such value, in its one form."""
 
@@ -85,18 +105,7 @@ class Reader:
 
     def number(self) -> int:
         """A number of at least 0."""
-        byte = self.byte()
-        if byte < _MORE:  # as nearly all are
-            return byte
-        value, shift = byte & 0x7F, 0
-        while byte >= _MORE:
-            shift += 7
-            if shift >= _BITS:
-                raise CorruptData("a number is too long")
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-        if shift and not byte:
-            raise CorruptData("a number is longer than it needs to be")
+        value, self._at = number_at(self._data, self._at)
         return value
 
     def signed(self) -> int:
@@ -106,8 +115,8 @@ class Reader:
 
     def blob(self) -> bytes:
         """Bytes, after their length."""
-        length = self.number()
-        at, end = self._at, self._at + length
+        length, at = number_at(self._data, self._at)
+        end = at + length
         if end > len(self._data):
             raise CorruptData(_CUT_OFF)
         self._at = end
