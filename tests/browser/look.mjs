@@ -1,7 +1,7 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
-// In, on standard input:  {base, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: folder or null}
-// Out:                    {pages: {name: {...}}, flows: {name: {url, title, text, focus}}}
+// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: folder or null}
+// Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
 import chromium from "@sparticuz/chromium";
@@ -20,7 +20,7 @@ const browser = await puppeteer.launch({
   headless: "shell",
   defaultViewport: VIEW,
 });
-const found = { pages: {}, flows: {} };
+const found = { entered: (await walked({ path: asked.enter, script: true, steps: [] })).url, pages: {}, flows: {} };
 for (const [name, path] of Object.entries(asked.pages)) found.pages[name] = await visited(name, path);
 for (const [name, flow] of Object.entries(asked.flows)) found.flows[name] = await walked(flow);
 await browser.close();
@@ -107,12 +107,8 @@ async function walked({ path, script, steps }) {
     if (click) await Promise.all([page.waitForNavigation(), page.click(click)]);
     if (wait) await page.waitForSelector(wait);
   }
-  const seen = await page.evaluate(() => ({
-    url: location.pathname + location.search,
-    title: document.title,
-    focus: document.activeElement?.name ?? "",
-  }));
+  const url = await page.evaluate(() => location.pathname + location.search);
   const text = await textOf(page);
   await page.close();
-  return { ...seen, text, complaints };
+  return { url, text, complaints };
 }

@@ -13,11 +13,17 @@ from typing import Any
 
 import pytest
 
+from epochal.console.guard import Guard
 from epochal.console.server import server
+from epochal.console.services import Services
 from tests.browser.conftest import Look
 from tests.browser.world import Airport
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+
+KEY = "the-key"
+
+PARKED = "/parked?act=discard&group=departures-board&partition=30000&stream=Aircraft-N206AA&index=0"
 
 PAGES = {
     "overview": "/",
@@ -27,6 +33,7 @@ PAGES = {
     "feed": "/feed?partition=30000&category=Aircraft",
     "trace": "/trace?id=Aircraft-N204UA@0",
     "reactions": "/reactions?group=departures-board",
+    "parked": PARKED,
     "error": "/feed?partition=77",
 }
 
@@ -41,6 +48,22 @@ FLOWS: dict[str, dict[str, Any]] = {
             {"wait": "input[value='Aircraft-N204']"},
         ],
     },
+    **{
+        f"given up, {how} JavaScript": {
+            "path": "/reactions?group=departures-board",
+            "script": script,
+            "steps": [
+                {"click": f"a[aria-label='give up {stream}']"},
+                {"click": "button.do"},
+            ],
+        }
+        for how, script, stream in (("with", True, "Aircraft-N203AA"), ("without", False, "Aircraft-N204AA"))
+    },
+    "replayed": {
+        "path": "/reactions?group=departures-board",
+        "script": False,
+        "steps": [{"click": "a[aria-label='replay Aircraft-N205AA']"}, {"click": "button.do"}],
+    },
 }
 
 
@@ -53,13 +76,16 @@ def airport() -> Airport:
 
 @pytest.fixture(scope="module")
 def seen(airport: Airport, look: Look) -> Iterator[dict[str, Any]]:
-    serving = server(airport.deployment, "epochal-demo")
+    airport.gates.add("Aircraft-N205AA")
+    services = Services(reactions={airport.board.name: airport.board}, now=airport.clock)
+    serving = server(airport.deployment, "epochal-demo", services=services, guard=Guard(key=KEY))
     thread = threading.Thread(target=serving.serve_forever)
     thread.start()
     pictures = str(GUIDE) if os.environ.get("PICTURES") else None
     try:
         base = f"http://127.0.0.1:{serving.server_port}"
-        yield look({"base": base, "pages": PAGES, "flows": FLOWS, "pictures": pictures})
+        asked = {"base": base, "enter": f"/?key={KEY}", "pages": PAGES, "flows": FLOWS, "pictures": pictures}
+        yield look(asked)
     finally:
         serving.shutdown()
         thread.join()
@@ -103,3 +129,25 @@ def test_a_slash_leads_to_the_search_and_enter_starts_it(seen: dict[str, Any]) -
     flow = seen["flows"]["keys"]
     assert flow["url"] == "/streams?search=Aircraft-N204"
     assert "Aircraft-N204UA" in flow["text"]
+
+
+def test_the_address_with_the_key_is_left_for_one_without(seen: dict[str, Any]) -> None:
+    assert seen["entered"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("flow", "told"),
+    [
+        ("given up, with JavaScript", "Aircraft-N203AA goes on"),
+        ("given up, without JavaScript", "Aircraft-N204AA goes on"),
+        ("replayed", "Aircraft-N205AA goes on"),
+    ],
+)
+def test_what_is_parked_goes_on_after_two_presses(
+    airport: Airport, seen: dict[str, Any], flow: str, told: str
+) -> None:
+    found = seen["flows"][flow]
+    assert (found["url"], found["complaints"]) == ("/parked", [])
+    assert told in found["text"]
+    parked = {each.stream for each in airport.feed.parking(airport.board).streams(30_000)}
+    assert parked == {"Aircraft-N206AA"}

@@ -17,6 +17,7 @@ from epochal.testing.stores import memory_settings
 BEGUN = unix_seconds(parse_time("2013-01-01T10:15:00Z"))
 MINUTE = 60
 AIRPORTS = ("IAH", "MIA", "ORD", "ATL", "LAX", "SFO", "BQN", "FLL")
+WAITING = {f"Aircraft-N20{number}AA" for number in (3, 4, 5, 6)}
 CARRIERS = ("UA", "AA", "DL", "B6")
 
 
@@ -36,7 +37,7 @@ class Airport:
     """The world, and how it is changed while it is looked at.
 
     Attributes:
-        gates: aircraft that have one; the board fails on others.
+        gates: aircraft that have got one since; the board fails on the others of `WAITING`.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -61,7 +62,7 @@ class Airport:
         @reaction(name="departures-board", categories=["Aircraft"], attempts=1)
         def shown(delivery: Delivery) -> None:
             for event in delivery.each():
-                if event.stream.endswith("AA") and event.stream not in self.gates:
+                if event.stream in WAITING - self.gates:
                     raise ValueError(f"no gate is free for {event.stream}")
                 self.feed.tips.append(f"Board-{event.stream[-1]}", [Event(type="Shown", data=event.data)])
 

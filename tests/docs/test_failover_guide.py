@@ -74,7 +74,7 @@ def told_to(told: list[str]) -> Reaction:
 def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
     """What a command prints on these tables, and how it ends."""
     driver = feed.tips.driver
-    store = Store.of(Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list)
+    store = Store.of(Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list, str)
     monkeypatch.setattr(command_line, "open_store", lambda _: store)
     shown = io.StringIO()
     try:

@@ -53,7 +53,7 @@ class Terminal:
     @property
     def store(self) -> Store:
         sizes = [TableSize(name="tips", items=3, bytes=4_096)]
-        return replace(Store.of(self.deployment, lambda: sizes), streams=self.streams)
+        return replace(Store.of(self.deployment, lambda: sizes, str), streams=self.streams)
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
         """Run a command; what it raises is in the result."""

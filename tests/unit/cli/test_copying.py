@@ -135,7 +135,7 @@ def test_a_command_on_streams_of_a_layout_that_the_store_has_not_says_so(table: 
     terminal = Terminal()
     settings = replace(terminal.deployment.settings, tables={})
     deployment = replace(terminal.deployment, settings=settings)
-    store = Store.of(deployment, list)
+    store = Store.of(deployment, list, str)
     words = command.split() if table == "streams" else ["tips", *command.split()]
     result = CliRunner().invoke(epochal, words, obj=lambda: store)
     assert f"--{table}-table: is needed for streams as" in str(result.exception)

@@ -10,26 +10,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, TaggedEvent, Unfold, reaction
-from epochal.console.app import application
 from epochal.console.show import body
-from epochal.deployment import Deployment
 from epochal.reactions.reaction import Delivery
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_settings
 
 EVIL = "<script>alert(1)</script>"
-
-
-@pytest.fixture
-def feed() -> MemoryFeed:
-    return MemoryFeed()
-
-
-@pytest.fixture
-def browser(feed: MemoryFeed) -> FlaskClient:
-    deployment = Deployment(settings=memory_settings(), driver=feed.reader.driver, bucket=MemoryBucket())
-    return application(deployment, "epochal-test").test_client()
 
 
 def _page(browser: FlaskClient, path: str, status: int = 200) -> str:
@@ -185,6 +170,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
         assert "failing" in page
         assert "ValueError: &lt;script&gt;" in page
         assert "parked discard failing STREAM" in page
+        assert "act=discard&amp;group=failing" in page
     assert "No such group" in _page(browser, "/reactions?group=other")
 
 
@@ -197,11 +183,6 @@ def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: Flas
         assert EVIL not in page
     answer = browser.get("/", base_url="http://localhost")
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'")
-
-
-@pytest.mark.parametrize("host", ["example.com", "example.com:80", "127.0.0.1.example.com", ""])
-def test_a_page_that_calls_the_console_by_another_name_is_refused(browser: FlaskClient, host: str) -> None:
-    assert browser.get("/", headers={"Host": host}).status_code in (400, 403)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +203,8 @@ def test_an_address_that_makes_no_sense_is_told_by_name(
     assert told in _page(browser, path, 400)
 
 
-def test_every_page_but_the_listed_ones_is_unknown_and_none_takes_a_write(browser: FlaskClient) -> None:
+def test_an_address_that_is_no_page_is_unknown(browser: FlaskClient) -> None:
     assert browser.get("/nothing", base_url="http://127.0.0.1").status_code == 404
-    assert browser.post("/", base_url="http://127.0.0.1").status_code == 405
 
 
 @pytest.mark.parametrize(

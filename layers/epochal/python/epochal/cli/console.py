@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from secrets import token_urlsafe
+
 import click
 
+from epochal.cli.react import load_reaction
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
 
@@ -12,19 +15,40 @@ from epochal.errors import InvalidInput
 @click.option(
     "--port", type=click.IntRange(min=0, max=65535), default=0, help="0, the default, is a free one."
 )
+@click.option(
+    "--reaction",
+    "targets",
+    metavar="MODULE:REACTION",
+    multiple=True,
+    help="Replays here what it has parked; others are replayed by their deployed functions.",
+)
 @pass_store
-def console(store: Store, *, port: int) -> None:
+def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
     """Show the store in a browser, until interrupted.
 
-    The page is served on 127.0.0.1 and only reads, with the credentials that this command has. Whoever can open a
-    port of this machine sees what they see.
+    The page is served on 127.0.0.1, and does what it does with the credentials that this command has. Whoever has the
+    address that is printed, with the key in it, sees what they see.
     """
     try:
-        from epochal.console.server import server  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.console.guard import KEY, Guard  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.console.server import server  # noqa: PLC0415
+        from epochal.console.services import Services  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
-    serving = server(store.deployment, store.deployment.settings.index_table.removesuffix("-index"), port)
-    click.echo(f"The console is at http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)")
+    from epochal.dynamo.invoking import invoker  # noqa: PLC0415
+
+    reactions = [load_reaction(each) for each in targets]
+    name = store.deployment.settings.index_table.removesuffix("-index")
+    services = Services(
+        prefix=name,
+        reactions={each.name: each for each in reactions},
+        invoke=invoker(store.client("lambda")),
+    )
+    guard = Guard(key=token_urlsafe(16))
+    serving = server(store.deployment, name, port, services=services, guard=guard)
+    click.echo(
+        f"The console is at http://127.0.0.1:{serving.server_port}/?{KEY}={guard.key} (Ctrl-C ends it)"
+    )
     try:
         serving.serve_forever()
     finally:

@@ -40,7 +40,7 @@ def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
     """
-    reactor = _reactor(store, _load(target))
+    reactor = _reactor(store, load_reaction(target))
     seen: set[Name] = set()
     teller = _teller(as_json=as_json)
 
@@ -92,7 +92,7 @@ def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool
     A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 0,
     "stream": "..."}.
     """
-    reaction = _load(target)
+    reaction = load_reaction(target)
     parking = Parking(reactor=_reactor(store, reaction))
     failed = False
     for each in _chosen(store, reaction.name, streams):
@@ -137,7 +137,7 @@ def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_j
     output.document(view, [f"{stream}  {following}  {line}"], as_json=as_json)
 
 
-def _load(target: str) -> Reaction:
+def load_reaction(target: str) -> Reaction:
     """The reaction that `module:name` names; modules of the working directory are found, as Python finds them."""
     module, colon, name = target.partition(":")
     if not (module and colon and name):

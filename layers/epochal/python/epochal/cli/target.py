@@ -18,7 +18,7 @@ from epochal.cli.errors import NoStore, StackMissing, must_be_named
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
-from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client
+from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client, service_client
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.lazy_clients import lazily
@@ -73,6 +73,7 @@ class Store:
     Attributes:
         sources: of the feed, with as many partitions as is told without asking the index.
         kinds: of its tables, by their names.
+        client: of another service where the store is, made when it is asked for.
     """
 
     deployment: Deployment
@@ -84,9 +85,12 @@ class Store:
     sources: tuple[Source, ...]
     kinds: Mapping[str, str]
     sizes: Callable[[], list[TableSize]]
+    client: Callable[[str], Any]
 
     @classmethod
-    def of(cls, found: Deployment, sizes: Callable[[], list[TableSize]]) -> Store:
+    def of(
+        cls, found: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
+    ) -> Store:
         """The store of a deployment."""
         return cls(
             deployment=found,
@@ -98,6 +102,7 @@ class Store:
             sources=found.sources,
             kinds=found.settings.kinds,
             sizes=sizes,
+            client=client,
         )
 
 
@@ -149,7 +154,9 @@ def open_store(choice: Choice) -> Store:
     kinds = {
         choice.settings.value(name): kind for name, kind in TABLES.values() if choice.settings.value(name)
     }
-    return _opened(settings, dynamodb_client(**place), lazily(partial(s3_client, **place)), kinds)
+    s3 = lazily(partial(s3_client, **place))
+    client = partial(service_client, endpoint=choice.endpoint or None, region=choice.region or None)
+    return _opened(settings, dynamodb_client(**place), s3, client, kinds)
 
 
 def _local() -> Store:
@@ -157,13 +164,20 @@ def _local() -> Store:
         found = deploy.current(here())
     except (NotACheckout, NotRunning) as error:
         raise NoStore(str(error)) from error
-    return _opened(found.settings, found.endpoint.client("dynamodb"), found.endpoint.client("s3"))
+    dynamodb, s3 = found.endpoint.client("dynamodb"), found.endpoint.client("s3")
+    return _opened(found.settings, dynamodb, s3, found.endpoint.client)
 
 
-def _opened(settings: Settings, dynamodb: Any, s3: Any, kinds: Mapping[str, str] | None = None) -> Store:
+def _opened(
+    settings: Settings,
+    dynamodb: Any,
+    s3: Any,
+    client: Callable[[str], Any],
+    kinds: Mapping[str, str] | None = None,
+) -> Store:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
     found = deployed(settings, execute=interpreter(dynamodb), s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
-    return Store.of(found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()])
+    return Store.of(found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()], client)
 
 
 def tables_of(settings: Settings) -> dict[str, str]:

@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from flask import Flask, Response, abort, render_template, request
+from flask import Flask, Response, render_template, request
 
-from epochal.console import feed, overview, reactions, streams, tagged, trace
+from epochal.console import feed, overview, parked, reactions, streams, tagged, trace
+from epochal.console.guard import HEADERS, Guard
+from epochal.console.services import Services
 from epochal.console.show import body, instant
 from epochal.deployment import Deployment
-from epochal.errors import EpochalError, InvalidInput, MissingTable
-
-HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""Bodies are other people's text: no page runs or loads anything but what comes with the console."""
-
-LOCAL: Final = {"127.0.0.1", "localhost", "[::1]"}
-"""Names that a browser may call the console by; another one is a foreign page that had its name resolved to us."""
+from epochal.errors import EpochalError, InvalidInput, MissingTable, Refused
 
 Arguments = Mapping[str, str]
 Show = Callable[[Deployment, Arguments], dict[str, Any]]
@@ -31,33 +22,42 @@ Show = Callable[[Deployment, Arguments], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: where it is, its template, and what it shows of a deployment."""
+    """A page: where it is, its template, and what it shows of a deployment; or what it does to it."""
 
     path: str
     name: str
     show: Show
+    method: str = "GET"
 
 
-PAGES: Final = (
-    Page(path="/", name="overview", show=overview.show),
-    Page(path="/streams", name="streams", show=streams.recent),
-    Page(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
-    Page(path="/tagged", name="tagged", show=tagged.show),
-    Page(path="/feed", name="feed", show=feed.show),
-    Page(path="/trace", name="trace", show=trace.show),
-    Page(path="/reactions", name="reactions", show=reactions.show),
-)
+def pages(services: Services) -> tuple[Page, ...]:
+    """All there are."""
+    return (
+        Page(path="/", name="overview", show=overview.show),
+        Page(path="/streams", name="streams", show=streams.recent),
+        Page(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
+        Page(path="/tagged", name="tagged", show=tagged.show),
+        Page(path="/feed", name="feed", show=feed.show),
+        Page(path="/trace", name="trace", show=trace.show),
+        Page(path="/reactions", name="reactions", show=reactions.show),
+        Page(path="/parked", name="parked", show=partial(parked.ask, services)),
+        Page(path="/parked", name="settled", show=partial(parked.settle, services), method="POST"),
+    )
 
 
-def application(deployment: Deployment, name: str) -> Flask:
-    """The console of a deployment, which pages call `name`."""
+def application(
+    deployment: Deployment, name: str, services: Services | None = None, guard: Guard | None = None
+) -> Flask:
+    """The console of a deployment, which pages call `name`; without a guard whoever can open its port is let in."""
+    guard = guard or Guard()
     app = Flask(__name__)
     app.jinja_env.filters.update(body=body, instant=instant)
-    app.jinja_env.globals.update(deployment=name)
-    app.before_request(_refuse_strangers)
+    app.jinja_env.globals.update(deployment=name, token=guard.token)
+    app.before_request(guard.admit)
     app.after_request(_with_headers)
-    for page in PAGES:
-        app.add_url_rule(page.path, page.name, partial(_shown, deployment, page))
+    for page in pages(services or Services()):
+        shown = partial(_shown, deployment, page)
+        app.add_url_rule(page.path, page.name, shown, methods=[page.method])
     return app
 
 
@@ -67,7 +67,8 @@ def _shown(deployment: Deployment, page: Page, **place: Any) -> tuple[str, int]:
     values: dict[str, Any] = {}
     with meter:
         try:
-            values = page.show(replace(deployment, driver=driver), {**request.args, **place})
+            arguments = {**(request.form if page.method == "POST" else request.args), **place}
+            values = page.show(replace(deployment, driver=driver), arguments)
         except EpochalError as error:
             status, told = _status(error), str(error)
     template = f"{page.name}.html" if told is None else "error.html"
@@ -75,14 +76,15 @@ def _shown(deployment: Deployment, page: Page, **place: Any) -> tuple[str, int]:
 
 
 def _status(error: EpochalError) -> int:
-    if isinstance(error, InvalidInput):
-        return 400
-    return 404 if isinstance(error, MissingTable) else 502
-
-
-def _refuse_strangers() -> None:
-    if request.host.rpartition(":")[0] not in LOCAL and request.host not in LOCAL:
-        abort(403, "The console answers to 127.0.0.1 and localhost alone.")
+    match error:
+        case InvalidInput():
+            return 400
+        case Refused():
+            return 403
+        case MissingTable():
+            return 404
+        case _:
+            return 502
 
 
 def _with_headers(response: Response) -> Response:

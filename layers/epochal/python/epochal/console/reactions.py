@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochal.care.status import groups_of, standings
+from epochal.console.parked import parking_of
 from epochal.deployment import Deployment
 from epochal.layout.registry import layout_of
-from epochal.reactions.group_member import Member
-from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Delivery, Reaction
-from epochal.reactions.reactor import Reactor
+from epochal.reactions.parking import ParkedStream
 
 
 def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -24,24 +22,14 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
         for standing in (standings(deployment.driver, table, groups) if groups else ())
         for group in standing.groups
     ]
-    parked = {
-        name: _parked(deployment, name) for name in {group.group for _, _, group in rows if group.parked}
-    }
+    parked: dict[str, list[ParkedStream]] = {}
+    for _, at, group in rows:
+        if group.parked:
+            found = parking_of(deployment, group.group).streams(at.partition)
+            parked.setdefault(group.group, []).extend(found)
     return {
         "group": ", ".join(groups),
         "rows": rows,
         "parked": parked,
         "asked": bool(groups or "find" in arguments),
     }
-
-
-def _parked(deployment: Deployment, group: str) -> list[ParkedStream]:
-    reader = deployment.feed
-    parking = Parking(
-        reactor=Reactor(member=Member(reaction=Reaction(name=group, handler=_never), reader=reader))
-    )
-    return [each for at in reader.partitions() for each in parking.streams(at.partition)]
-
-
-def _never(_: Delivery) -> None:
-    raise RuntimeError("the console handles nothing")

@@ -64,6 +64,11 @@ def cloudformation_client(*, endpoint: str | None = None, region: str | None = N
     return _client("cloudformation", endpoint, region, _config(retries=4, read=20))
 
 
+def service_client(service: str, *, endpoint: str | None = None, region: str | None = None) -> Any:
+    """A client of another service, for commands; a function that it invokes may take a minute."""
+    return _client(service, endpoint, region, _config(retries=1, read=70))
+
+
 def credentials() -> Credentials:
     """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
     found = _session().get_credentials()
