@@ -16,7 +16,7 @@ from epochal import Event
 from epochal.aio.carrier import AsyncCarrier
 from epochal.aio.place import AsyncPlace
 from epochal.aio.streams import AsyncStreams
-from epochal.errors import InvalidInput, Misconfigured, Unavailable
+from epochal.errors import Misconfigured, Unavailable
 from epochal.store.driver import Patience
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -81,11 +81,6 @@ def test_an_address_at_which_nothing_has_ever_answered_is_named() -> None:
     error = asyncio.run(_append("http://127.0.0.1:9"))
     assert "nothing has ever answered at http://127.0.0.1:9" in str(error)
     assert not error.maybe_applied
-
-
-def test_a_place_that_was_not_entered_opens_nothing() -> None:
-    with pytest.raises(InvalidInput, match="async with AsyncPlace"):
-        AsyncPlace(region="eu-central-1").open_streams("streams")
 
 
 def test_a_missing_region_is_told_when_the_place_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from epochal import (
     TaggedEvent,
     metadata,
 )
+from epochal.aio.bodies import BodiesInThreads
 from epochal.aio.bridge import run, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.streams import AsyncStreams
@@ -34,7 +36,9 @@ from epochal.aio.writes import cancelled_write
 from epochal.errors import InvalidInput
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.store.bodies import BodyCodec
 from epochal.store.codecs import EventCodec
+from epochal.testing.bodies import MemoryBodies
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
@@ -265,6 +269,18 @@ def test_a_timeout_of_a_write_has_its_outcome_as_the_cause() -> None:
             async with asyncio.timeout(0.01):
                 await streams.append("Door-1", _events("Opened"))
         assert isinstance(_outcome(late), Appended)
+
+    asyncio.run(live())
+
+
+def test_bodies_that_are_in_the_bucket_are_stored_and_fetched_in_threads_several_at_once() -> None:
+    large = [random.Random(number).randbytes(500_000) for number in range(3)]
+
+    async def live() -> None:
+        store = _streams().store
+        streams = AsyncStreams(replace(store, codec=BodyCodec(bodies=BodiesInThreads(MemoryBodies()))))
+        await streams.append("Door-1", [Event(type="Drawn", data=data) for data in large])
+        assert [event.content async for event in streams.read("Door-1")] == large
 
     asyncio.run(live())
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Executor, Future
 from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
 
 from epochal.errors import InvalidInput
+from epochal.store.pools import POOL
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_END: Final = object()
 
 
 class _Bridge(greenlet):
@@ -26,7 +30,9 @@ class _Bridge(greenlet):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self.gr_context = copy_context()
+        context = copy_context()
+        context.run(POOL.set, _Tasks)
+        self.gr_context = context
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -41,6 +47,17 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         else:
             answer = bridge.switch(found)
     return cast("T", answer)
+
+
+async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+    """What a function that waits by `wait` yields, each awaited when it is wanted."""
+    found = await run(function, *args, **kwargs)
+    try:
+        while (one := await run(next, found, _END)) is not _END:
+            yield cast("T", one)
+    finally:
+        if isinstance(found, Generator):
+            await run(found.close)
 
 
 def wait(awaitable: Awaitable[T]) -> T:
@@ -63,3 +80,49 @@ def wait(awaitable: Awaitable[T]) -> T:
 def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Wait for a function that blocks, in a thread of the loop's pool."""
     return wait(asyncio.to_thread(function, *args, **kwargs))
+
+
+class _Tasks(Executor):
+    """What a pool of threads is to a store that blocks: up to so many calls at a time, each in a task.
+
+    Stores read in it, and nothing else: calls that nobody has waited for when it is shut down are cancelled.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._room = asyncio.Semaphore(at_once)
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Begin a call; what is returned is waited for by `result()` alone."""
+
+        async def call() -> T:
+            async with self._room:
+                return await run(fn, *args, **kwargs)
+
+        task = asyncio.create_task(call())
+        task.add_done_callback(_seen)
+        self._tasks.append(task)
+        return _Awaited(task)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002  of the protocol
+        """Cancel what is not done."""
+        for task in self._tasks:
+            task.cancel()
+
+
+class _Awaited(Future[T]):
+    def __init__(self, task: asyncio.Task[T]) -> None:
+        super().__init__()
+        self._task = task
+
+    def result(self, timeout: float | None = None) -> T:  # noqa: ARG002  nobody asks for it
+        return wait(self._task)
+
+    def cancel(self) -> bool:
+        return self._task.cancel()
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Look at an error that nobody may wait for any more; asyncio would complain of it."""
+    if not task.cancelled():
+        task.exception()

@@ -1,15 +1,20 @@
-"""Deciders, awaited."""
+"""Deciders on streams, on aggregates and on tagged events, awaited."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from epochal.aio.bridge import run
 from epochal.aio.writes import finished
 from epochal.store.deciders import Deciders, Transacted
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
+
+if TYPE_CHECKING:
+    from epochal.model.aggregates import AggregateId
+    from epochal.store.aggregate_deciders import AggregateDeciders, AggregateTransacted, Standing
+    from epochal.store.decisions import Decide, Decided, Decisions, Model, Projection
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -62,3 +67,63 @@ class AsyncDeciders(Generic[C, S, E]):
     ) -> R:
         """`Deciders.query`."""
         return await run(self.deciders.query, stream, projection, load=load)
+
+
+@dataclass(frozen=True)
+class AsyncAggregateDeciders(Generic[C, S, E]):
+    """Deciders on aggregates, likewise.
+
+    Attributes:
+        deciders: over the `store` of an `AsyncAggregates`.
+    """
+
+    deciders: AggregateDeciders[C, S, E]
+
+    async def handle(
+        self, aggregate: AggregateId, command: C, *, known: Standing[S] | None = None
+    ) -> AggregateTransacted[S, E]:
+        """`AggregateDeciders.handle`."""
+        return await finished(run(self.deciders.handle, aggregate, command, known=known))
+
+    async def transact(
+        self, aggregate: AggregateId, decide: Callable[[S], Sequence[E]], *, known: Standing[S] | None = None
+    ) -> AggregateTransacted[S, E]:
+        """`AggregateDeciders.transact`."""
+        return await finished(run(self.deciders.transact, aggregate, decide, known=known))
+
+    async def transact_result(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        *,
+        known: Standing[S] | None = None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        """`AggregateDeciders.transact_result`."""
+        return await finished(run(self.deciders.transact_result, aggregate, decide, known=known))
+
+    async def load(self, aggregate: AggregateId) -> Standing[S]:
+        """`AggregateDeciders.load`."""
+        return await run(self.deciders.load, aggregate)
+
+    async def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
+        """`AggregateDeciders.query`."""
+        return await run(self.deciders.query, aggregate, projection)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncDecisions:
+    """Decisions on tagged events, likewise.
+
+    Attributes:
+        decisions: over the `store` of an `AsyncTaggedEvents`.
+    """
+
+    decisions: Decisions
+
+    async def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
+        """`Decisions.model`."""
+        return await run(self.decisions.model, projections)
+
+    async def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
+        """`Decisions.decide`."""
+        return await finished(run(self.decisions.decide, projections, decide))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from epochal.aio.bridge import run
+from epochal.aio.bridge import each, run
 from epochal.aio.writes import finished
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome
@@ -121,8 +121,7 @@ class AsyncStreams:
         direction: Direction = "forward",
     ) -> AsyncIterator[Recorded]:
         """`Streams.read`: the events, read as they are consumed."""
-        events = await run(self.store.read, stream, start=start, limit=limit, direction=direction)
-        while (event := await run(next, events, None)) is not None:
+        async for event in each(self.store.read, stream, start=start, limit=limit, direction=direction):
             yield event
 
     async def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:

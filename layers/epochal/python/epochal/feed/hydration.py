@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.model.spans import Span
+from epochal.store.pools import pool
 
 PARALLEL: Final = 8
 """Streams read at once."""
@@ -51,9 +51,9 @@ def events_of(
     spans: Iterable[Span], hydrate: Hydrate, window: Callable[[], int]
 ) -> Generator[FeedEvent, None, None]:
     """The events of spans, in their order; `window` says how many are read next."""
-    with ThreadPoolExecutor(PARALLEL) as pool:
+    with pool(PARALLEL) as reading:
         for part in _windows(spans, window):
-            reads = pool.map(lambda each: list(hydrate(*each)), _wanted(part))
+            reads = reading.map(lambda each: list(hydrate(*each)), _wanted(part))
             found = {(event.stream, event.index): event for events in reads for event in events}
             for stream, first, types in part:
                 for index in range(first, first + len(types)):

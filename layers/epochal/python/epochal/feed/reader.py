@@ -8,7 +8,6 @@ their events come from their stores, in one shape.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
@@ -26,6 +25,7 @@ from epochal.model.aggregates import AggregateTypes
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
+from epochal.store.pools import pool
 
 
 class PageOptions(TypedDict, total=False):
@@ -184,7 +184,7 @@ class FeedReader:
         """
         request = self._request(partition, **options)
         reader = self._span_reader(partition, start)
-        with ThreadPoolExecutor(1) as reader.ahead:
+        with pool(1) as reader.ahead:
             at_tail = False
             while not at_tail:
                 page = request.page(reader)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -13,6 +12,7 @@ from epochal.codec.claims import UPLOADS, claim_for, overflowing
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Body, Claim
 from epochal.plan.limits import ITEM_BYTES
+from epochal.store.pools import pool
 
 _ADVICE: Final = "in a store that is opened with bucket=… larger bodies go there"
 
@@ -68,8 +68,8 @@ class BodyCodec:
         opened = [body.data if body.encoding == DIRECT else decode(body) for body in bodies]
         if not fetch or Claim not in map(type, opened):
             return opened
-        with ThreadPoolExecutor(FETCHES) as pool:
-            return list(pool.map(self._fetch, opened))
+        with pool(FETCHES) as fetches:
+            return list(fetches.map(self._fetch, opened))
 
     def _encode(self, body: Body, field: str) -> Encoded:
         if isinstance(body, bytes):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from heapq import merge
 from itertools import chain, islice
 from typing import Any, TypeVar
+
+from epochal.store.pools import pool
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -19,11 +21,11 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
         yield from map(make, items)
         return
     waiting_for = iter(items)
-    with ThreadPoolExecutor(at_once) as pool:
-        under_way = deque(pool.submit(make, item) for item in islice(waiting_for, at_once))
+    with pool(at_once) as calls:
+        under_way = deque(calls.submit(make, item) for item in islice(waiting_for, at_once))
         while under_way:
             made = under_way.popleft().result()
-            under_way.extend(pool.submit(make, item) for item in islice(waiting_for, 1))
+            under_way.extend(calls.submit(make, item) for item in islice(waiting_for, 1))
             yield made
 
 
@@ -36,20 +38,20 @@ def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at
     if at_once == 1 or len(sources) == 1:
         yield from merge(*map(chain.from_iterable, sources), key=key)
         return
-    pool = ThreadPoolExecutor(min(at_once, len(sources)))
+    calls = pool(min(at_once, len(sources)))
     try:
-        first = [pool.submit(next, source, None) for source in sources]
+        first = [calls.submit(next, source, None) for source in sources]
         pairs = zip(sources, first, strict=True)
-        yield from merge(*(_half_ahead(pool, source, page) for source, page in pairs), key=key)
+        yield from merge(*(_half_ahead(calls, source, page) for source, page in pairs), key=key)
     finally:
-        pool.shutdown(cancel_futures=True)
+        calls.shutdown(cancel_futures=True)
 
 
 def _half_ahead(
-    pool: ThreadPoolExecutor, source: Iterator[Sequence[A]], under_way: Future[Sequence[A] | None]
+    calls: Executor, source: Iterator[Sequence[A]], under_way: Future[Sequence[A] | None]
 ) -> Iterator[A]:
     while (page := under_way.result()) is not None:
         half = len(page) // 2
         yield from page[:half]
-        under_way = pool.submit(next, source, None)
+        under_way = calls.submit(next, source, None)
         yield from page[half:]
