@@ -34,6 +34,12 @@ help: ## this list
 
 setup: $(VENV)/.installed node_modules/.installed ## what the demo and deployments need, once; tests fetch the rest
 
+.PHONY: tested
+tested: setup $(VENV)/.dev
+
+# Bytecode is made of what is imported, when it is: that of all packages takes a minute, and as much room as they do.
+INSTALL := PYTHONDONTWRITEBYTECODE=1 $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile
+
 # What is compiled once is kept, whatever the shell says: the processes that share the tests compile them all.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -41,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # What is slow among the pure tests is left out: large inputs, memory that must stay flat, threads, the year of flights.
-check: setup ## an answer in two minutes: static checks, the quick tests that need nothing, and some seeds
+check: tested ## an answer in two minutes: static checks, the quick tests that need nothing, and some seeds
 	@$(MAKE) --no-print-directory --jobs 2 lint pure
 
 .PHONY: pure
@@ -49,17 +55,17 @@ pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
 		--ignore tests/unit/stacks tests/unit tests/doors tests/docs tests/examples tests/simulation
 
-test: setup $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
+test: tested $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml && exit $$failed
 
-lint: $(VENV)/.installed ## ruff, mypy, import-linter
+lint: $(VENV)/.dev ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.installed ## put every file into the one format
+format: $(VENV)/.dev ## put every file into the one format
 	$(BIN)/ruff check --fix-only --exit-zero .
 	$(BIN)/ruff format .
 
@@ -69,30 +75,30 @@ demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=l
 docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link is an error
 	$(BIN)/zensical build --clean --strict
 
-pictures: setup ## those of the console in the guide, taken by its tests
+pictures: tested ## those of the console in the guide, taken by its tests
 	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
 
-bench: setup $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
+bench: tested $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
 
-load: setup ## mixed load on a deployment to the embedded AWS, verified to the byte (MINUTES=10)
+load: tested ## mixed load on a deployment to the embedded AWS, verified to the byte (MINUTES=10)
 	@$(BIN)/python -m bench.load
 
-simulate: $(VENV)/.installed ## histories by the thousand (SEEDS=100000, or WORLD=streams SEED=17)
+simulate: $(VENV)/.dev ## histories by the thousand (SEEDS=100000, or WORLD=streams SEED=17)
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED))
 
-proof: setup $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
+proof: tested $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
 	@$(BIN)/python -m tests.proof
 
-audit: $(VENV)/.installed ## known vulnerabilities of what is pinned; asks the OSV database
+audit: $(VENV)/.dev ## known vulnerabilities of what is pinned; asks the OSV database
 	@$(BIN)/python -m tests.doors.audit
 
 synth: $(VENV)/.installed node_modules/.installed ## the CloudFormation templates, into cdk.out
 	node_modules/.bin/cdk synth --quiet
 
-lock: $(VENV)/.installed ## write down the versions that are installed now
-	@{ echo "# Every version that the tests last passed with; written by \`make lock\`, read through requirements.txt."; \
+lock: $(VENV)/.dev $(VENV)/.docs ## write down the versions that are installed now
+	@{ echo "# Every version that the tests last passed with; written by \`make lock\`, read through requirements.txt and its like."; \
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable; } > constraints.txt
 
 clean: ## remove what setup and the tests made
@@ -111,12 +117,19 @@ prerequisites:
 		echo "in the way: $(VENV) is there, but has no Python 3.11 or newer with pip: remove it, and run this again" >&2; exit 1; }
 
 # The check comes first, so that a fresh machine hears of everything it lacks before anything is downloaded.
-$(VENV)/.installed: requirements.txt constraints.txt pyproject.toml
+$(VENV)/.installed: requirements.txt examples/flights/requirements.txt constraints.txt pyproject.toml
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing Python packages into $(VENV)"
-	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	@test -x $(BIN)/python || { "$(PYTHON)" -m venv $(VENV) && $(BIN)/python -m pip uninstall --quiet --yes setuptools \
+		&& find $(VENV) -name __pycache__ -prune -exec rm -rf {} +; }
+	$(INSTALL) -r requirements.txt
+	$(INSTALL) --no-deps -r examples/flights/requirements.txt
+	$(INSTALL) --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.installed
+	@echo "==> installing what tests need"
+	$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
@@ -127,7 +140,7 @@ node_modules/.installed: package.json package-lock.json
 
 $(VENV)/.docs: docs/requirements.txt $(VENV)/.installed
 	@echo "==> installing what makes the documentation a site"
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r docs/requirements.txt -c constraints.txt
+	$(INSTALL) -r docs/requirements.txt -c constraints.txt
 	@touch $@
 
 $(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed

@@ -74,8 +74,12 @@ def test_everything_that_is_installed_is_pinned_to_one_version() -> None:
     assert not [line for line in pins if not re.fullmatch(r"[\w.\-]+==[\w.!+]+", line)]
 
 
-def test_every_direct_dependency_says_what_it_is_for() -> None:
-    lines = (audit.PINS[0].parent / "requirements.txt").read_text().splitlines()
+@pytest.mark.parametrize(
+    "name",
+    ["requirements.txt", "requirements-dev.txt", "docs/requirements.txt", "examples/flights/requirements.txt"],
+)
+def test_every_direct_dependency_says_what_it_is_for(name: str) -> None:
+    lines = (audit.PINS[0].parent / name).read_text().splitlines()
     direct = [line for line in lines if re.match(r"[\w\[]", line)]
     assert direct
     assert not [
