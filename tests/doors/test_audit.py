@@ -76,7 +76,12 @@ def test_everything_that_is_installed_is_pinned_to_one_version() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["requirements.txt", "requirements-dev.txt", "docs/requirements.txt", "examples/flights/requirements.txt"],
+    [
+        "requirements.txt",
+        "requirements-dev.txt",
+        "docs/requirements.txt",
+        "examples/flights/requirements.txt",
+    ],
 )
 def test_every_direct_dependency_says_what_it_is_for(name: str) -> None:
     lines = (audit.PINS[0].parent / name).read_text().splitlines()
