@@ -72,8 +72,9 @@ format: $(VENV)/.dev ## put every file into the one format
 demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library)
 	@$(BIN)/python -m examples.flights
 
+# In a place of its own: its cleaning removes `.cache`, and what pages load is put beside them.
 docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link is an error
-	$(BIN)/zensical build --clean --strict
+	$(BIN)/python -m tests.docs.site build
 
 pictures: tested ## those of the console in the guide, taken by its tests
 	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
@@ -138,9 +139,10 @@ node_modules/.installed: package.json package-lock.json
 	npm ci --ignore-scripts --loglevel=error
 	@touch $@
 
-$(VENV)/.docs: docs/requirements.txt $(VENV)/.installed
+$(VENV)/.docs: docs/requirements.txt tests/docs/browser_scripts.py $(VENV)/.installed
 	@echo "==> installing what makes the documentation a site"
 	$(INSTALL) -r docs/requirements.txt -c constraints.txt
+	$(BIN)/python -m tests.docs.browser_scripts
 	@touch $@
 
 $(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed

@@ -1,14 +1,11 @@
-"""README.md: its examples run and print what it says, its figures are recomputed, its links lead somewhere."""
+"""README.md and the tour: their examples run and print what they say, the README is short, the guides are in reach."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import random
 import re
 import shlex
-from collections.abc import Callable
-from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,23 +14,22 @@ import pytest
 
 from epochal.cli import main as command_line
 from epochal.codec import json
-from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended
-from epochal.model.versions import NO_STREAM, ExpectedVersion
-from epochal.plan.units import Units
-from epochal.store.streams import Streams
-from epochal.testing.stores import memory_streams
 from tests.docs.console import Example, examples
 from tests.support.api import Answer, Api
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+TOUR = ROOT / "docs" / "guide" / "tour.md"
 TEXT = README.read_text("utf-8")
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+def _blocks(language: str, page: Path = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_it_is_read_in_three_minutes() -> None:
+    assert TEXT.count("\n") <= 150
 
 
 def test_the_first_screen_shows_what_it_is_how_to_start_it_code_and_a_picture() -> None:
@@ -47,22 +43,24 @@ def test_the_first_screen_shows_what_it_is_how_to_start_it_code_and_a_picture() 
     ]
 
 
-def test_the_python_in_it_prints_what_it_says() -> None:
-    pairs = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert len(pairs) == len(_blocks("python")) >= 3
+@pytest.mark.parametrize(("page", "examples"), [(README, 1), (TOUR, 2)], ids=["README", "tour"])
+def test_the_python_in_it_prints_what_it_says(page: Path, examples: int) -> None:
+    text = page.read_text("utf-8")
+    pairs = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(pairs) == len(_blocks("python", page)) == examples
     names: dict[str, object] = {"__name__": "__main__"}
     for code, said in pairs:
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
-            exec(compile(code, str(README), "exec"), names)  # noqa: S102  the document is ours
+            exec(compile(code, str(page), "exec"), names)  # noqa: S102  the document is ours
         printed = Example("python", tuple(said.splitlines())).printed(shown.getvalue())
         assert printed, f"{code}\nprints\n{shown.getvalue()}"
 
 
-def test_the_commands_in_it_print_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_the_tour_print_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(command_line, "open_store", lambda _: terminal.store)
-    for example in examples(README):
+    for example in examples(TOUR):
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
             command_line.main(example.arguments)
@@ -70,9 +68,11 @@ def test_the_commands_in_it_print_what_it_says(monkeypatch: pytest.MonkeyPatch) 
         assert example.printed(shown.getvalue()), f"{example.command} prints\n{shown.getvalue()}"
 
 
-def test_the_http_requests_in_it_are_answered_as_it_says() -> None:
+def test_the_http_requests_of_the_tour_are_answered_as_it_says() -> None:
     api = Api()
-    calls = [part for block in _blocks("sh") for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    calls = [
+        part for block in _blocks("sh", TOUR) for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    ]
     assert len(calls) == 3
     for call in calls:
         command, _, said = call.replace("\\\n", " ").partition("\n")
@@ -124,94 +124,3 @@ def test_words_that_are_explained_are_used() -> None:
     explained = re.findall(r"\*\*(.+?)\*\*", words)
     assert len(explained) > 20
     assert [word for word in explained if word.lower() not in rest.lower()] == []
-
-
-# ------------------------------------------------------------------------------------------------------- what it costs
-
-Workload = Callable[[Streams, random.Random], int]
-
-
-def _event(luck: random.Random, size: int = 300) -> Event:
-    return Event(type="Happened", data=luck.randbytes(size))
-
-
-def _append(
-    streams: Streams, stream: str, events: list[Event], expected: ExpectedVersion, **more: object
-) -> Appended:
-    outcome = streams.append(stream, events, expected=expected, **more)  # type: ignore[arg-type]
-    assert isinstance(outcome, Appended)
-    return outcome
-
-
-def short_streams(streams: Streams, luck: random.Random, size: int = 300) -> int:
-    """200 streams, 10 times load and append."""
-    for number in range(200):
-        for _ in range(10):
-            found = streams.load(f"Short-{number}")
-            _append(
-                streams, f"Short-{number}", [_event(luck, size)], NO_STREAM if found is None else found.token
-            )
-    return 2_000
-
-
-def one_stream(streams: Streams, luck: random.Random, *, snapshot: bool = False) -> int:
-    """1,000 appends, each on the token of the one before."""
-    expected: ExpectedVersion = NO_STREAM
-    for _ in range(1_000):
-        unfolds = [Unfold(type="Snapshot", data=luck.randbytes(1_000))] if snapshot else None
-        expected = _append(streams, "One-0", [_event(luck)], expected, unfolds=unfolds).token
-    return 1_000
-
-
-def batches(streams: Streams, luck: random.Random) -> int:
-    """100 appends of 10 events."""
-    expected: ExpectedVersion = NO_STREAM
-    for _ in range(100):
-        expected = _append(streams, "Batch-0", [_event(luck) for _ in range(10)], expected).token
-    return 1_000
-
-
-@cache
-def _cost(workload: Workload) -> Units:
-    """Units of one event of a workload, by AWS's billing rules."""
-    streams = memory_streams()
-    events = workload(streams, random.Random(7))
-    spent = streams.driver.meter.units
-    return Units(read=spent.read / events, write=spent.write / events)
-
-
-def _said(row: str) -> float:
-    """Epochal's figure in a row of the table of costs."""
-    line = next(line for line in TEXT.splitlines() if line.startswith(f"| {row}"))
-    return float(line.split("|")[2].replace(",", ""))
-
-
-@pytest.mark.parametrize(
-    ("row", "workload", "kind"),
-    [
-        ("short streams, load and append: write units", short_streams, "write"),
-        ("… read units", short_streams, "read"),
-        ("one stream of 1,000 events, loaded now and then: write units", one_stream, "write"),
-        ("… with a 1 KB snapshot each time", partial(one_stream, snapshot=True), "write"),
-        ("batches of 10: write units", batches, "write"),
-    ],
-)
-@pytest.mark.slow
-def test_the_costs_in_it_are_what_the_library_costs(row: str, workload: Workload, kind: str) -> None:
-    assert round(getattr(_cost(workload), kind), 1) == _said(row)
-
-
-@pytest.mark.slow
-def test_what_it_says_of_events_of_a_kilobyte_is_so() -> None:
-    small, large = _cost(short_streams), _cost(partial(short_streams, size=1_000))
-    (said,) = re.findall(r"([\d.]+) write units at 1 KB against ([\d.]+) at 300", " ".join(TEXT.split()))
-    assert (str(round(large.write, 1)), str(round(small.write, 1))) == said
-
-
-@pytest.mark.slow
-def test_a_replay_returns_every_event_of_a_stream_beyond_the_size_of_a_query() -> None:
-    streams, luck = memory_streams(), random.Random(7)
-    expected: ExpectedVersion = NO_STREAM
-    for _ in range(500):
-        expected = _append(streams, "Long-0", [_event(luck, 1_000) for _ in range(10)], expected).token
-    assert sum(1 for _ in streams.read("Long-0")) == _said("replay of 5,000 events of 1 KB returns") == 5_000

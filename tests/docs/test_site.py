@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.docs import site
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -24,16 +23,10 @@ def _pages(nav: Any) -> Iterator[str]:
             yield from _pages(place) if isinstance(place, list) else (place,)
 
 
-def _built(place: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("zensical")), "build", "--clean", "--strict"]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site")
-    shutil.copytree(DOCS, place / "docs")
-    shutil.copy(ROOT / "zensical.toml", place)
+    site.prepare(place)
     return place
 
 
@@ -53,10 +46,9 @@ def test_the_first_page_runs_and_prints_what_it_says(capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(copied: Path) -> None:
-    done = _built(copied)
+    done = site.build(copied)
     assert done.returncode == 0, done.stdout + done.stderr
-    site = copied / "build" / "site"
-    pages = list(site.rglob("*.html"))
+    pages = list((copied / "site").rglob("*.html"))
     assert len(pages) > 40
     for page in pages:
         loaded = re.findall(
@@ -71,6 +63,6 @@ def test_a_link_that_leads_nowhere_is_an_error(copied: Path, link: str) -> None:
     broken = copied / "docs" / "broken.md"
     broken.write_text(f"# Broken\n\n[nowhere]({link})\n", "utf-8")
     try:
-        assert _built(copied).returncode != 0
+        assert site.build(copied).returncode != 0
     finally:
         broken.unlink()

@@ -6,6 +6,8 @@ import uuid
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import boto3
+from botocore.config import Config
 from botocore.credentials import Credentials
 
 from epochal.dynamo.carriers.session import SessionCarrier
@@ -29,12 +31,13 @@ class Tables:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.client: DynamoDBClient = dynamodb_client(endpoint=endpoint.url, region=endpoint.region)
+        self._patient = _patient_client(endpoint)
         self._names: list[str] = []
 
     def create(self, spec: TableSpec) -> str:
         """The name of a new, empty table."""
         name = f"{spec.kind}-{uuid.uuid4().hex[:12]}"
-        create_table(self.client, name, spec)
+        create_table(self._patient, name, spec)
         self._names.append(name)
         return name
 
@@ -45,5 +48,18 @@ class Tables:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for name in self._names:
-            self.client.delete_table(TableName=name)
+            self._patient.delete_table(TableName=name)
+        self._patient.close()
         self.client.close()
+
+
+def _patient_client(endpoint: Endpoint) -> DynamoDBClient:
+    """A client that waits a minute: a stand-in whose machine is busy makes a table in that time, and not twice."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint.url,
+        region_name=endpoint.region,
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+        config=Config(read_timeout=60, retries={"total_max_attempts": 1}),
+    )

@@ -1,0 +1,124 @@
+"""The page of comparisons: Epochal's figures are recomputed, and the plot is drawn from its table."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+from bench import plots
+from epochal.model.events import Event, Unfold
+from epochal.model.outcomes import Appended
+from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.plan.units import Units
+from epochal.store.streams import Streams
+from epochal.testing.stores import memory_streams
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = (DOCS / "compared.md").read_text("utf-8")
+LIMITS = (DOCS / "guide" / "tour.md").read_text("utf-8")
+
+
+def test_the_plot_is_drawn_from_the_table() -> None:
+    assert plots.PLOT.read_text("utf-8") == plots.drawn(plots.panels(TEXT)), (
+        "python -m bench.plots draws it anew"
+    )
+
+
+def test_a_bar_is_as_long_as_its_figure() -> None:
+    shown = plots.drawn([plots.Panel("Appends", (("us", "1.0"), ("them", "4"), ("others", "crashes")))])
+    us, them, others = (float(long) for long in re.findall(r'<rect .* width="([\d.]+)"', shown))
+    assert (us * 4, others) == (pytest.approx(them), 0)
+
+
+Workload = Callable[[Streams, random.Random], int]
+
+
+def _event(luck: random.Random, size: int = 300) -> Event:
+    return Event(type="Happened", data=luck.randbytes(size))
+
+
+def _append(
+    streams: Streams, stream: str, events: list[Event], expected: ExpectedVersion, **more: object
+) -> Appended:
+    outcome = streams.append(stream, events, expected=expected, **more)  # type: ignore[arg-type]
+    assert isinstance(outcome, Appended)
+    return outcome
+
+
+def short_streams(streams: Streams, luck: random.Random, size: int = 300) -> int:
+    """200 streams, 10 times load and append."""
+    for number in range(200):
+        for _ in range(10):
+            found = streams.load(f"Short-{number}")
+            _append(
+                streams, f"Short-{number}", [_event(luck, size)], NO_STREAM if found is None else found.token
+            )
+    return 2_000
+
+
+def one_stream(streams: Streams, luck: random.Random, *, snapshot: bool = False) -> int:
+    """1,000 appends, each on the token of the one before."""
+    expected: ExpectedVersion = NO_STREAM
+    for _ in range(1_000):
+        unfolds = [Unfold(type="Snapshot", data=luck.randbytes(1_000))] if snapshot else None
+        expected = _append(streams, "One-0", [_event(luck)], expected, unfolds=unfolds).token
+    return 1_000
+
+
+def batches(streams: Streams, luck: random.Random) -> int:
+    """100 appends of 10 events."""
+    expected: ExpectedVersion = NO_STREAM
+    for _ in range(100):
+        expected = _append(streams, "Batch-0", [_event(luck) for _ in range(10)], expected).token
+    return 1_000
+
+
+@cache
+def _cost(workload: Workload) -> Units:
+    """Units of one event of a workload, by AWS's billing rules."""
+    streams = memory_streams()
+    events = workload(streams, random.Random(7))
+    spent = streams.driver.meter.units
+    return Units(read=spent.read / events, write=spent.write / events)
+
+
+def _said(row: str) -> float:
+    """Epochal's figure in a row of the table of costs."""
+    line = next(line for line in TEXT.splitlines() if line.startswith(f"| {row}"))
+    return float(line.split("|")[2].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("row", "workload", "kind"),
+    [
+        ("short streams, load and append: write units", short_streams, "write"),
+        ("… read units", short_streams, "read"),
+        ("one stream of 1,000 events, loaded now and then: write units", one_stream, "write"),
+        ("… with a 1 KB snapshot each time", partial(one_stream, snapshot=True), "write"),
+        ("batches of 10: write units", batches, "write"),
+    ],
+)
+@pytest.mark.slow
+def test_the_costs_in_it_are_what_the_library_costs(row: str, workload: Workload, kind: str) -> None:
+    assert round(getattr(_cost(workload), kind), 1) == _said(row)
+
+
+@pytest.mark.slow
+def test_what_it_says_of_events_of_a_kilobyte_is_so() -> None:
+    small, large = _cost(short_streams), _cost(partial(short_streams, size=1_000))
+    (said,) = re.findall(r"([\d.]+) write units at 1 KB against ([\d.]+) at 300", " ".join(LIMITS.split()))
+    assert (str(round(large.write, 1)), str(round(small.write, 1))) == said
+
+
+@pytest.mark.slow
+def test_a_replay_returns_every_event_of_a_stream_beyond_the_size_of_a_query() -> None:
+    streams, luck = memory_streams(), random.Random(7)
+    expected: ExpectedVersion = NO_STREAM
+    for _ in range(500):
+        expected = _append(streams, "Long-0", [_event(luck, 1_000) for _ in range(10)], expected).token
+    assert sum(1 for _ in streams.read("Long-0")) == _said("replay of 5,000 events of 1 KB returns") == 5_000
