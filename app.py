@@ -24,11 +24,8 @@ from stacks.stages import BadSetting  # noqa: E402
 
 
 def main() -> None:
-    """Synthesise the stacks that the context asks for, or say in one line what is wrong with it.
-
-    CDK looks templates over besides, which takes as long as making them: not for the embedded AWS, if it is told so.
-    """
-    app = App(builtin_cloud_formation_validation="unvalidated" not in sys.argv)
+    """Synthesise the stacks that the context asks for, or say in one line what is wrong with it."""
+    app = App()
     try:
         deployment(app, Sources.in_repository(ROOT))
     except (BadSetting, InstallerFailed) as error:

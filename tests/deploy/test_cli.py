@@ -104,7 +104,7 @@ def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: LocalDepl
 @pytest.fixture
 def checkout(places: Places, tmp_path: Path) -> Path:
     """A checkout of its own: what runs from it is not what a developer runs from this one."""
-    for name in ("app.py", "cdk.json", "lambdas", "layers", "node_modules", "stacks"):
+    for name in (".venv", "app.py", "cdk.json", "lambdas", "layers", "node_modules", "stacks"):
         (tmp_path / name).symlink_to(places.root / name)
     return tmp_path
 
@@ -124,6 +124,14 @@ def test_a_store_is_put_on_this_machine_used_without_naming_it_and_taken_down(
         up = local("local", "up", "--port", str(free_port()))
         assert (up["running"], up["deployed"]) == (True, True)
         assert local("local", "status") == up
+        told = subprocess.run(
+            ["/bin/sh", "-c", f'eval "$({sys.executable} -m epochal.cli.main local env)" && env'],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert f"AWS_ENDPOINT_URL={up['endpoint']}" in told
+        assert f"EPOCHAL_STREAMS_TABLE={up['streamsTable']}" in told
         assert local("append", "Cart-1", "Opened")["version"] == 1
         assert local("read", "Cart-1")["type"] == "Opened"
     finally:

@@ -37,7 +37,7 @@ def commands(document: Path) -> Iterator[list[str]]:
     """Every command of the document's shell examples, in their order, loops unrolled."""
     for block in _BLOCK.findall(document.read_text("utf-8")):
         text = _LOOP.sub(_unrolled, block.replace("\\\n", " "))
-        yield from (shlex.split(line) for line in text.splitlines() if line.strip())
+        yield from filter(None, (shlex.split(line, comments=True) for line in text.splitlines()))
 
 
 def exported(document: Path) -> dict[str, str]:

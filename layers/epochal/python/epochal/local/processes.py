@@ -192,11 +192,16 @@ def _signal_group(server: Server, number: signal.Signals) -> None:
         os.killpg(server.pid, number)
 
 
-def _refuse_taken(port: int) -> None:
+def is_free(port: int) -> bool:
+    """Whether nothing listens on a port."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        if probe.connect_ex((HOST, port)) == 0:
-            raise PortTaken(port)
+        return probe.connect_ex((HOST, port)) != 0
+
+
+def _refuse_taken(port: int) -> None:
+    if not is_free(port):
+        raise PortTaken(port)
 
 
 def _birth(pid: int) -> str | None:

@@ -1,0 +1,63 @@
+"""Stores are found by the outputs of stacks, however many there are and whatever the stacks are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.local.deploy import LocalDeployment, stores_in
+from epochal.local.endpoint import Endpoint
+from epochal.local.errors import OutputMissing, StoreUnclear
+
+ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
+STORE = {"StreamsTable": "s", "IndexTable": "i", "BucketName": "b"}
+
+
+def test_the_outputs_of_one_store_may_be_in_several_stacks() -> None:
+    outputs = {"epochal-dev-store": STORE, "epochal-dev-api": {"ApiId": "a1"}, "shop": {"Url": "u"}}
+    (store,) = stores_in(outputs, ENDPOINT)
+    assert (store.name, store.settings.table("streams"), store.settings.bucket) == (
+        "epochal-dev-store",
+        "s",
+        "b",
+    )
+    assert store.api_url == "http://127.0.0.1:4566/_aws/execute-api/a1/$default"
+
+
+def test_several_stores_are_told_apart_by_stack_and_by_what_their_outputs_begin_with() -> None:
+    named = {f"Orders{name}": f"orders-{value}" for name, value in STORE.items()}
+    stores = stores_in({"Shop": {**named, **STORE}, "Other": STORE, "Api": {"ApiId": "a"}}, ENDPOINT)
+    tables = {store.name: (store.settings.index_table, store.api_url) for store in stores}
+    assert tables == {"Orders": ("orders-i", ""), "Shop": ("i", ""), "Other": ("i", "")}
+
+
+def test_where_there_are_several_one_has_to_be_named() -> None:
+    stores = stores_in({"A": STORE, "B": STORE}, ENDPOINT)
+    deployment = LocalDeployment(endpoint=ENDPOINT, stores=stores)
+    assert deployment.store("B") is stores[1]
+    with pytest.raises(StoreUnclear, match="name one of A, B, as `epochal local env --store`"):
+        _ = deployment.settings
+    with pytest.raises(StoreUnclear, match="no store is called C"):
+        deployment.store("C")
+
+
+def test_an_application_without_a_store_is_deployed_all_the_same() -> None:
+    deployment = LocalDeployment(endpoint=ENDPOINT, stores=stores_in({"Site": {"Url": "u"}}, ENDPOINT))
+    with pytest.raises(OutputMissing, match="IndexTable"):
+        deployment.store()
+
+
+def test_a_store_without_a_bucket_is_refused() -> None:
+    with pytest.raises(OutputMissing, match="BucketName"):
+        stores_in({"A": {"IndexTable": "i"}}, ENDPOINT)
+
+
+def test_what_points_a_shell_at_a_store_names_its_tables_and_no_real_account() -> None:
+    (store,) = stores_in({"A": {**STORE, "ApiId": "a1"}}, ENDPOINT)
+    told = store.variables
+    assert {name: told[name] for name in told if name.startswith("EPOCHAL")} == {
+        "EPOCHAL_STREAMS_TABLE": "s",
+        "EPOCHAL_INDEX_TABLE": "i",
+        "EPOCHAL_BUCKET": "b",
+        "EPOCHAL_API_URL": store.api_url,
+    }
+    assert (told["AWS_ENDPOINT_URL"], told["AWS_ACCESS_KEY_ID"]) == (ENDPOINT.url, "test")
