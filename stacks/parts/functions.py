@@ -28,7 +28,7 @@ MEMORY_MB: Final = 1_024
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
 RUNTIME: Final = f"python{LAMBDA_PYTHON}"
-DEVELOPERS_ONLY: Final = ("aio", "cli", "console", "local", "pytest_plugin.py", "testing")
+DEVELOPERS_ONLY: Final = ("cli", "console", "local", "pytest_plugin.py", "testing")
 SOURCES_ONLY: Final = (
     f"There is no Python {LAMBDA_PYTHON} on this machine, so layers have no bytecode: "
     "functions take longer to start."

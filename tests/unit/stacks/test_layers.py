@@ -28,7 +28,8 @@ import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]
 import epochal
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
-    importlib.import_module(module.name)
+    if not module.name.startswith("epochal.aio."):  # reactions that use it bring its packages
+        importlib.import_module(module.name)
 from aws_lambda_powertools import Logger
 print(len(sys.modules))
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from epochal import Delivery, lambda_handler, reaction
@@ -19,9 +20,9 @@ def count(documents: Documents, event: FeedEvent) -> None:
 
 
 @reaction(name="counts", categories=["Count"])
-def counts(delivery: Delivery) -> None:
-    """Fold a delivery."""
-    model.apply(delivery, count)
+async def counts(delivery: Delivery) -> None:
+    """Fold a delivery, which the function awaits."""
+    await asyncio.to_thread(model.apply, delivery, count)
 
 
 handler = lambda_handler(counts)

@@ -67,6 +67,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     logger = _logger(service)
     reactor = Reactor(member=Member(reaction=reaction, reader=HERE.deployment(settings).feed))
     metrics = metrics_of(service, environment)
+    reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
 
 

@@ -65,6 +65,10 @@ class Runner:
 
     def run(self, *, until_done: bool = False) -> None:
         """Run until told to stop, or until everything that is the process's to do is done."""
+        with self.reactor.calls:
+            self._run(until_done=until_done)
+
+    def _run(self, *, until_done: bool) -> None:
         try:
             while not self.stop.is_set():
                 self._sign()

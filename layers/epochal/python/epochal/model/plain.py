@@ -24,13 +24,23 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
     """
     if not callable(function):
         raise InvalidInput(field, f"must be a function, not {type(function).__name__}")
-    while isinstance(function, functools.partial):
-        function = function.func
-    called = (function, getattr(type(function), "__call__", None))  # noqa: B004  # the method itself is asked for
+    called = _called(function)
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called):
         raise InvalidInput(field, "must be a plain function: nothing awaits an async one")
     if not may_yield and any(map(inspect.isgeneratorfunction, called)):
         raise InvalidInput(field, "must be a plain function: nothing runs one that yields")
+
+
+def is_async(function: object) -> bool:
+    """Whether a function can be seen to be an `async def`, without calling it."""
+    return any(map(inspect.iscoroutinefunction, _called(function)))
+
+
+def _called(function: object) -> tuple[object, ...]:
+    """What is called when a function is: itself, and the method of an object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function, getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is asked for
 
 
 def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:

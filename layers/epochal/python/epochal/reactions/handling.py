@@ -8,6 +8,7 @@ what that means is not decided here.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Final
@@ -69,10 +70,12 @@ class Work:
 
     Attributes:
         reader: reads their events, and has the clock.
+        call: calls the reaction's handler, and waits until it is done.
         ends: clock reading after which no further call is made.
     """
 
     reaction: Reaction
+    call: Callable[[Delivery], object]
     reader: FeedReader
     partition: int
     ends: float
@@ -141,7 +144,7 @@ class Work:
         )
         try:
             with caused_by(*events):
-                self.reaction(delivery)
+                self.call(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
             return cause
         return None

@@ -77,7 +77,8 @@ class Parking:
             end = self._end(partition, stream, first)
             return work.handle(Task(stream=stream, first=first, end=end))
 
-        return self._catch_up(partition, stream, handle, work.ends)
+        with self.reactor.calls:
+            return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
         """Give up everything that a parked stream has been waiting for, and let it go on.
@@ -143,6 +144,7 @@ class Parking:
         member = self.reactor.member
         return Work(
             reaction=member.reaction,
+            call=self.reactor.calls,
             reader=member.reader,
             partition=partition,
             ends=member.driver.clock() + seconds,

@@ -29,6 +29,7 @@ from epochal.reactions.category_check import Meeting, at_first
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure, Progress, Streak, Work
 from epochal.reactions.progress import PageTasks, Task, TaskResults, may_park, settled, tasks_of
+from epochal.reactions.reaction import Delivery
 
 PAGE_EVENTS: Final = 1_000
 """Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
@@ -52,6 +53,7 @@ class Run:
     """A run under way.
 
     Attributes:
+        call: calls the handler, and waits until it is done.
         ends: clock reading after which nothing further is begun.
         careful: whether processes have died; over once a page has been survived.
         parked: streams that this run has given up.
@@ -62,6 +64,7 @@ class Run:
     """
 
     member: Member
+    call: Callable[[Delivery], object]
     partition: int
     ends: float
     careful: bool = False
@@ -222,6 +225,7 @@ class Run:
     def _workplace(self) -> Work:
         return Work(
             reaction=self.member.reaction,
+            call=self.call,
             reader=self.member.reader,
             partition=self.partition,
             ends=self.ends,

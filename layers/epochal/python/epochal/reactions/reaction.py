@@ -6,24 +6,24 @@ at least once.
         for event in delivery.each():
             ...
 
-A handler is a plain function: an `async def` is refused, since nothing would await it. When it returns, it has handled
-all of its delivery. One that raises is called again with the same events one
-by one, and after `attempts` tries its stream is parked: the others go on. Deliveries of different streams come at
-the same time, those of one stream never do.
+A handler is a function or an `async def`. When it returns, it has handled all of its delivery. One that raises is
+called again with the same events one by one, and after `attempts` tries its stream is parked: the others go on.
+Deliveries of different streams come at the same time, those of one stream never do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import layout_names
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.plain import is_async, must_be_done, must_be_plain
 from epochal.model.spans import Span
 from epochal.reactions.causes import caused_by
 
@@ -84,6 +84,8 @@ class Reaction:
         attempts: calls before a stream is given up.
         on_failure: park the stream, or let it block its partition until it is handled.
         once: deliver an event with several tags through its first tag alone, instead of once for each.
+        within: of an `async def`: what is entered on its event loop before the first delivery, and left after the
+            last; an `AsyncPlace`, for instance.
     """
 
     name: str
@@ -97,10 +99,14 @@ class Reaction:
     attempts: int = 5
     on_failure: OnFailure = "park"
     once: bool = False
+    within: AbstractAsyncContextManager[Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be kept."""
-        must_be_plain(self.handler, "handler")
+        if not self.asynchronous:
+            must_be_plain(self.handler, "handler")
+            if self.within is not None:
+                raise InvalidInput("within", "is for handlers that are `async def`")
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
                 "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
@@ -117,13 +123,19 @@ class Reaction:
         if isinstance(self.start, str) and self.start not in ("beginning", "tail"):
             raise InvalidInput("start", "must be beginning, tail, or checkpoints by partition")
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the handler is an `async def`."""
+        return is_async(self.handler)
+
     def __call__(self, delivery: Delivery) -> object:
-        """Handle one delivery.
+        """Handle one delivery; what an `async def` returns is to be awaited.
 
         Raises:
-            InvalidInput: the handler returned something that would have to be awaited.
+            InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
         """
-        return must_be_done(self.handler(delivery), "handler")
+        handled = self.handler(delivery)
+        return handled if self.asynchronous else must_be_done(handled, "handler")
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""
@@ -148,6 +160,7 @@ def reaction(
     attempts: int = 5,
     on_failure: OnFailure = "park",
     once: bool = False,
+    within: AbstractAsyncContextManager[Any] | None = None,
 ) -> Callable[[Handler], Reaction]:
     """Make a reaction of a function; the arguments are the attributes of `Reaction`.
 
@@ -166,6 +179,7 @@ def reaction(
         attempts=attempts,
         on_failure=on_failure,
         once=once,
+        within=within,
     )
 
 

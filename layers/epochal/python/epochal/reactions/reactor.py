@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from epochal.index.checkpoints import Checkpoint
+from epochal.reactions.calls import Calls
 from epochal.reactions.category_check import Name
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure
@@ -43,10 +44,16 @@ class Reactor:
 
     Attributes:
         executor: makes the threads in which so many streams are handled side by side.
+        calls: to its handler. One who runs it again and again stays in this context, so that an `async def` keeps its
+            event loop.
     """
 
     member: Member
     executor: Callable[[int], Executor] = ThreadPoolExecutor
+    calls: Calls = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "calls", Calls(self.member.reaction))
 
     def run(self, partition: int, *, seconds: float, careful: bool = False) -> Ran:
         """Handle what there is, to the tail, or for about `seconds`.
@@ -59,14 +66,16 @@ class Reactor:
         """
         run = Run(
             member=self.member,
+            call=self.calls,
             partition=partition,
             ends=self.member.driver.clock() + seconds,
             careful=careful,
             executor=self.executor,
         )
-        run.begin()
-        while not (run.over or run.at_tail):
-            run.handle_page()
+        with self.calls:
+            run.begin()
+            while not (run.over or run.at_tail):
+                run.handle_page()
         return Ran(
             checkpoint=run.checkpoint,
             at_tail=run.at_tail,

@@ -1,0 +1,27 @@
+"""The promises of a run and of parking, kept where the handler is awaited: the tests are those of a plain one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from epochal.reactions.reaction import Delivery, Reaction
+from tests.unit.reactions import world
+from tests.unit.reactions.test_parking import *  # noqa: F403  each of its tests is collected here, too
+from tests.unit.reactions.test_partition_run import *  # noqa: F403  likewise
+
+
+@pytest.fixture(autouse=True)
+def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each handler of a world one that is awaited."""
+
+    def awaited(*, handler: Any, **fields: Any) -> Reaction:
+        async def handle(delivery: Delivery) -> None:
+            await asyncio.sleep(0)
+            handler(delivery)
+
+        return Reaction(handler=handle, **fields)
+
+    monkeypatch.setattr(world, "Reaction", awaited)
