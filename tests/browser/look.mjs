@@ -31,7 +31,7 @@ async function opened(path, script = true) {
   const complaints = [];
   page.on("console", (said) => { if (["error", "warn"].includes(said.type())) complaints.push(said.text()); });
   page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("request", (sent) => { if (!sent.url().startsWith(asked.base)) complaints.push(`asks ${sent.url()}`); });
+  page.on("request", (sent) => { if (!sent.url().startsWith("data:") && !sent.url().startsWith(asked.base)) complaints.push(`asks ${sent.url()}`); });
   await page.setJavaScriptEnabled(script);
   const answer = await page.goto(asked.base + path);
   return { page, complaints, status: answer.status() };
