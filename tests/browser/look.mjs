@@ -1,6 +1,6 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
-// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: folder or null}
+// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file}}
 // Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
@@ -39,15 +39,16 @@ async function opened(path, script = true) {
 
 async function visited(name, path) {
   const { page, complaints, status } = await opened(path);
-  if (asked.pictures) await page.screenshot({ path: `${asked.pictures}/console-${name}.png` });
+  if (asked.pictures[name]) await page.screenshot({ path: asked.pictures[name] });
   const text = await textOf(page);
   const reach = await tabbed(page);
+  await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
   const axe = {};
   await page.evaluate(AXE);
   for (const scheme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     axe[scheme] = await page.evaluate(judged);
-    if (asked.pictures && scheme === "dark" && name === "overview") await page.screenshot({ path: `${asked.pictures}/console-dark.png` });
+    if (scheme === "dark" && asked.pictures[`${name}, dark`]) await page.screenshot({ path: asked.pictures[`${name}, dark`] });
   }
   const overflow = await narrow(page);
   await page.close();
@@ -90,11 +91,11 @@ async function narrow(page) {
   return wider;
 }
 
-// Without what only a page with JavaScript offers.
+// Without what only a page with JavaScript offers, and what is drawn of earlier looks.
 function textOf(page) {
   return page.evaluate(() => {
     const main = document.querySelector("main").cloneNode(true);
-    main.querySelectorAll(".live").forEach((each) => each.remove());
+    main.querySelectorAll(".live, .plot").forEach((each) => each.remove());
     return main.textContent.replace(/\s+/g, " ").trim();
   });
 }

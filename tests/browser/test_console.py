@@ -27,6 +27,7 @@ PARKED = "/parked?act=discard&group=departures-board&partition=30000&stream=Airc
 
 PAGES = {
     "overview": "/",
+    "activity": "/activity",
     "streams": "/streams?search=Aircraft-N20",
     "stream": "/streams/30000/Aircraft-N204UA",
     "tagged": "/tagged?tags=flight:UA1",
@@ -36,6 +37,17 @@ PAGES = {
     "parked": PARKED,
     "error": "/feed?partition=77",
 }
+
+PICTURES = {
+    name: str(GUIDE / f"console-{file}.png")
+    for name, file in (
+        ("activity", "activity"),
+        ("stream", "stream"),
+        ("reactions", "reactions"),
+        ("feed, dark", "feed"),
+    )
+}
+"""Of the guide: taken where the environment has `PICTURES`."""
 
 FLOWS: dict[str, dict[str, Any]] = {
     "keys": {
@@ -81,7 +93,7 @@ def seen(airport: Airport, look: Look) -> Iterator[dict[str, Any]]:
     serving = server(airport.deployment, "epochal-demo", services=services, guard=Guard(key=KEY))
     thread = threading.Thread(target=serving.serve_forever)
     thread.start()
-    pictures = str(GUIDE) if os.environ.get("PICTURES") else None
+    pictures = PICTURES if os.environ.get("PICTURES") else {}
     try:
         base = f"http://127.0.0.1:{serving.server_port}"
         asked = {"base": base, "enter": f"/?key={KEY}", "pages": PAGES, "flows": FLOWS, "pictures": pictures}

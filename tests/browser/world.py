@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from epochal import Event, TaggedEvent, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.times import parse_time, unix_seconds
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_settings
@@ -69,7 +72,7 @@ class Airport:
         return shown
 
     def fly(self, minutes: int = 40) -> None:
-        """Have aircraft depart and passengers sit down, minute by minute, and the board react halfway."""
+        """Have aircraft depart and passengers sit down, minute by minute, and the board react until halfway."""
         luck = random.Random(2013)
         for minute in range(minutes):
             self.clock.seconds = BEGUN + MINUTE * minute
@@ -77,8 +80,13 @@ class Airport:
                 self._depart(luck)
             self.feed.tagged.append([_seat(luck)])
             self.feed.index()
-            if minute == minutes // 2:
-                self.feed.react(self.board)
+            if minute <= minutes // 2:
+                self._react()
+
+    def _react(self) -> None:
+        reactor = Reactor(member=Member(reaction=self.board, reader=self.feed.reader, now=self.clock))
+        for each in self.feed.reader.partitions():
+            reactor.run(each.partition, seconds=inf)
 
     def _depart(self, luck: random.Random) -> None:
         carrier, number, tail = luck.choice(CARRIERS), luck.randint(100, 1999), luck.randint(200, 208)

@@ -15,7 +15,7 @@ from epochal.errors import CorruptData
 from epochal.index.chain import epoch_tip
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
-from epochal.index.feed_walk import tail
+from epochal.index.feed_walk import newest
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.series import read_series
@@ -136,8 +136,7 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
         state = (yield from load(table, group_stream(partition, group))).state
         if state is not None:
             states[group] = state
-    end = yield from tail(table, partition, epoch)
-    tip = yield from epoch_tip(table, partition, end.epoch)
+    end, tip = yield from newest(table, partition, epoch)
     standing: list[GroupStanding] = []
     for group, state in states.items():
         standing.append((yield from _group(table, partition, end, group, state)))

@@ -35,6 +35,7 @@ def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
         from epochal.console.services import Services  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
+    from epochal.dynamo.cloudwatch import measuring  # noqa: PLC0415
     from epochal.dynamo.invoking import invoker  # noqa: PLC0415
 
     reactions = [load_reaction(each) for each in targets]
@@ -43,6 +44,7 @@ def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
         prefix=name,
         reactions={each.name: each for each in reactions},
         invoke=invoker(store.client("lambda")),
+        measure=measuring(store.client("cloudwatch")),
     )
     guard = Guard(key=token_urlsafe(16))
     serving = server(store.deployment, name, port, services=services, guard=guard)

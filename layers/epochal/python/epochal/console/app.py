@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Flask, Response, render_template, request
 
-from epochal.console import feed, overview, parked, reactions, streams, tagged, trace
+from epochal.console import activity, feed, overview, parked, reactions, streams, tagged, trace
 from epochal.console.guard import HEADERS, Guard
 from epochal.console.services import Services
 from epochal.console.show import body, instant
@@ -34,12 +34,13 @@ def pages(services: Services) -> tuple[Page, ...]:
     """All there are."""
     return (
         Page(path="/", name="overview", show=overview.show),
+        Page(path="/activity", name="activity", show=partial(activity.show, services)),
         Page(path="/streams", name="streams", show=streams.recent),
         Page(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
         Page(path="/tagged", name="tagged", show=tagged.show),
         Page(path="/feed", name="feed", show=feed.show),
         Page(path="/trace", name="trace", show=trace.show),
-        Page(path="/reactions", name="reactions", show=reactions.show),
+        Page(path="/reactions", name="reactions", show=partial(reactions.show, services)),
         Page(path="/parked", name="parked", show=partial(parked.ask, services)),
         Page(path="/parked", name="settled", show=partial(parked.settle, services), method="POST"),
     )

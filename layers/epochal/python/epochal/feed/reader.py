@@ -7,7 +7,7 @@ their events come from their stores, in one shape.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
@@ -145,6 +145,10 @@ class FeedReader:
         those that can no longer be read come as `gone`, those that cannot with their `fault`.
         """
         return self._hydrate(partition)(stream, first, end)
+
+    def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
+        """The items of spans of a partition with their events, as a page with its data has them."""
+        return tuple(hydrated(spans, self._hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
         """The index after the last event that a stream's store holds by now, whatever the feed has got to; it is at

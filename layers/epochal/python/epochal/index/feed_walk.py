@@ -100,10 +100,16 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
 
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
     """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
+    end, _ = yield from newest(table, partition, epoch)
+    return end
+
+
+def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Tip | None]]:
+    """Likewise, with the Tip of its newest epoch; None where nothing has come in it."""
     while True:
         tip = yield from epoch_tip(table, partition, epoch)
         if not is_closed(tip):
-            return Checkpoint.of(epoch, 0 if tip is None else tip.version)
+            return Checkpoint.of(epoch, 0 if tip is None else tip.version), tip
         epoch += 1
 
 
