@@ -1,0 +1,63 @@
+"""The calculator of costs comes to what the bill comes to, which is counted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.bill import DEPLOYED, LEAST, MILLION, PRICES, STEADY, TRICKLE, Pace, Setup, bill
+
+CALCULATOR = Path(__file__).resolve().parents[2] / "docs" / "reference" / "calculator.mjs"
+
+
+def calculated(expression: str) -> Any:
+    """What JavaScript makes of an expression over the calculator's names."""
+    node = shutil.which("node")
+    assert node is not None
+    program = (
+        f"import * as it from {json.dumps(CALCULATOR.as_uri())}; console.log(JSON.stringify({expression}))"
+    )
+    command = [node, "--input-type=module", "--eval", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_its_prices_are_those_of_the_bill() -> None:
+    ours = {
+        "gateway": "gateway",
+        "invocation": "invocation",
+        "gigabyteSecond": "gigabyte-second",
+        "writeUnit": "write unit",
+        "readUnit": "read unit",
+        "publish": "publish",
+        "logged": "logged",
+        "sent": "sent",
+    }
+    told = calculated("it.PRICES")
+    assert {name: told[name] for name in ours} == {
+        name: pytest.approx(PRICES[its][0]) for name, its in ours.items()
+    }
+    assert told.keys() - ours.keys() == {"stored"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pace", [STEADY, TRICKLE], ids=["steady", "trickle"])
+@pytest.mark.parametrize(
+    ("setup", "door"), [(DEPLOYED, "gateway"), (LEAST, "urls")], ids=["deployed", "least"]
+)
+def test_a_million_appends_cost_what_the_bill_says(pace: Pace, setup: Setup, door: str) -> None:
+    month = pace.a_second * 30 * 24 * 3_600
+    asked = {"events": month, "bytes": 300, "loads": 0, "door": door, "window": setup.window}
+    found = calculated(f"it.bill({json.dumps(asked)})")
+    running = sum(found.values()) - found["a month of storage"]
+    assert running * MILLION / month == pytest.approx(sum(bill(setup, pace).values()), rel=0.06)
+
+
+def test_an_event_that_does_not_fit_a_kilobyte_takes_more_units() -> None:
+    small, large = (calculated(f"it.bill({{events: 1e6, bytes: {size}}})") for size in (1_000, 4_000))
+    assert large["DynamoDB: appends"] == pytest.approx(3 * small["DynamoDB: appends"])
