@@ -35,18 +35,27 @@ def test_bodies_come_back_as_what_they_were(store: TaggedStore, data: TaggedBody
     assert every_event(store) == [made]
 
 
-def test_an_event_with_its_id_is_the_same_only_with_the_same_bodies(store: TaggedStore) -> None:
+def test_an_event_with_its_id_is_the_same_only_with_the_same_data_and_keeps_its_first_metadata(
+    store: TaggedStore,
+) -> None:
     once = TaggedEvent(type="A", data=b"1", meta=b"m", id=OWN)
     made = store.append([once])
 
     assert store.append([once]).events == made.events
     for other in (
         TaggedEvent(type="A", data="1", meta=b"m", id=once.id),
-        TaggedEvent(type="A", data=b"1", id=once.id),
-        TaggedEvent(type="A", data=b"1", meta='"m"', id=once.id),
+        TaggedEvent(type="A", data=b"2", meta=b"m", id=once.id),
+        TaggedEvent(type="A", data=b"1", meta=b"m", id=once.id, executed_user="eve"),
     ):
         with pytest.raises(InvalidInput, match="other contents"):
             store.append([other])
+    for again in (
+        TaggedEvent(type="A", data=b"1", id=once.id),
+        TaggedEvent(type="A", data=b"1", meta='"n"', id=once.id, correlation_id="c", causation_id="e"),
+    ):
+        answer = store.append([again])
+        assert answer.replayed
+        assert answer.events == made.events
 
 
 def test_the_last_events_of_a_query_and_their_positions(store: TaggedStore) -> None:

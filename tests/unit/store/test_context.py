@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from epochal import Event, StreamAppend, metadata, reaction
+from epochal import Event, StreamAppend, TaggedEvent, metadata, reaction
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.reactions.reaction import Delivery
 from epochal.store.streams import Streams
+from epochal.store.tagged_store import TaggedStore
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_dcb_events, memory_streams, memory_tagged_events, memory_tips
 
 
 @pytest.fixture(params=[memory_streams, memory_tips])
@@ -63,6 +67,47 @@ def test_an_append_to_several_streams_has_it_in_each() -> None:
             [StreamAppend(stream=name, events=[Event(type="Moved")]) for name in ("Door-1", "Door-2")]
         )
     assert {_last(streams, name).correlation_id for name in ("Door-1", "Door-2")} == {"c-1"}
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+def test_tagged_events_get_it_too_as_text_or_as_what_their_own_are(opened: Callable[[], TaggedStore]) -> None:
+    store = opened()
+    own = [
+        TaggedEvent(type="Taken", tags=["course:1"]),
+        TaggedEvent(
+            type="Taken", tags=["course:1"], meta='{"user": "eve", "seat": 1.10}', correlation_id="own"
+        ),
+        TaggedEvent(type="Taken", tags=["course:1"], meta=b'{"seat": 2}'),
+    ]
+    with metadata(user="ada", correlation_id="c-1", causation_id="e-1"):
+        bare, full, in_bytes = store.append(own).events
+    assert (bare.meta, bare.correlation_id, bare.causation_id) == ('{"user":"ada"}', "c-1", "e-1")
+    assert (full.meta, full.correlation_id) == ('{"user":"eve","seat":1.10}', "own")
+    assert in_bytes.meta == b'{"user":"ada","seat":2}'
+    with (
+        metadata(user="ada"),
+        pytest.raises(InvalidInput, match="events.meta: of Taken must be a JSON object"),
+    ):
+        store.append([TaggedEvent(type="Taken", tags=["course:1"], meta="[]")])
+    assert store.append([TaggedEvent(type="Left", tags=["course:1"])]).events[0].meta == b""
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+def test_tagged_events_that_are_repeated_in_another_block_are_stored_once_and_keep_the_first(
+    opened: Callable[[], TaggedStore],
+) -> None:
+    store = opened()
+    once = TaggedEvent(type="Taken", tags=["course:1"], data="{}", id=str(UUID(int=7)))
+    with metadata(user="ada", correlation_id="c-1"):
+        first = store.append([once])
+    with metadata(user="bob", correlation_id="c-2", causation_id="e-2"):
+        again = store.append([once])
+    assert again.replayed
+    assert again.events == first.events
+    assert store.append([once]).replayed
+    assert first.events[0].meta == '{"user":"ada"}'
+    with metadata(user="ada", correlation_id="c-1"), pytest.raises(InvalidInput, match="other contents"):
+        store.append([replace(once, data="[]")])
 
 
 def test_a_block_that_fails_leaves_nothing_behind(streams: Streams) -> None:

@@ -190,6 +190,14 @@ class RecordedTaggedEvent:
     executed_user: str | None = None
     trail: Trail | None = field(default=None, compare=False, repr=False)
 
+    def repeats(self, stored: RecordedTaggedEvent) -> bool:
+        """Whether it says again what is stored under its id. Metadata say how an event came to be appended, and a
+        repeat comes from elsewhere: they are not compared.
+        """
+        meta, correlation = stored.meta, stored.correlation_id
+        same = replace(self, meta=meta, correlation_id=correlation, causation_id=stored.causation_id)
+        return same == stored
+
     @property
     def size(self) -> int:
         """Bytes of its bodies; of what is in the bucket, those there."""

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.model.events import Event
+from epochal.model.events import Claim, Event
 from epochal.model.kinds import must_be_text
-from epochal.store.encoding import AMBIENT, MAX_ID_BYTES
+from epochal.store.encoding import AMBIENT, MAX_ID_BYTES, E
+
+if TYPE_CHECKING:
+    from epochal.model.dcb import TaggedEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Context:
     causation_id: str | None = None
     members: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, event: Event) -> Event:
+    def __call__(self, event: E, /) -> E:
         """The event, with what it does not say itself; raises `InvalidInput` where its own `meta` is no object."""
         return replace(
             event,
@@ -45,18 +48,22 @@ class Context:
             members={**outer.members, **self.members},
         )
 
-    def _meta(self, event: Event) -> bytes:
-        return json.dumps({**self.members, **_object(event)})
+    def _meta(self, event: Event | TaggedEvent) -> Any:
+        """As bytes, or as text where a tagged event has text or nothing."""
+        found = json.dumps({**self.members, **_object(event)})
+        text = isinstance(event.meta, str) or (not isinstance(event, Event) and not event.meta)
+        return found.decode() if text else found
 
 
 @contextmanager
 def metadata(
     *, correlation_id: str | None = None, causation_id: str | None = None, **members: Any
 ) -> Iterator[None]:
-    """Add metadata to every event of named streams that is appended within the block.
+    """Add metadata to every event of named streams, and every tagged event, that is appended within the block.
 
     Blocks may be nested: an inner one adds to the outer, and wins. What an event says itself wins over both. What a
-    call repeats under an idempotency key may differ in the metadata of its block. Aggregates keep no metadata.
+    call repeats under an idempotency key, or by the ids of tagged events, may differ in the metadata of its block; the
+    first ones stay. Aggregates keep no metadata.
 
     Args:
         correlation_id: of events that have none, 1 to 1,024 bytes.
@@ -90,11 +97,11 @@ def _check(name: str, value: Any) -> None:
         raise InvalidInput(name, f"must be JSON: {error}") from None
 
 
-def _object(event: Event) -> dict[str, Any]:
+def _object(event: Event | TaggedEvent) -> dict[str, Any]:
     if not event.meta:
         return {}
     try:
-        found = json.loads(event.meta) if isinstance(event.meta, bytes) else None
+        found = None if isinstance(event.meta, Claim) else json.loads(event.meta)
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be_text
 from epochal.model.times import format_ticks, parse_time
 from epochal.store.bodies import BodyCodec
+
+if TYPE_CHECKING:
+    from epochal.model.dcb import TaggedEvent
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
@@ -27,7 +30,17 @@ MAX_ID_BYTES: Final = 1024
 MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
 
-AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
+E = TypeVar("E", Event, "TaggedEvent")
+
+
+class Adding(Protocol):
+    """Adds to an event what it does not say itself."""
+
+    def __call__(self, event: E, /) -> E:
+        """The event with it."""
+
+
+AMBIENT: Final[ContextVar[Adding | None]] = ContextVar("epochal.metadata", default=None)
 """What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
 
 
@@ -41,7 +54,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
     """
     adding = AMBIENT.get()
     if adding is not None:
-        events = tuple(map(adding, events))
+        events = tuple(adding(event) for event in events)
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)

@@ -37,6 +37,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import AMBIENT
 
 MAX_FIELD_BYTES: Final = 1024
 """Bytes of the ids and the name that say why and by whom an event came about."""
@@ -65,6 +66,9 @@ class TaggedStore(ABC):
         self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
     ) -> TaggedAppended:
         """Append events, unless an event that matches `fail_if` is beyond `after`.
+
+        They get the metadata of the block around the call (`store.context`). Events that are repeated by their ids keep
+        those of the first call.
 
         Args:
             events: with their entries and heads at most 100 items and 4 MB.
@@ -234,6 +238,9 @@ class TaggedStore(ABC):
     def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
         if not events:
             raise InvalidInput("events", "must not be empty")
+        adding = AMBIENT.get()
+        if adding is not None:
+            events = tuple(adding(event) for event in events)
         checked = tuple(self.checked(event, f"events[{at}]") for at, event in enumerate(events))
         given = [event.id for event in checked if event.id is not None]
         if len(set(given)) < len(given):

@@ -170,7 +170,7 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEven
         stored = found.get(event.id or "")
         if stored is None:
             raise InvalidInput("events", f"some of the ids exist and {event.id} does not")
-        if recorded(event, stored.sortable_id, stored.timestamp) != stored:
+        if not recorded(event, stored.sortable_id, stored.timestamp).repeats(stored):
             raise InvalidInput("events", f"the id {event.id} exists with other contents")
     stored_events = tuple(found[event.id or ""] for event in batch.events if found)
     yield from _carried_out(site, batch, stored_events)
