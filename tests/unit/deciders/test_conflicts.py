@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
+from random import Random
 
 import pytest
 
@@ -16,13 +18,14 @@ from epochal.errors import (
     StreamDeleted,
     Unavailable,
 )
+from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.plan.ops import Op, Put, Update
 from epochal.store.cache import Cache
 from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
-from tests.unit.deciders.tally import STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
+from tests.unit.deciders.tally import CODEC, STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
 
 S = "Tally-1"
 Decide = Callable[[Tally], Sequence[TallyEvent]]
@@ -267,3 +270,27 @@ def test_a_command_is_handled_by_the_decider() -> None:
     store = Store()
     assert store.tallies().handle(S, add(3)).state == Tally(3)
     assert store.tallies().handle(S, add(4), load=ASSUME_EMPTY).events == (Added(4, 7),)
+
+
+def test_who_is_refused_once_decides_again_at_once_and_then_after_pauses() -> None:
+    store, waited = Store(layout=Pages(), kind="streams"), []
+    lucky = replace(store.streams.driver, luck=lambda: 1.0, sleep=waited.append)
+    tallies = replace(store.tallies(), streams=replace(store.streams, driver=lucky))
+
+    tallies.transact(S, overtaken_by(store, "unoptimized", 1))
+    assert waited == []
+
+    tallies.transact(S, overtaken_by(store, "unoptimized", 6))
+    assert waited == [0.02, 0.04, 0.08, 0.16, 0.2]
+
+
+def test_a_full_page_that_stood_in_the_way_is_not_read_again() -> None:
+    store = Store(layout=Pages(), kind="streams")
+    tallies, noise = store.tallies(cache=Cache()), Random(1).randbytes(600)
+    tallies.transact(S, add(1))
+    for reached in (2, 3):
+        store.others.append(S, [replace(CODEC.encode(Added(1, reached)), meta=noise)])
+    store.requests()
+
+    assert tallies.transact(S, add(1), load=AllowStale()).state.total == 4
+    assert store.requests() == ["Update", "Query", "Put"], "refused; the last page; appended"

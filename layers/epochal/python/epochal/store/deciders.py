@@ -5,7 +5,8 @@
     nothing     to store, or an error: a state that may be old is first compared with the head, and decided on again
     append      on exactly the head the state was made from, one request
      ├ stored      done; the state goes into the cache with the token that came back
-     ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2)
+     ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2); from the
+     │             second time on after a pause
      └ untellable  `OutcomeUndetermined`
 
 So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
@@ -27,6 +28,7 @@ from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
+from epochal.store.driver import Driver, Patience
 from epochal.store.folding import Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
 from epochal.store.strategies import UNOPTIMIZED, Access
@@ -39,6 +41,10 @@ C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
+
+
+PAUSES: Final = Patience(first=0.02, longest=0.2)
+"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -183,8 +189,8 @@ class Deciders(Generic[C, S, E]):
                 case Unknown(first=first):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
-                    # At once: a wait would only make the head in hand an old one.
                     check_attempts(stream, attempt, self.attempts, head)
+                    give_way(self.streams.driver, attempt)
                     loaded = loader.made(stream, head, plan.base, as_of)
 
     def _plan(
@@ -249,6 +255,16 @@ def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> N
         raise StreamDeleted(stream, head.version)
     if attempt == most:
         raise Contended(stream, attempt)
+
+
+def give_way(driver: Driver, refused: int) -> None:
+    """Wait before a decision that has been refused so often is made again.
+
+    Not after the first time: a wait would only make the head in hand an old one. From the second on others are at the
+    stream all the time, and who goes on without a pause takes a write unit from each of them.
+    """
+    if refused > 1:
+        driver.sleep(PAUSES.wait(refused - 1, driver.luck()))
 
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:

@@ -28,7 +28,7 @@ from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done
 from epochal.model.several import StreamAppend
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of
+from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of, give_way
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.several import layout_of
@@ -175,6 +175,7 @@ class _Joint:
                 if isinstance(found, Rejected):
                     check_attempts(party.stream, attempt, self.attempts, found.head)
                     loaded[place] = party.deciders.loader.made(party.stream, found.head, loaded[place], as_of)
+            give_way(self.streams.driver, attempt)
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.pages.batch import Packed
@@ -90,10 +90,13 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
 
 
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
-    """The last page, from the one that stood in the way."""
+    """The last page, from the one that stood in the way; that one is kept, where it is the page before."""
     if page is not None and (page.deleted or not page.full):
         return (yield from openable(page))
-    return (yield from load_head(table, stream))
+    head = yield from load_head(table, stream)
+    if head is None or page is None or page.version != head.index:
+        return head
+    return replace(head, before=(yield from openable(page)))
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:

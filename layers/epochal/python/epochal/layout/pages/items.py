@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.errors import CorruptData
@@ -51,6 +51,7 @@ class Page:
         low_water: everything below is pruned (`l`); 0 where it does not say.
         stamp: of its latest write where that added no frame (`w`).
         table: that it was read from.
+        before: the page that it follows, where that was read on the way to it.
     """
 
     stream: str
@@ -63,6 +64,7 @@ class Page:
     low_water: int = 0
     stamp: bytes | None = None
     table: str = ""
+    before: Page | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:

@@ -90,7 +90,8 @@ def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
     """Stand before event `start` of a stream whose last page is in hand."""
     if forward:
         at = max(start or 0, head.low_water)
-        return Cursor(head=head, at=at, forward=True, located=at == 0)
+        ahead = () if head.before is None else (head.before,)
+        return Cursor(head=head, at=at, forward=True, located=at == 0, ahead=ahead)
     return Cursor(
         head=head, at=head.version if start is None else min(start + 1, head.version), forward=False
     )

@@ -1,0 +1,23 @@
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from bench.contention import READ, WASTED, Contention, contend, within
+from bench.corpus import Kind
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing(kind):
+    took = contend(1, kind)
+
+    assert within(took)
+    assert took.wasted < WASTED / 3, "who is refused twice gives way"
+
+
+def test_a_bound_that_is_missed_is_told():
+    kept = Contention(kept=160, wasted=WASTED, read=READ, seconds=1, longest=1)
+
+    assert within(kept)
+    for missed in ({"kept": 159}, {"wasted": WASTED + 1}, {"read": READ + 1}):
+        assert not within(replace(kept, **missed))
