@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from epochal.indexer.indexer import Indexer
     from epochal.layout.port import Source
     from epochal.model.events import Claim
+    from epochal.reactions.read_models import ReadModels
     from epochal.store.aggregates import AggregateStore
     from epochal.store.bodies import Bodies, BodyCodec
     from epochal.store.dcb_events import DcbEvents
@@ -111,6 +112,13 @@ class Deployment:
         from epochal.store.projections import states_of
 
         return states_of(self.settings, self.driver, self.bucket.objects)
+
+    @property
+    def read_models(self) -> ReadModels:
+        """Read models of reactions."""
+        from epochal.reactions.read_models import ReadModels
+
+        return ReadModels(driver=self.driver, table=self.settings.read_models_table)
 
     @property
     def feed(self) -> FeedReader:

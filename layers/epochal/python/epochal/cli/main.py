@@ -21,6 +21,7 @@ from epochal.cli.copying import copy
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
+from epochal.cli.new import new
 from epochal.cli.projections import projections
 from epochal.cli.react import parked, react
 from epochal.cli.removal import delete, prune
@@ -70,6 +71,7 @@ for command in (
     console,
     train,
     local,
+    new,
     tips,
 ):
     epochal.add_command(command)

@@ -48,6 +48,8 @@ class Places:
 
 def user_cache() -> Path:
     """For what was fetched for any project of this user."""
+    if own := os.environ.get("EPOCHAL_CACHE"):
+        return Path(own)
     if told := os.environ.get("XDG_CACHE_HOME"):
         return Path(told) / "epochal"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "epochal"
