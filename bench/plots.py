@@ -1,19 +1,21 @@
-"""The plot of the README, drawn from the table of docs/compared.md: `python -m bench.plots` writes it.
+"""Plots of the documentation, drawn from the tables of its pages: `python -m bench.plots` writes them.
 
-Bars of write units, a panel for each workload. Text and bars follow the reader's light or dark theme.
+The tables are what tests recompute, so a plot is as true as its table. Text and bars follow the reader's light or dark
+theme.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
 
-DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PLOT: Final = DOCS / "plots" / "write-units.svg"
+from bench.bill import DEPLOYED
 
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 WORKLOADS: Final = {
     "short streams, load and append: write units": "Short streams, load and append",
     "one stream of 1,000 events, loaded now and then: write units": "One stream of 1,000 events",
@@ -22,7 +24,10 @@ WORKLOADS: Final = {
 }
 """Rows of the table that are drawn, and what they are called."""
 
-WIDTH, PANEL, ROW, LABEL, TOP = 780, 390, 18, 170, 30
+OURS: Final = {"Epochal", DEPLOYED.name}
+"""Bars that stand out."""
+
+WIDTH, PANEL, ROW, LABEL, TOP = 780, 390, 18, 180, 30
 
 STYLE: Final = """
 text { font: 12px system-ui, sans-serif; fill: #24292f }
@@ -33,30 +38,50 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Write units of an event by library; what a library cannot do is told in words."""
+    """A figure for each name; one that there is not is told in words."""
 
     title: str
     bars: tuple[tuple[str, str], ...]
 
 
-def panels(page: str) -> list[Panel]:
-    """What the table says of each workload that is drawn."""
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"
-    ]
+def write_units(page: str) -> list[Panel]:
+    """Of an event, by library: the table of docs/compared.md."""
+    (rows,) = _tables(page)
     libraries = [re.sub(r"( [\d.]+|,.*|'s pattern.*)$", "", name) for name in rows[0][1:]]
     told = {row[0]: row[1:] for row in rows}
     return [Panel(title, tuple(zip(libraries, told[row], strict=True))) for row, title in WORKLOADS.items()]
 
 
-def drawn(every: list[Panel]) -> str:
-    """The plot as SVG: two panels a line, each with a scale of its own."""
+def bills(page: str) -> list[Panel]:
+    """Dollars for a million appends over HTTP, by setup: the tables of docs/reference/cost.md."""
+    panels = []
+    for rows in _tables(page):
+        sums = {name.strip("*"): cells for name, *cells in rows}.get("in all")
+        if sums is None:
+            continue
+        setups = tuple(zip(rows[0][1:], [each.strip("*") for each in sums], strict=True))
+        title = f"{(len(panels) and 'A million a month') or 'A hundred a second'}: dollars a million"
+        panels.append(Panel(title, setups))
+    return panels
+
+
+def _tables(page: str) -> list[list[list[str]]]:
+    """Each table of a page: its rows, the heads first."""
+    blocks = re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
+    return [
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+def drawn(about: str, every: list[Panel]) -> str:
+    """A plot as SVG: two panels a line, each with a scale of its own."""
     height = TOP + ROW * len(every[0].bars) + 14
     lines = (len(every) + 1) // 2
     words = "; ".join(f"{each.title}: " + ", ".join(map(" ".join, each.bars)) for each in every)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height * lines}" role="img">',
-        f"<title>Write units of an event of 300 bytes. {escape(words)}</title><style>{STYLE}</style>",
+        f"<title>{escape(about)} {escape(words)}</title><style>{STYLE}</style>",
     ]
     for number, panel in enumerate(every):
         parts.append(f'<g transform="translate({number % 2 * PANEL},{number // 2 * height})">')
@@ -70,7 +95,7 @@ def _bars(panel: Panel) -> list[str]:
     found = []
     for number, ((library, told), figure) in enumerate(zip(panel.bars, figures, strict=True)):
         y, long = TOP + number * ROW, round(figure * scale, 1)
-        kind = "other" if number else "us"
+        kind = "us" if library in OURS else "other"
         found += [
             f'<text x="{LABEL - 8}" y="{y + 10}" text-anchor="end">{escape(library)}</text>',
             f'<rect class="{kind}" x="{LABEL}" y="{y}" width="{long}" height="12"/>',
@@ -79,10 +104,23 @@ def _bars(panel: Panel) -> list[str]:
     return found
 
 
+PLOTS: Final[Mapping[str, tuple[str, str, Callable[[str], list[Panel]]]]] = {
+    "write-units.svg": ("compared.md", "Write units of an event of 300 bytes.", write_units),
+    "bills.svg": ("reference/cost.md", "Dollars for a million appends over HTTP.", bills),
+}
+"""By file: the page that has the tables, what the plot is of, and its panels."""
+
+
+def plot(name: str) -> str:
+    """A plot of `PLOTS`, drawn from what its page says now."""
+    page, about, panels = PLOTS[name]
+    return drawn(about, panels((DOCS / page).read_text("utf-8")))
+
+
 def main() -> None:
-    """Write the plot."""
-    PLOT.parent.mkdir(exist_ok=True)
-    PLOT.write_text(drawn(panels((DOCS / "compared.md").read_text("utf-8"))), "utf-8")
+    """Write them all."""
+    for name in PLOTS:
+        (DOCS / "plots" / name).write_text(plot(name), "utf-8")
 
 
 if __name__ == "__main__":

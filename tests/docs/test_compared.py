@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import plots
+from bench.bill import DEPLOYED
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
@@ -23,16 +24,23 @@ TEXT = (DOCS / "compared.md").read_text("utf-8")
 LIMITS = (DOCS / "guide" / "tour.md").read_text("utf-8")
 
 
-def test_the_plot_is_drawn_from_the_table() -> None:
-    assert plots.PLOT.read_text("utf-8") == plots.drawn(plots.panels(TEXT)), (
-        "python -m bench.plots draws it anew"
-    )
+@pytest.mark.parametrize("name", plots.PLOTS)
+def test_a_plot_is_drawn_from_its_table(name: str) -> None:
+    drawn = (DOCS / "plots" / name).read_text("utf-8")
+    assert drawn == plots.plot(name), "python -m bench.plots draws it anew"
 
 
 def test_a_bar_is_as_long_as_its_figure() -> None:
-    shown = plots.drawn([plots.Panel("Appends", (("us", "1.0"), ("them", "4"), ("others", "crashes")))])
+    bars = (("us", "1.0"), ("them", "4"), ("others", "crashes"))
+    shown = plots.drawn("", [plots.Panel("Appends", bars)])
     us, them, others = (float(long) for long in re.findall(r'<rect .* width="([\d.]+)"', shown))
     assert (us * 4, others) == (pytest.approx(them), 0)
+
+
+def test_the_bills_have_a_panel_for_each_pace_in_the_order_of_the_steps() -> None:
+    panels = plots.bills((DOCS / "reference" / "cost.md").read_text("utf-8"))
+    assert [panel.bars[3] for panel in panels] == [(DEPLOYED.name, "2.20"), (DEPLOYED.name, "4.17")]
+    assert [len(panel.bars) for panel in panels] == [8, 8]
 
 
 Workload = Callable[[Streams, random.Random], int]
