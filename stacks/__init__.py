@@ -5,7 +5,6 @@
     api     HTTP API and its functions
     watch   alarms                         AWS only
 
-From the library these import only what deployment and code must agree on: environment names, table keys and
-HTTP routes (decision 21). Nothing here reads an account: synthesis needs no credentials, and the same
-templates go to every account and region.
+What the stacks hold is made by the library's constructs (`epochal.cdk`), which anyone's app may use. Nothing here
+reads an account: synthesis needs no credentials, and the same templates go to every account and region.
 """

@@ -10,15 +10,16 @@ from typing import Any, Final
 
 from aws_cdk import App, Environment, Tags
 
+from epochal.cdk.parts.bytecode import prepared
+from epochal.cdk.parts.functions import Code
+from epochal.cdk.parts.vendor import Platform, vendored
+from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.targets import Target, architecture, fitted, synthesizer, target_from, wheels
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
-from stacks.parts.bytecode import prepared
-from stacks.parts.functions import Code
-from stacks.parts.vendor import Platform, vendored
 from stacks.reactions import ReactionsStack
-from stacks.stages import ALSO_CONTEXT, BadSetting, Stage, check_context, stage_from
+from stacks.stages import ALSO_CONTEXT, check_context, stage_from
 from stacks.store import StoreStack
-from stacks.targets import Target, architecture, fitted, synthesizer, target_from, wheels
 from stacks.watch import WatchStack
 
 REGION: Final = "CDK_DEFAULT_REGION"

@@ -12,10 +12,10 @@ from aws_cdk import Duration, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from stacks.declared import Allow, Declared
-from stacks.parts.functions import MEMORY_MB, Code, Layers
-from stacks.parts.reaction import TIMEOUT, Reaction
-from stacks.stages import Stage
+from epochal.cdk.declared import Allow, Declared
+from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
+from epochal.cdk.parts.reaction import TIMEOUT, Reaction
+from epochal.cdk.stages import Stage
 
 
 class ReactionsStack(Stack):

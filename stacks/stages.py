@@ -1,12 +1,9 @@
-"""What differs between deployments of Epochal: one `Stage` each.
-
-Three stages exist: `dev` forgets, `staging` behaves like `prod` at a smaller size, `prod` keeps. What a team
-wants otherwise stands in `cdk.json` under `context.stages`, field by field (docs/deploy.md lists them):
+"""Which stage the context asks for, and what `cdk.json` changes in it.
 
     "stages": {"prod": {"partitions": 4, "alarm_topic": "arn:aws:sns:..."}}
 
-A value that breaks its field's rule (`fields.py`) is refused before anything is synthesised, with the field's
-name and the rule.
+Settings and their rules are the constructs' own (`epochal.cdk.stages`). Here a context value that nobody reads is
+refused as well, before anything is synthesised.
 """
 
 from __future__ import annotations
@@ -14,153 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from epochal.layout.registry import Layout, layouts
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
-from epochal.settings import DECLARED, Options
-from stacks.declared import Declared
-from stacks.fields import EXISTING, LIMITS, PARTITIONS, RULES
+from epochal.cdk.fields import RULES
+from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, coherent, known_are, obeying
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage(Options):
-    """Settings of one deployment: what its functions are told, and how it is deployed.
-
-    Attributes:
-        name: `dev`, `staging` or `prod`.
-        prefix: begins the name of every table, bucket and function; never change it where data must stay.
-        tags: put on everything that can carry tags, beside `epochal:stage`.
-        retain: tables and buckets outlive their stack.
-        deletion_protection: tables and stacks refuse to be deleted until this is lifted.
-        recovery_days: how far back a table can be restored to any second; 0 turns this off.
-        billing: `on-demand`, or `provisioned` with autoscaling between the units below.
-        min_read_units, min_write_units: autoscaling's floor per table; `provisioned` only.
-        max_read_units, max_write_units: ceiling of units a second per table; 0 is the account's own.
-        log_days: retention of function and access logs.
-        log_level: from which level functions log.
-        api: how functions are reached: through one `gateway`, or by `urls` of their own, which cost nothing and know no
-            routes.
-        access_logs: one line for every HTTP request, without the stream's name.
-        requests_per_second, burst: throttling of the HTTP API as a whole.
-        route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
-            bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
-        feed_window_seconds: for which the indexer gathers appends before it writes them down. Under a trickle this
-            makes one entry out of many, and an entry costs by the size of the epoch's Tip; readers wait at most this
-            much longer, and not at all under load.
-        reserved_concurrency: invocations a function may have at once, and which no other takes from it.
-        kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
-        replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
-        replica_kms_key: ARN of a key there, which goes with `kms_key`.
-        jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
-        jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
-            a scope that is not here stands for itself, so that leaving one out opens nothing.
-        alarm_topic: ARN of the SNS topic that alarms are sent to.
-        layouts: names of those that are deployed; None for all. Of one that is left out there is no table, and nothing
-            that looks after one.
-        archive: tables that streams are copied to before they are pruned, and read from afterwards: one for each layout
-            of named streams.
-        reactions: reactions that are deployed with it, by name.
-        read_models: a table for the read models of reactions.
-        existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
-            has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
-        existing_bucket: name of a retained bucket of bodies and states, likewise.
-        tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
-        batches_named: requests of several messages are actions with names of their own. Not for setting either.
-    """
-
-    name: str
-    prefix: str = "epochal"
-    tags: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    retain: bool = False
-    deletion_protection: bool = False
-    recovery_days: int = 0
-    billing: Literal["on-demand", "provisioned"] = "on-demand"
-    min_read_units: int = 5
-    min_write_units: int = 5
-    max_read_units: int = 0
-    max_write_units: int = 0
-    log_days: int = 7
-    log_level: str = "INFO"
-    api: Literal["gateway", "urls"] = "gateway"
-    access_logs: bool = True
-    requests_per_second: int = 1_000
-    burst: int = 500
-    route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    feed_window_seconds: int = 1
-    reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    kms_key: str = ""
-    replica_region: str = ""
-    replica_kms_key: str = ""
-    jwt_issuer: str = ""
-    jwt_audience: tuple[str, ...] = ()
-    jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
-    alarm_topic: str = ""
-    layouts: tuple[str, ...] | None = None
-    archive: bool = False
-    reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
-    read_models: bool = False
-    existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    existing_bucket: str = ""
-    tls_only: bool = True
-    batches_named: bool = False
-
-    def named(self, kind: str) -> str:
-        """The name of this stage's `kind`: `epochal-prod-tips`."""
-        return f"{self.prefix}-{self.name}-{kind}"
-
-    def deployed_layouts(self) -> tuple[Layout, ...]:
-        """Its layouts, in the order of their partitions."""
-        return tuple(each for each in layouts() if self.layouts is None or each.name in self.layouts)
-
-    def limits(self) -> Mapping[str, int]:
-        """Requests a second of the routes that have a limit of their own."""
-        return {
-            key: min(most, self.requests_per_second) for key, most in {**LIMITS, **self.route_limits}.items()
-        }
-
-    def existing(self, kind: str) -> str:
-        """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
-        return self.existing_tables.get(kind, "")
-
-
-STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
-    {
-        # A loop gone wild overnight should cost tens of dollars, not thousands: hence ceilings.
-        "dev": Stage(name="dev", access_logs=False, max_read_units=4_000, max_write_units=2_000),
-        # Nowhere reserved concurrency by default: an account at its initial quota of 10 could not deploy it.
-        "staging": Stage(name="staging", recovery_days=7, log_days=30),
-        # Half of an account's default quota of 10,000 requests a second: other APIs live there too.
-        "prod": Stage(
-            name="prod",
-            retain=True,
-            deletion_protection=True,
-            recovery_days=35,
-            log_days=90,
-            requests_per_second=5_000,
-            burst=2_500,
-        ),
-    }
-)
-
-
-_OF_GATEWAY: Final = ("access_logs", "burst", "requests_per_second")
-"""Settings of the gateway that every stage has by default."""
-
-
-class BadSetting(ValueError):
-    """The setting `name` breaks `rule`; nothing was synthesised."""
-
-    def __init__(self, name: str, rule: str) -> None:
-        super().__init__(f"{name} {rule}")
-        self.name = name
-        self.rule = rule
-
 
 ALSO_CONTEXT: Final = ("layouts", "api")
 """Settings that a context value may change for the stage that is deployed: `-c layouts=pages,tips`, `-c api=urls`."""
@@ -183,13 +41,7 @@ def check_context(names: Iterable[str]) -> None:
                 name, f"is a setting of a stage: it stands in cdk.json, as stages.<stage>.{name}"
             )
         if _OURS.fullmatch(name) and name not in CONTEXT:
-            raise BadSetting(name, f"is no context value; {_known_are(name, CONTEXT)}")
-
-
-def _known_are(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    nearest = get_close_matches(name, names, n=1)
-    return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
+            raise BadSetting(name, f"is no context value; {known_are(name, CONTEXT)}")
 
 
 def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NOTHING) -> Stage:
@@ -201,18 +53,18 @@ def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NO
     everything = _decoded(overrides)
     for other in everything:
         _known(f"stages.{other}", other)
-    stages = {each: _changed(STAGES[each], changes) for each, changes in everything.items()}
+    stages = {each: changed(STAGES[each], changes) for each, changes in everything.items()}
     known = _known("stage", name)
     return _said(stages.get(known, STAGES[known]), said)
 
 
 def _said(stage: Stage, said: Mapping[str, object]) -> Stage:
     changes = {
-        key: _obeying(key, key, value.split(",") if isinstance(value, str) and key in _LISTS else value)
+        key: obeying(key, key, value.split(",") if isinstance(value, str) and key in _LISTS else value)
         for key, value in said.items()
         if value is not None
     }
-    return _coherent(f"stages.{stage.name}", replace(stage, **changes)) if changes else stage
+    return coherent(f"stages.{stage.name}", replace(stage, **changes)) if changes else stage
 
 
 def _decoded(overrides: object) -> Mapping[str, Any]:
@@ -232,110 +84,3 @@ def _known(where: str, name: object) -> str:
     if not isinstance(name, str) or name not in STAGES:
         raise BadSetting(where, f"must be one of {', '.join(STAGES)}, not {name!r}")
     return name
-
-
-def _changed(stage: Stage, changes: object) -> Stage:
-    where = f"stages.{stage.name}"
-    if not isinstance(changes, dict):
-        raise BadSetting(where, f"must be an object, not {changes!r}")
-    parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
-    if parsed.get("api") == "urls":
-        _without_gateway(where, {key: parsed.get(key) for key in _OF_GATEWAY})
-    tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
-    partitions = {key: count for key, count in parsed.items() if key in PARTITIONS}
-    others = {key: parsed[key] for key in parsed.keys() - partitions.keys() - EXISTING.keys()}
-    return _coherent(where, replace(stage, existing_tables=tables, feed_partitions=partitions, **others))
-
-
-def _parsed(where: str, key: str, value: object) -> Any:
-    if key not in RULES:
-        raise BadSetting(f"{where}.{key}", f"is no setting; {_known_are(key, RULES)}")
-    return _obeying(f"{where}.{key}", key, value)
-
-
-def _obeying(where: str, key: str, value: object) -> Any:
-    try:
-        return RULES[key](value)
-    except ValueError as error:
-        raise BadSetting(where, str(error)) from None
-
-
-def _coherent(where: str, stage: Stage) -> Stage:
-    """Rules that concern two fields."""
-    if stage.jwt_issuer and not stage.jwt_audience:
-        raise BadSetting(
-            f"{where}.jwt_audience", "must not be empty with jwt_issuer: any token of the issuer would do"
-        )
-    if not stage.jwt_issuer and (stage.jwt_audience or stage.jwt_scopes):
-        raise BadSetting(
-            f"{where}.jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
-        )
-    if stage.api == "urls":
-        _without_gateway(where, {"jwt_issuer": stage.jwt_issuer, "route_limits": stage.route_limits})
-    _replicated(where, stage)
-    _tables(where, stage)
-    _equinox(where, stage)
-    if stage.snapshot_ttl_days and not stage.snapshot_copies:
-        raise BadSetting(
-            f"{where}.snapshot_copies",
-            "must be at least 1 with snapshot_ttl_days, which is of copies beyond them",
-        )
-    for kind in ("read", "write") if stage.billing == "provisioned" else ():
-        if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
-            raise BadSetting(
-                f"{where}.max_{kind}_units", f"must be at least min_{kind}_units where billing is provisioned"
-            )
-    return stage
-
-
-def _without_gateway(where: str, asked: Mapping[str, object]) -> None:
-    """What the gateway alone does must not be asked for where there is none: a limit would seem to be there."""
-    for key, value in asked.items():
-        if value:
-            raise BadSetting(f"{where}.{key}", "means nothing with api urls: it is the gateway's to do")
-
-
-def _tables(where: str, stage: Stage) -> None:
-    """Rules of tables that a stage may have or not: what is of one that it has not means nothing."""
-    making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
-    if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
-        whose = f"the reaction {making[0]}" if making else "existing_read_models"
-        raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
-    there = stage.deployed_layouts()
-    archives = [ARCHIVES[each.name] for each in there if each.name in ARCHIVES]
-    tables = {spec.kind for spec in (*store_tables(there), *archives, READ_MODELS)}
-    if unused := sorted(stage.existing_tables.keys() - tables):
-        rule = f"must have the layout of existing_{unused[0].replace('-', '_')}, which means nothing without"
-        raise BadSetting(f"{where}.layouts", rule)
-    if not stage.archive and (kept := [spec.kind for spec in archives if stage.existing(spec.kind)]):
-        name = f"existing_{kept[0].replace('-', '_')}"
-        raise BadSetting(f"{where}.archive", f"must be true with {name}, which means nothing without")
-
-
-def _equinox(where: str, stage: Stage) -> None:
-    """Rules of a table that Equinox applications use too."""
-    for name in ("equinox_calving", "equinox_max_bytes", "equinox_max_events"):
-        if not stage.equinox and getattr(stage, name) != DECLARED[name].default:
-            raise BadSetting(f"{where}.equinox", f"must be true with {name}, which means nothing without")
-
-
-def _replicated(where: str, stage: Stage) -> None:
-    """Rules of the second region: tables that have a key of one's own need one there as well."""
-    if stage.replica_kms_key and not (stage.replica_region and stage.kms_key):
-        raise BadSetting(
-            f"{where}.replica_kms_key",
-            "means nothing without replica_region and kms_key, which must be set with it",
-        )
-    if stage.replica_region and stage.kms_key and _region(stage.replica_kms_key) != stage.replica_region:
-        raise BadSetting(
-            f"{where}.replica_kms_key",
-            "must be a key in replica_region where there is a kms_key, which is of one region",
-        )
-    if stage.replica_region and stage.replica_region == _region(stage.kms_key):
-        raise BadSetting(
-            f"{where}.replica_region", "must be another region than that of kms_key, where the tables are"
-        )
-
-
-def _region(arn: str) -> str:
-    return arn.split(":")[3] if arn else ""

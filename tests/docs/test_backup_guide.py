@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from epochal.cdk.fields import RULES
 from epochal.cli.main import epochal
 from epochal.layout.tables import INDEX, store_tables
-from stacks.fields import RULES
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
 

@@ -18,6 +18,7 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
+from epochal.cdk.fields import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import Store
@@ -31,7 +32,6 @@ from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings
-from stacks.fields import RULES
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
 

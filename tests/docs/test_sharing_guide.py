@@ -14,12 +14,12 @@ import pytest
 from moto import mock_aws
 
 from epochal import Event, open_tips
+from epochal.cdk.fields import RULES
 from epochal.cli.main import epochal
 from epochal.dynamo.tables import create_table
 from epochal.errors import InvalidInput
 from epochal.layout.tips.tables import TIPS
 from epochal.store.streams import Streams
-from stacks.fields import RULES
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "sharing-with-equinox.md"
 TEXT = GUIDE.read_text()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from epochal.cdk.parts.heads import heads_of
 from epochal.layout import registry
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key
@@ -15,7 +16,6 @@ from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
-from stacks.heads import heads_of
 from tests.support.layout_contract import LayoutContract, World, Writer
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal.cdk.parts.heads import heads_of
 from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
@@ -26,7 +27,6 @@ from epochal.plan.values import Item, number, read_list, read_number, sequence, 
 from epochal.settings import Options, Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from stacks.heads import heads_of
 from tests.support.api import Api
 from tests.support.layout_contract import LayoutContract, World, Writer
 from tests.support.terminal import Terminal

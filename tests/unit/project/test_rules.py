@@ -41,9 +41,10 @@ def test_every_function_is_looked_at() -> None:
 
 
 def services() -> set[str]:
-    """The parts of CDK that stacks import."""
+    """The parts of CDK that constructs and stacks import."""
     found: set[str] = set()
-    for module in (*(ROOT / "stacks").rglob("*.py"), ROOT / "app.py"):
+    constructs = ROOT / "layers" / "epochal" / "python" / "epochal" / "cdk"
+    for module in (*constructs.rglob("*.py"), *(ROOT / "stacks").rglob("*.py"), ROOT / "app.py"):
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk":
                 found |= {alias.name for alias in node.names if alias.name.startswith("aws_")}

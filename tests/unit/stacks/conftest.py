@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
+from epochal.cdk.parts.bytecode import prepared
+from epochal.cdk.parts.vendor import Platform
 from stacks.deployment import Sources, deployment
-from stacks.parts.bytecode import prepared
-from stacks.parts.vendor import Platform
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise, context_of_repository
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from bench.bill import ACCESS_LINE
+from epochal.cdk.fields import LIMITS
+from epochal.cdk.parts.api import ACCESS_LOG
+from epochal.cdk.parts.stores import STATES as STATES_FOLDER
+from epochal.cdk.stages import STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
-from stacks.api import ACCESS_LOG
-from stacks.fields import LIMITS
-from stacks.parts.stores import STATES as STATES_FOLDER
-from stacks.stages import STAGES
 from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"

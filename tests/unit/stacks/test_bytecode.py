@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.parts import bytecode
-from stacks.parts.bytecode import has_bytecode, interpreter_of, prepared
+from epochal.cdk.parts import bytecode
+from epochal.cdk.parts.bytecode import has_bytecode, interpreter_of, prepared
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 NOWHERE = "2.99"

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
+from epochal.cdk.declared import Declared
+from epochal.cdk.fields import FUNCTIONS, RULES
+from epochal.cdk.stages import STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.settings import DECLARED, Options, variable
-from stacks.declared import Declared
-from stacks.fields import FUNCTIONS, RULES
-from stacks.stages import STAGES, stage_from
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()

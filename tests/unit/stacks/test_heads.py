@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from epochal.cdk.parts import heads
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
@@ -31,7 +32,6 @@ from epochal.plan.conditions import All, Present
 from epochal.plan.effects import holds
 from epochal.plan.ops import Put, Update
 from epochal.plan.values import Item, binary, number, text
-from stacks import heads
 
 ORDER = aggregate_id("order", "1")
 KEYS = KeyResolver()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from epochal.cdk.parts.functions import DEVELOPERS_ONLY
+from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.targets import LAMBDA, Target, wheels
 from stacks.deployment import Sources
-from stacks.parts.functions import DEVELOPERS_ONLY
-from stacks.parts.vendor import Platform
-from stacks.targets import LAMBDA, Target, wheels
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 AARCH64 = 183

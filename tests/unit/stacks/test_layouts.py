@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.cdk.stages import BadSetting
 from epochal.layout.registry import layout_named, layout_names
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings, variable
-from stacks.stages import BadSetting, check_context, stage_from
+from stacks.stages import check_context, stage_from
 from tests.unit.stacks.templates import SPARSE, Deployment, Synthesise
 from tests.unit.stacks.test_permissions import EXPECTED, allowed
 

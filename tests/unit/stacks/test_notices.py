@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from epochal.cdk.parts.heads import epochs
 from epochal.settings import variable
-from stacks.heads import epochs
 from tests.unit.stacks.templates import Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"

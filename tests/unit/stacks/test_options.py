@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from epochal.cdk.fields import RULES
 from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import TagSite
@@ -22,7 +23,6 @@ from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from stacks.fields import RULES
 from tests.unit.stacks.templates import ROOT
 
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {

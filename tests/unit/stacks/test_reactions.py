@@ -12,6 +12,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
+from epochal.cdk.parts.functions import Code, Layers
+from epochal.cdk.parts.reaction import Reaction
+from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.stages import STAGES, BadSetting
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
@@ -20,10 +24,7 @@ from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from stacks.deployment import Sources
-from stacks.parts.functions import Code, Layers
-from stacks.parts.reaction import Reaction
-from stacks.parts.vendor import Platform
-from stacks.stages import STAGES, BadSetting, stage_from
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 MAPPING = "AWS::Lambda::EventSourceMapping"

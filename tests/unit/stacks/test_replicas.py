@@ -9,11 +9,12 @@ import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
+from epochal.cdk.parts.subject_keys import SubjectKeys
+from epochal.cdk.stages import BadSetting
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from stacks.deployment import REGION
-from stacks.parts.subject_keys import SubjectKeys
-from stacks.stages import BadSetting, stage_from
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from stacks.fields import EXISTING, PARTITIONS, RULES
-from stacks.stages import STAGES, BadSetting, Stage, check_context, stage_from
-from stacks.targets import Target, fitted, target_from
+from epochal.cdk.fields import EXISTING, PARTITIONS, RULES
+from epochal.cdk.stages import STAGES, BadSetting, Stage
+from epochal.cdk.targets import Target, fitted, target_from
+from stacks.stages import check_context, stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"

@@ -8,15 +8,15 @@ import pytest
 from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
+from epochal.cdk.parts.stores import BODIES, UPLOADS
+from epochal.cdk.parts.tables import keyed_table
+from epochal.cdk.stages import STAGES
 from epochal.codec import claims
 from epochal.codec.claims import PREFIX
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.tables import TIPS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
-from stacks.parts.stores import BODIES, UPLOADS
-from stacks.parts.tables import keyed_table
-from stacks.stages import STAGES
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"

@@ -10,8 +10,9 @@ from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from stacks.parts.subject_keys import SubjectKeys
-from stacks.stages import STAGES, stage_from
+from epochal.cdk.parts.subject_keys import SubjectKeys
+from epochal.cdk.stages import STAGES
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "forgetting.md").read_text("utf-8")

@@ -34,7 +34,7 @@ SYNTHESIS = (
 from pathlib import Path
 from aws_cdk import App
 from stacks.deployment import Sources, deployment
-from stacks.parts.bytecode import prepared
+from epochal.cdk.parts.bytecode import prepared
 library, cache, lambdas, vendor, *asked = sys.argv[1:]
 for outdir, context in zip(asked[::2], asked[1::2], strict=True):
     app = App(outdir=outdir, context=json.loads(context))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stacks.targets import LAMBDA, Target, architecture, wheels
+from epochal.cdk.targets import LAMBDA, Target, architecture, wheels
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 INTENDED = {

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stacks.stages import BadSetting, stage_from
+from epochal.cdk.stages import BadSetting
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 FUNCTIONS = ("append", "replay", "feed")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.parts.vendor import InstallerFailed, Platform, vendored
+from epochal.cdk.parts.vendor import InstallerFailed, Platform, vendored
 
 GRAVITON = Platform(python="3.13", tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"))
 HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")

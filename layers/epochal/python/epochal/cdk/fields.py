@@ -11,6 +11,8 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 
+from epochal.cdk.declared import reactions
+from epochal.cdk.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
@@ -18,8 +20,6 @@ from epochal.layout.registry import layout_names, layouts
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.model.aggregates import AggregateTypes
 from epochal.settings import DECLARED, Options, partitions_setting
-from stacks.declared import reactions
-from stacks.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
 
 FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
 ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)

@@ -13,12 +13,12 @@ from aws_cdk import aws_events as events
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from stacks import allowed
-from stacks.environments import settings_of
-from stacks.parts.alarms import ONCE, Alarms, metric, watch_function
-from stacks.parts.functions import Code, Function, Layers
-from stacks.parts.stores import Stores
-from stacks.stages import Stage
+from epochal.cdk.parts import allowed
+from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.functions import Code, Function, Layers
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import Stage
 
 SCHEDULE: Final = Duration.hours(1)
 """Streams keep records for a day: what the indexer has given up on is found while it can be looked into."""

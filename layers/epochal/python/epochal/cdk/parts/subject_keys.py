@@ -13,10 +13,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.tables import keyed_table
+from epochal.cdk.stages import Stage
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
-from stacks.parts.grants import on_key, on_table
-from stacks.parts.tables import keyed_table
-from stacks.stages import Stage
 
 
 class SubjectKeys(Construct):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from stacks.rules import Rule, a_list, a_map, a_number, a_text, wrong
+from epochal.cdk.rules import Rule, a_list, a_map, a_number, a_text, wrong
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from stacks.parts.bytecode import compile_modules, filling, interpreter_of
+from epochal.cdk.parts.bytecode import compile_modules, filling, interpreter_of
 
 RECIPE: Final = 3
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""

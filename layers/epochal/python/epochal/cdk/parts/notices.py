@@ -20,15 +20,14 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from epochal.cdk.parts import grants, heads
+from epochal.cdk.parts.failures import Failures
+from epochal.cdk.parts.functions import Code, Function, Layers
+from epochal.cdk.parts.names import topic_of
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import Stage
 from epochal.layout.tables import INDEX
 from epochal.settings import Settings
-from stacks import heads
-from stacks.parts import grants
-from stacks.parts.failures import Failures
-from stacks.parts.functions import Code, Function, Layers
-from stacks.parts.names import topic_of
-from stacks.parts.stores import Stores
-from stacks.stages import Stage
 
 BATCH_SIZE: Final = 100
 """Changes of Tips, which are whole epochs' ends: a record may have tens of kilobytes, a batch at most 6 MB."""

@@ -17,10 +17,10 @@ from typing import Final
 
 from aws_cdk import aws_iam as iam
 
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.stores import BODIES, STATES, UPLOADS, Stores
+from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE
-from stacks.parts import grants
-from stacks.parts.stores import BODIES, STATES, UPLOADS, Stores
-from stacks.stages import Stage
 
 Statements = list[iam.PolicyStatement]
 

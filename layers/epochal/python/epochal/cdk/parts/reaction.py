@@ -32,15 +32,15 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
+from epochal.cdk.parts import allowed as permissions
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
+from epochal.cdk.parts.names import function_of, queue_of, topic_of
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import BadSetting, Stage
 from epochal.layout.tables import READ_MODELS
-from stacks import allowed as permissions
-from stacks.environments import settings_of
-from stacks.parts import grants
-from stacks.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
-from stacks.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
-from stacks.parts.names import function_of, queue_of, topic_of
-from stacks.parts.stores import Stores
-from stacks.stages import BadSetting, Stage
 
 TIMEOUT: Final = Duration.minutes(1)
 """A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's

@@ -16,9 +16,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from stacks.parts.alarms import metric
-from stacks.parts.names import function_of, queue_of
-from stacks.stages import Stage
+from epochal.cdk.parts.alarms import metric
+from epochal.cdk.parts.names import function_of, queue_of
+from epochal.cdk.stages import Stage
 
 INDEXED = ("events", "healed", "pruned", "setAside")
 """What the indexer counts."""

@@ -14,7 +14,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from constructs import Construct
 
-from stacks.stages import Stage
+from epochal.cdk.stages import Stage
 
 LAG_SECONDS: Final = 5 * 60
 """Readers and reactions usually hear of an append within two seconds. Five minutes is no burst, and leaves a day to

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import CfnOutput
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+
+from epochal.cdk.parts.outputs import output
 
 
 def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function]) -> None:
     """A URL for each function, and an output that tells it: `AppendUrl`, `ReplayUrl`, `FeedUrl`."""
     for name, function in functions.items():
         url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM).url
-        CfnOutput(scope, f"{name.capitalize()}Url", value=url, description=f"Where the function {name} is")
+        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is")

@@ -15,8 +15,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from epochal.cdk.stages import Stage
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
-from stacks.stages import Stage
 
 _TYPES = {
     "S": dynamodb.AttributeType.STRING,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import Stage
 from epochal.layout.registry import declared
 from epochal.settings import DECLARED, Options, Settings
-from stacks.parts.stores import Stores
-from stacks.stages import Stage
 
 
 def settings_of(stage: Stage, stores: Stores) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.stages import Stage
+from epochal.cdk.stages import Stage
 
 
 def topic_of(stage: Stage) -> str:

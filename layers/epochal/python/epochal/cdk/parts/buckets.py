@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from stacks.stages import Stage
+from epochal.cdk.stages import Stage
 
 
 def private_bucket(

@@ -18,17 +18,17 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.bytecode import has_bytecode
+from epochal.cdk.stages import Stage
 from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME
-from stacks.parts import grants
-from stacks.parts.bytecode import has_bytecode
-from stacks.stages import Stage
 
 MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
 RUNTIME: Final = f"python{LAMBDA_PYTHON}"
-DEVELOPERS_ONLY: Final = ("cli", "console", "local", "pytest_plugin.py", "testing")
+DEVELOPERS_ONLY: Final = ("cdk", "cli", "console", "local", "pytest_plugin.py", "testing")
 SOURCES_ONLY: Final = (
     f"There is no Python {LAMBDA_PYTHON} on this machine, so layers have no bytecode: "
     "functions take longer to start."

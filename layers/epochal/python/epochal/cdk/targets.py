@@ -21,9 +21,9 @@ from typing import Final
 from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, IStackSynthesizer
 from aws_cdk import aws_lambda as lambda_
 
+from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.stages import BadSetting, Stage
 from epochal.settings import LAMBDA_PYTHON
-from stacks.parts.vendor import Platform
-from stacks.stages import BadSetting, Stage
 
 LAMBDA: Final = Platform(
     python=LAMBDA_PYTHON,

@@ -16,10 +16,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
 from epochal.settings import PROJECTIONS
-from stacks.stages import Stage
 
 BODIES: Final = "bodies/"
 """Where the library keeps bodies too large for an item."""

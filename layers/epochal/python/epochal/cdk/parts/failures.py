@@ -15,9 +15,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from stacks.parts import grants
-from stacks.parts.buckets import private_bucket
-from stacks.stages import Stage
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.buckets import private_bucket
+from epochal.cdk.stages import Stage
 
 DAYS: Final = 90
 

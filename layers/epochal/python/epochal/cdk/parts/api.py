@@ -1,0 +1,167 @@
+"""The HTTP API: one gateway route for each of the library's routes, three functions behind them. A stage may have the
+functions' own addresses instead (`urls.py`).
+
+Routes are explicit, not one `$default` for a function to take apart: so permissions, JWT scopes, throttling
+and metrics are per operation, and an unknown path is refused before anything runs.
+
+Callers sign with SigV4 (an IAM policy names the routes they may call) or, where the stage has an issuer,
+bring its tokens. There is no third way: no route is open.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, cast
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from epochal.cdk.parts import allowed
+from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.functions import Code, Function, Layers, log_group
+from epochal.cdk.parts.outputs import output
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.urls import function_urls
+from epochal.cdk.stages import Stage
+from epochal.http.operation import Operation
+from epochal.http.operations import OPERATIONS
+from epochal.settings import REQUEST_SECONDS
+
+TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
+"""A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
+
+ACCESS_LOG: Final = json.dumps(
+    {
+        "requestId": "$context.requestId",
+        "requestTime": "$context.requestTime",
+        # The route, not the path: names of streams may identify people.
+        "routeKey": "$context.routeKey",
+        "status": "$context.status",
+        "error": "$context.error.message",
+        "responseLength": "$context.responseLength",
+        "responseLatency": "$context.responseLatency",
+        "integrationLatency": "$context.integrationLatency",
+        "caller": "$context.identity.userArn",
+        "subject": "$context.authorizer.claims.sub",
+        "ip": "$context.identity.sourceIp",
+    }
+)
+
+
+class Api:
+    """The functions `append`, `replay` and `feed`, and the gateway before them, as children of `scope`.
+
+    Attributes:
+        gateway: None where the functions have addresses of their own.
+    """
+
+    def __init__(self, scope: Construct, *, stage: Stage, stores: Stores, code: Code, layers: Layers) -> None:
+        self._scope: Final = scope
+        self.functions: Final = self._functions(stage, stores, code, layers)
+        self.gateway: Final = self._gateway(stage) if stage.api == "gateway" else None
+        if self.gateway is None:
+            function_urls(scope, self.functions)
+
+    def _functions(
+        self, stage: Stage, stores: Stores, code: Code, layers: Layers
+    ) -> dict[str, lambda_.Function]:
+        settings = settings_of(stage, stores)
+        functions = {
+            "append": ("appends, prunes and deletes", allowed.append(stage, stores)),
+            "replay": ("reads what is stored", allowed.replay(stage, stores)),
+            "feed": ("reads the feed", allowed.feed(stage, stores)),
+        }
+        return {
+            name: Function(
+                self._scope,
+                name.capitalize(),
+                name=name,
+                description=description,
+                stage=stage,
+                code=code,
+                layers=layers,
+                timeout=TIMEOUT,
+                environment=settings.environment(name),
+                allowed=statements,
+            ).function
+            for name, (description, statements) in functions.items()
+        }
+
+    def _gateway(self, stage: Stage) -> apigateway.HttpApi:
+        api = apigateway.HttpApi(
+            self._scope,
+            "Api",
+            api_name=stage.named("api"),
+            description="Epochal: append to streams, replay them, follow the feed",
+            create_default_stage=False,
+        )
+        live = self._stage(stage, api)
+        output(self._scope, "ApiUrl", live.url, "Where the HTTP API is")
+        output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics")
+        return api
+
+    def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
+        authorizer = _authorizer(stage)
+        integrations = {
+            name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)
+            for name, function in self.functions.items()
+        }
+        return [
+            made
+            for operation in OPERATIONS
+            for made in api.add_routes(
+                path=operation.path,
+                methods=[apigateway.HttpMethod(operation.method)],
+                integration=integrations[operation.function],
+                authorizer=authorizer,
+                authorization_scopes=_scopes(stage, operation),
+            )
+        ]
+
+    def _stage(self, stage: Stage, api: apigateway.HttpApi) -> apigateway.HttpStage:
+        """The one stage of the API, at its root. A limit of a route that is not there yet would be refused."""
+        live = apigateway.HttpStage(
+            self._scope,
+            "Live",
+            http_api=api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=apigateway.ThrottleSettings(
+                rate_limit=stage.requests_per_second, burst_limit=stage.burst
+            ),
+        )
+        live.node.add_dependency(*self._routes(stage, api))
+        made = cast(apigateway.CfnStage, live.node.default_child)
+        made.route_settings = {
+            key: {"ThrottlingRateLimit": most, "ThrottlingBurstLimit": most}
+            for key, most in stage.limits().items()
+        }
+        if stage.access_logs:
+            made.access_log_settings = self._access_log(stage)
+        return live
+
+    def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:
+        # Under /aws/vendedlogs/ an API adds nothing to the account's one policy on logs, which is finite.
+        group = log_group(self._scope, "AccessLog", name=f"/aws/vendedlogs/{stage.named('api')}", stage=stage)
+        arn = Stack.of(self._scope).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=group.log_group_name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return apigateway.CfnStage.AccessLogSettingsProperty(destination_arn=arn, format=ACCESS_LOG)
+
+
+def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:
+    if stage.jwt_issuer:
+        return HttpJwtAuthorizer("Issuer", stage.jwt_issuer, jwt_audience=list(stage.jwt_audience))
+    return HttpIamAuthorizer()
+
+
+def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
+    """Scopes of which a token must carry one; signatures have none, their policies name routes."""
+    return list(stage.jwt_scopes.get(operation.scope, (operation.scope,))) if stage.jwt_issuer else None

@@ -1,0 +1,139 @@
+"""The indexer: heads from the streams of the layouts' tables in, entries of epochs out (DESIGN §5.7 to
+5.10).
+
+One function, because its code is one; an event source mapping for each layout, because each stream has records of its
+own to wait for and to give up on (decision 61). A mapping decides what a failure costs. The rules of all of them,
+with the numbers below:
+
+    only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)
+    a batch may fail in part            what the function reports is retried, what came before it stands
+    a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
+    nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
+    nothing is lost with it             the stream's next append finds the gap and heals it from the store
+
+Beside it stand the notifier, which tells reactions what the indexer has got to (`notices.py`), and the auditor, which
+looks after what nobody told the indexer (`audit.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from aws_cdk import Duration
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from epochal.cdk.parts import allowed, grants
+from epochal.cdk.parts.audit import Audit
+from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.failures import Failures
+from epochal.cdk.parts.functions import Code, Function, Layers
+from epochal.cdk.parts.heads import heads_of
+from epochal.cdk.parts.notices import Notices
+from epochal.cdk.parts.outputs import output
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import Stage
+from epochal.layout.port import Port
+from epochal.layout.registry import layouts
+from epochal.plan.tables import TableSpec
+from epochal.settings import Settings
+
+BATCH_SIZE: Final = 1_000
+"""An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two.
+Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each."""
+
+PARALLELIZATION: Final = 1
+"""More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
+at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
+
+RETRIES: Final = 20
+"""The function waits out throttling by itself and sets poison aside. What still raises is a crash, which fails within
+seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts last for the
+better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the bucket."""
+
+MAX_AGE_SECONDS: Final = 22 * 60 * 60
+"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting."""
+
+TIMEOUT: Final = Duration.minutes(2)
+"""A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
+
+
+class Feed:
+    """The indexer, the notifier, what wakes them, and where their failures go, as children of `scope`.
+
+    Attributes:
+        mappings: of the indexer, by the kind of their table.
+    """
+
+    def __init__(self, scope: Construct, *, stage: Stage, stores: Stores, code: Code, layers: Layers) -> None:
+        self._scope: Final = scope
+        self._failures: Final = Failures(scope, stage=stage, key=stores.key)
+        self.indexer: Final = self._indexer(stage, stores, code, layers)
+        settings = Settings(service=stage.service)
+        self.mappings: Final = {
+            port.heads.kind: self._mapping(
+                _id(port.heads), _stream_of(port.heads, stores), heads_of(port.source(settings)), stage
+            )
+            for port in _ports(stage)
+        }
+        self.notices: Final = Notices(
+            scope, "Notices", stage=stage, stores=stores, failures=self._failures, code=code, layers=layers
+        )
+        self.audit: Final = Audit(scope, "Audit", stage=stage, stores=stores, code=code, layers=layers)
+        output(scope, "NoticesTopic", self.notices.topic.topic_arn, "Topic that reactions subscribe to")
+
+    def _indexer(self, stage: Stage, stores: Stores, code: Code, layers: Layers) -> lambda_.Function:
+        following = grants.on_streams([_stream_of(port.heads, stores) for port in _ports(stage)])
+        return Function(
+            self._scope,
+            "Indexer",
+            name="indexer",
+            description="heads from the streams of tables into epochs of the index",
+            stage=stage,
+            code=code,
+            layers=layers,
+            timeout=TIMEOUT,
+            environment=settings_of(stage, stores).environment("indexer"),
+            allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
+        ).function
+
+    def _mapping(self, id_: str, stream_arn: str, heads: str, stage: Stage) -> lambda_.CfnEventSourceMapping:
+        """CloudFormation's own resource: the construct above it would grant more for the destination."""
+        mapping = lambda_.CfnEventSourceMapping
+        return mapping(
+            self._scope,
+            id_,
+            function_name=self.indexer.function_name,
+            event_source_arn=stream_arn,
+            # Appends made before the mapping existed are in the stream, and belong in the feed.
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            maximum_batching_window_in_seconds=stage.feed_window_seconds,
+            parallelization_factor=PARALLELIZATION,
+            filter_criteria=mapping.FilterCriteriaProperty(filters=[mapping.FilterProperty(pattern=heads)]),
+            function_response_types=["ReportBatchItemFailures"],
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            destination_config=self._failures.destination(),
+            # Counts what was given up on, which the watch stack's alarms look at.
+            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
+        )
+
+
+def _ports(stage: Stage) -> list[Port]:
+    return [each.port for each in stage.deployed_layouts()]
+
+
+def _id(heads: TableSpec) -> str:
+    """The id of a table's mapping.
+
+    The first layout's is from when it was the only one: another id is another mapping of the same stream, which Lambda
+    refuses as long as the first one is there.
+    """
+    return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
+
+
+def _stream_of(spec: TableSpec, stores: Stores) -> str:
+    """The stream of a table of heads, which its specification asks for."""
+    return cast(str, stores.tables[spec.kind].table_stream_arn)

@@ -1,0 +1,175 @@
+"""A dashboard, and alarms from the first deployment on: what someone should be told before users tell them.
+
+    the feed lags            the age of the last record the indexer got to
+    a record was set aside   nothing can be made of it; an operator decides
+    records were given up    the failure destination got something, or could not be reached
+    a function failed        handlers answer every foreseen failure, so an error is a fault of code or set-up
+    something throttled      functions or tables at a ceiling: the stage's, or the account's
+    the API answers 5xx      as a share of requests: one in a million is no reason to wake anyone
+
+What to do about each is in docs/runbook.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.api import Api
+from epochal.cdk.parts.dashboard import dashboard
+from epochal.cdk.parts.feed import Feed
+from epochal.cdk.parts.names import function_of
+from epochal.cdk.parts.stores import Stores, specs_of
+from epochal.cdk.stages import Stage
+from epochal.plan.tables import TableSpec
+
+FAILING_PERCENT: Final = 1
+"""Of requests answered 5xx. Clients retry those, so that few users notice less."""
+
+
+class Watch:
+    """Alarms on what is deployed, but for reactions, which bring their own; and a dashboard of it all; as children of
+    `scope`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        stage: Stage,
+        stores: Stores,
+        feed: Feed,
+        api: Api,
+    ) -> None:
+        self._stage: Final = stage
+        self._alarms: Final = Alarms(scope, stage)
+        self._watch_feed(feed)
+        functions = (*api.functions, "indexer", "notifier")
+        for name in functions:
+            watch_function(self._alarms, name, stage.named(name))
+        for spec in specs_of(stage):
+            table_name = stores.tables[spec.kind].table_name
+            self._watch_table(spec.kind, table_name)
+            if spec.indexes:
+                self._watch_indexes(spec, table_name)
+        self._watch_api(api)
+        reacting = [function_of(name) for name in sorted(stage.reactions)]
+        dashboard(scope, stage, functions=(*functions, *reacting), tables=stores.tables)
+
+    def _watch_feed(self, feed: Feed) -> None:
+        self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
+        self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
+        self._alarms.when(
+            "feed-set-aside",
+            "Records that can never be indexed were set aside, with the cause: see the runbook.",
+            metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
+            minutes=ONCE,
+        )
+        for kind, mapping in feed.mappings.items():
+            self._watch_mapping("feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
+        self._watch_mapping("notices", "", "Notices", feed.notices.mapping.attr_id)
+
+    def _watch_lag(self, name: str, function: str, description: str) -> None:
+        dimensions = {"FunctionName": self._stage.named(function)}
+        self._alarms.when(
+            name,
+            f"{description} Is the function throttled or failing?",
+            metric("AWS/Lambda", "IteratorAge", dimensions, statistic="Maximum"),
+            above=LAG_SECONDS * 1_000,
+            minutes=LASTING,
+        )
+        subject = name.partition("-")[0]
+        self._alarms.when(
+            f"{subject}-failures-undelivered",
+            f"Records that the {function} gave up on could not be put into the failures bucket.",
+            metric("AWS/Lambda", "DestinationDeliveryFailures", dimensions),
+            minutes=ONCE,
+        )
+
+    def _watch_mapping(self, subject: str, suffix: str, records: str, mapping_id: str) -> None:
+        dimensions = {"EventSourceMappingUUID": mapping_id}
+        self._alarms.when(
+            f"{subject}-gave-up{suffix}",
+            f"{records} were given up on: they are in the failures bucket, with the cause.",
+            metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
+            minutes=ONCE,
+        )
+        self._alarms.when(
+            f"{subject}-dropped{suffix}",
+            f"{records} were dropped, and are nowhere to be found.",
+            metric("AWS/Lambda", "DroppedEventCount", dimensions),
+            minutes=ONCE,
+        )
+
+    def _watch_table(self, kind: str, table_name: str) -> None:
+        for what in ("Read", "Write"):
+            self._alarms.when(
+                f"{kind}-{what.lower()}s-throttled",
+                f"{what}s of the {kind} table are throttled: a hot stream, or the stage's ceiling.",
+                metric("AWS/DynamoDB", f"{what}ThrottleEvents", {"TableName": table_name}),
+                minutes=LASTING,
+            )
+
+    def _watch_indexes(self, spec: TableSpec, table_name: str) -> None:
+        """An index that cannot keep up holds up the writes of its table, and is counted by itself."""
+        counted = {
+            f"{what}{number}": metric(
+                "AWS/DynamoDB",
+                f"{what.capitalize()}ThrottleEvents",
+                {"TableName": table_name, "GlobalSecondaryIndexName": index.name},
+            )
+            for number, index in enumerate(spec.indexes)
+            for what in ("read", "write")
+        }
+        throttled = cloudwatch.MathExpression(
+            expression="SUM(METRICS())",
+            label="requests throttled by indexes",
+            using_metrics=dict(counted),
+            period=Duration.minutes(1),
+        )
+        self._alarms.when(
+            f"{spec.kind}-indexes-throttled",
+            f"Indexes of the {spec.kind} table are throttled: one hot key of theirs, or the stage's ceiling.",
+            throttled,
+            minutes=LASTING,
+        )
+
+    def _watch_api(self, api: Api) -> None:
+        failed, requests = self._requests(api)
+        share = cloudwatch.MathExpression(
+            expression=f"100 * {_sum(failed)} / {_sum(requests)}",
+            label="requests answered 5xx, %",
+            using_metrics={**failed, **requests},
+            period=Duration.minutes(1),
+        )
+        self._alarms.when(
+            "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
+        )
+
+    def _requests(self, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
+        """Requests that failed, and all: of the gateway, or of each function's own address."""
+        if api.gateway is not None:
+            dimensions = {"ApiId": api.gateway.api_id}
+            failed = metric("AWS/ApiGateway", "5xx", dimensions)
+            return {"failed": failed}, {"requests": metric("AWS/ApiGateway", "Count", dimensions)}
+
+        def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
+            return {
+                f"{counted}{number}": metric(
+                    "AWS/Lambda", name, {"FunctionName": self._stage.named(function)}
+                )
+                for number, function in enumerate(api.functions)
+            }
+
+        return of_each("failed", "Url5xxCount"), of_each("requests", "UrlRequestCount")
+
+
+def _sum(names: Iterable[str]) -> str:
+    """What is missing of one counts as nothing; `+` would make a gap of it."""
+    first, *others = names
+    return f"SUM([{', '.join([first, *others])}])" if others else first
