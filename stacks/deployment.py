@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aws_cdk import App, Environment, Tags
 
-from epochal.cdk.parts.bytecode import prepared
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.parts.vendor import Platform, vendored
+from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.cdk.targets import Target, architecture, fitted, synthesizer, target_from, wheels
+from epochal.cdk.targets import Target, fitted, synthesizer, target_from
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
 from stacks.reactions import ReactionsStack
@@ -24,36 +21,6 @@ from stacks.watch import WatchStack
 
 REGION: Final = "CDK_DEFAULT_REGION"
 """Where the CDK command line says which region the caller's credentials and environment are of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """Where the functions' code comes from.
-
-    Attributes:
-        library: layer 1, given the Python that it has to run on.
-        vendor: layer 2, given the platform it has to fit.
-        lambdas: one folder for each function.
-        root: where entries of declared reactions are looked for.
-    """
-
-    library: Callable[[str], Path]
-    vendor: Callable[[Platform], Path]
-    lambdas: Path
-    root: Path
-
-    @classmethod
-    def in_repository(cls, root: Path) -> Sources:
-        """The sources of the checkout at `root`."""
-        root = root.resolve()
-        library, pins = root / "layers" / "epochal", root / "layers" / "vendor" / "requirements.txt"
-        cache = root / ".cache" / "layers"
-        return cls(
-            library=lambda python: prepared(library, python, cache),
-            vendor=lambda platform: vendored(pins, platform, cache),
-            lambdas=root / "lambdas",
-            root=root,
-        )
 
 
 def deployment(app: App, sources: Sources) -> None:
@@ -70,21 +37,6 @@ def deployment(app: App, sources: Sources) -> None:
     stage = fitted(stage_from(told("stage"), told("stages"), said), target)
     _stacks(app, stage, target, code_of(sources, target), sources.root)
     _tag(app, stage)
-
-
-def code_of(sources: Sources, target: Target = Target.AWS) -> Code:
-    """The functions' code for a target; its second layer is fetched if it is not there yet.
-
-    Raises:
-        InstallerFailed: it could not be.
-    """
-    wanted = wheels(target)
-    return Code(
-        library=sources.library(wanted.python),
-        vendor=sources.vendor(wanted),
-        lambdas=sources.lambdas,
-        architecture=architecture(target),
-    )
 
 
 def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> None:

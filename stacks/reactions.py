@@ -1,6 +1,6 @@
 """The reactions that a stage declares: a stack of nothing but them, so that a failing one holds back no other stack.
 
-A team with more to deploy than a function puts the construct (`parts/reaction.py`) into a stack of its own.
+A team with more to deploy than a function puts the construct (`epochal.cdk.Reaction`) into a stack of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from constructs import Construct
 
 from epochal.cdk.declared import Allow, Declared
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
-from epochal.cdk.parts.reaction import TIMEOUT, Reaction
+from epochal.cdk.reaction import TIMEOUT, Reaction
 from epochal.cdk.stages import Stage
+from epochal.cdk.store import Store
 
 
 class ReactionsStack(Stack):
@@ -26,22 +27,19 @@ class ReactionsStack(Stack):
     ) -> None:
         super().__init__(scope, id_, **stack)
         layers = Layers(self, "Layers", code=code)
+        store = Store(self, "Store", stage=stage, code=code, layers=layers)
         self.reactions: Final = {
-            name: _reaction(self, name, declared, stage=stage, code=code, layers=layers, root=root)
+            name: _reaction(self, name, declared, store=store, root=root)
             for name, declared in stage.reactions.items()
         }
 
 
-def _reaction(
-    scope: Construct, name: str, declared: Declared, *, stage: Stage, code: Code, layers: Layers, root: Path
-) -> Reaction:
+def _reaction(scope: Construct, name: str, declared: Declared, *, store: Store, root: Path) -> Reaction:
     seconds = declared.timeout_seconds
     return Reaction(
         scope,
         name,
-        stage=stage,
-        code=code,
-        layers=layers,
+        store=store,
         name=name,
         entry=root / declared.entry,
         handler=declared.handler,

@@ -13,7 +13,8 @@ from aws_cdk import App
 
 from epochal.cdk.parts.bytecode import prepared
 from epochal.cdk.parts.vendor import Platform
-from stacks.deployment import Sources, deployment
+from epochal.cdk.sources import Sources
+from stacks.deployment import deployment
 from tests.unit.stacks.templates import ROOT, Deployment, Synthesise, context_of_repository
 
 
@@ -40,7 +41,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     def library(python: str) -> Path:
         return prepared(place / "epochal", python, place / "layers")
 
-    return Sources(library=library, vendor=vendor, lambdas=place / "lambdas", root=place)
+    return Sources(
+        library=library,
+        vendor=vendor,
+        packages=lambda _, platform: vendor(platform),
+        lambdas=place / "lambdas",
+        root=place,
+    )
 
 
 @pytest.fixture(scope="session")

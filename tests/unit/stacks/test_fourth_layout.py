@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from aws_cdk import App
 
+from epochal.cdk.sources import Sources
 from epochal.layout import registry
 from epochal.settings import Settings, variable
-from stacks.deployment import Sources, deployment
+from stacks.deployment import deployment
 from tests.support.permissions import allowed, on
 from tests.unit.layout.test_toy_layout import LISTS, PORT, TOY
 from tests.unit.stacks.templates import Deployment, context_of_repository

@@ -13,8 +13,8 @@ import pytest
 
 from epochal.cdk.parts.functions import DEVELOPERS_ONLY
 from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.sources import Sources
 from epochal.cdk.targets import LAMBDA, Target, wheels
-from stacks.deployment import Sources
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 AARCH64 = 183

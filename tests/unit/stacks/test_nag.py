@@ -17,7 +17,8 @@ import pytest
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from stacks.deployment import Sources, deployment
+from epochal.cdk.sources import Sources
+from stacks.deployment import deployment
 from tests.unit.stacks.templates import context_of_repository
 
 REACTION: Final = {"board": {"entry": "board", "read_models": ["counts"]}}

@@ -12,10 +12,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.functions import Code, Layers
-from epochal.cdk.parts.reaction import Reaction
+from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.reaction import Reaction
+from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES, BadSetting
+from epochal.cdk.store import Store
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
@@ -23,7 +25,6 @@ from epochal.reactions.read_models import ReadModels
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from stacks.deployment import Sources
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise
 
@@ -364,9 +365,10 @@ def alone(sources: Sources, **options: Any) -> Template:
     code = Code(
         library=sources.library("3.13"),
         vendor=sources.vendor(Platform(python="3.13")),
+        packages=lambda _: sources.lambdas,
         lambdas=sources.lambdas,
         architecture=lambda_.Architecture.ARM_64,
     )
-    layers = Layers(stack, "Layers", code=code)
-    Reaction(stack, "Mine", stage=STAGES["prod"], code=code, layers=layers, **options)
+    store = Store(stack, "Store", stage=STAGES["prod"], code=code)
+    Reaction(stack, "Mine", store=store, **options)
     return Template.from_stack(stack)

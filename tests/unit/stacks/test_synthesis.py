@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.deployment import Sources
+from epochal.cdk.sources import Sources
 from tests.unit.stacks.templates import ROOT, context_of_repository
 
 NODE_GUARD = """
@@ -33,7 +33,8 @@ SYNTHESIS = (
     + """
 from pathlib import Path
 from aws_cdk import App
-from stacks.deployment import Sources, deployment
+from epochal.cdk.sources import Sources
+from stacks.deployment import deployment
 from epochal.cdk.parts.bytecode import prepared
 library, cache, lambdas, vendor, *asked = sys.argv[1:]
 for outdir, context in zip(asked[::2], asked[1::2], strict=True):
@@ -41,6 +42,7 @@ for outdir, context in zip(asked[::2], asked[1::2], strict=True):
     deployment(app, Sources(
         library=lambda python: prepared(Path(library), python, Path(cache)),
         vendor=lambda platform: Path(vendor),
+        packages=lambda requirements, platform: Path(vendor),
         lambdas=Path(lambdas),
         root=Path.cwd(),
     ))

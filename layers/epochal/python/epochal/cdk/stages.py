@@ -31,8 +31,9 @@ class Stage(Options):
     """Settings of one deployment: what its functions are told, and how it is deployed.
 
     Attributes:
-        name: `dev`, `staging` or `prod`.
-        prefix: begins the name of every table, bucket and function; never change it where data must stay.
+        name: `dev`, `staging` or `prod`; of a store in an app of one's own, what everything of it is called after.
+        prefix: begins the name of every table, bucket and function, if it is not empty; never change it where data
+            must stay.
         tags: put on everything that can carry tags, beside `epochal:stage`.
         retain: tables and buckets outlive their stack.
         deletion_protection: tables and stacks refuse to be deleted until this is lifted.
@@ -110,7 +111,7 @@ class Stage(Options):
 
     def named(self, kind: str) -> str:
         """The name of this stage's `kind`: `epochal-prod-tips`."""
-        return f"{self.prefix}-{self.name}-{kind}"
+        return "-".join(each for each in (self.prefix, self.name, kind) if each)
 
     def deployed_layouts(self) -> tuple[Layout, ...]:
         """Its layouts, in the order of their partitions."""
@@ -167,13 +168,19 @@ def known_are(name: str, known: Iterable[str]) -> str:
     return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
 
 
-def changed(stage: Stage, changes: object) -> Stage:
+def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -> Stage:
     """The stage with other values of the settings that `changes`, an object as JSON has it, names.
+
+    Args:
+        stage: what is changed.
+        changes: by the names of settings.
+        where: begins what errors call a setting; `stages.<stage>` where it is not said.
+        besides: fields whose values obey no rule.
 
     Raises:
         BadSetting: one is no setting, or breaks a rule.
     """
-    where = f"stages.{stage.name}"
+    where = where or f"stages.{stage.name}"
     if not isinstance(changes, dict):
         raise BadSetting(where, f"must be an object, not {changes!r}")
     parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
@@ -182,7 +189,9 @@ def changed(stage: Stage, changes: object) -> Stage:
     tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
     partitions = {key: count for key, count in parsed.items() if key in PARTITIONS}
     others = {key: parsed[key] for key in parsed.keys() - partitions.keys() - EXISTING.keys()}
-    return coherent(where, replace(stage, existing_tables=tables, feed_partitions=partitions, **others))
+    return coherent(
+        where, replace(stage, existing_tables=tables, feed_partitions=partitions, **others, **besides)
+    )
 
 
 def _parsed(where: str, key: str, value: object) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -25,11 +26,11 @@ from epochal.cdk.parts.vendor import Platform
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.settings import LAMBDA_PYTHON
 
-LAMBDA: Final = Platform(
-    python=LAMBDA_PYTHON,
-    # Amazon Linux 2023 has glibc 2.34: both tags fit, and most wheels carry one of them.
-    tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"),
-)
+TARGET: Final = "EPOCHAL_TARGET"
+"""The variable of the environment by which whoever deploys an app says where to: the app need not know."""
+
+PYTHONS: Final = ("3.12", "3.13", "3.14")
+"""Those that Lambda runs on Amazon Linux 2023."""
 
 
 class Target(Enum):
@@ -49,18 +50,34 @@ def target_from(name: object) -> Target:
         ) from None
 
 
-def architecture(target: Target) -> lambda_.Architecture:
+def architecture(target: Target, wanted: lambda_.Architecture | None = None) -> lambda_.Architecture:
     """Graviton costs a fifth less for the same work; what is embedded runs on the machine at hand."""
     if target is Target.EMBEDDED and platform.machine() in ("x86_64", "AMD64"):
         return lambda_.Architecture.X86_64
-    return lambda_.Architecture.ARM_64
+    return wanted if wanted and target is Target.AWS else lambda_.Architecture.ARM_64
 
 
-def wheels(target: Target) -> Platform:
+def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
+    """What wheels have to fit in AWS. Amazon Linux 2023 has glibc 2.34: both tags fit, and most wheels carry one."""
+    machine = "aarch64" if processor.name == lambda_.Architecture.ARM_64.name else "x86_64"
+    return Platform(python=python, tags=(f"manylinux_2_28_{machine}", f"manylinux2014_{machine}"))
+
+
+LAMBDA: Final = lambda_platform(LAMBDA_PYTHON, lambda_.Architecture.ARM_64)
+
+
+def wheels(
+    target: Target, python: str = LAMBDA_PYTHON, wanted: lambda_.Architecture | None = None
+) -> Platform:
     """Which wheels the second layer needs."""
     if target is Target.AWS:
-        return LAMBDA
+        return lambda_platform(python, architecture(target, wanted))
     return Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def target_told(environment: Mapping[str, str]) -> Target:
+    """Where the environment says that an app goes: to AWS, if it says nothing."""
+    return target_from(environment.get(TARGET, Target.AWS.value))
 
 
 def synthesizer(target: Target) -> IStackSynthesizer:

@@ -59,12 +59,22 @@ class Api:
         gateway: None where the functions have addresses of their own.
     """
 
-    def __init__(self, scope: Construct, *, stage: Stage, stores: Stores, code: Code, layers: Layers) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        stage: Stage,
+        stores: Stores,
+        code: Code,
+        layers: Layers,
+        outputs: str = "",
+    ) -> None:
         self._scope: Final = scope
+        self._outputs: Final = outputs
         self.functions: Final = self._functions(stage, stores, code, layers)
         self.gateway: Final = self._gateway(stage) if stage.api == "gateway" else None
         if self.gateway is None:
-            function_urls(scope, self.functions)
+            function_urls(scope, self.functions, outputs)
 
     def _functions(
         self, stage: Stage, stores: Stores, code: Code, layers: Layers
@@ -100,8 +110,8 @@ class Api:
             create_default_stage=False,
         )
         live = self._stage(stage, api)
-        output(self._scope, "ApiUrl", live.url, "Where the HTTP API is")
-        output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics")
+        output(self._scope, "ApiUrl", live.url, "Where the HTTP API is", of=self._outputs)
+        output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics", of=self._outputs)
         return api
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:

@@ -45,16 +45,23 @@ def compile_modules(packages: Path, interpreter: str) -> None:
     )  # fmt: skip
 
 
-def prepared(layer: Path, python: str, cache: Path) -> Path:
-    """A clean copy of the folder `layer`, with bytecode where that can be had. Copies of what it used to be go."""
+def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
+    """A clean copy of the folder `layer`, with bytecode where that can be had. Copies of what it used to be go.
+
+    Args:
+        layer: laid out as a layer, or what lies in one at `below`.
+        python: the functions', `major.minor`.
+        cache: where copies are kept.
+        below: where in the layer the folder's content belongs.
+    """
     interpreter = interpreter_of(python)
     # Without a dot: what comes after one CDK would take for the file's type.
     kind = f"{layer.name}-py{python.replace('.', '')}-{'bytecode' if interpreter else 'sources'}-"
-    folder = cache / (kind + _digest(layer))
+    folder = cache / (kind + _digest(layer, below))
     if not folder.exists():
         old = list(cache.glob(f"{kind}*"))
         with filling(folder) as content:
-            shutil.copytree(layer, content, ignore=shutil.ignore_patterns(*LITTER))
+            shutil.copytree(layer, content / below, ignore=shutil.ignore_patterns(*LITTER))
             if interpreter is not None:
                 compile_modules(content / "python", interpreter)
         for each in old:
@@ -78,8 +85,8 @@ def has_bytecode(layer: Path) -> bool:
     return next(layer.rglob("*.pyc"), None) is not None
 
 
-def _digest(layer: Path) -> str:
-    digest = hashlib.sha256()
+def _digest(layer: Path, below: str) -> str:
+    digest = hashlib.sha256(below.encode())
     for path in sorted(layer.rglob("*")):
         place = path.relative_to(layer)
         if path.is_file() and not any(fnmatch(part, each) for part in place.parts for each in LITTER):

@@ -66,7 +66,7 @@ def dashboard(
     return cloudwatch.Dashboard(
         scope,
         "Dashboard",
-        dashboard_name=stage.named("").removesuffix("-"),
+        dashboard_name=stage.named(""),
         widgets=[[graph for graph in row if graph is not None] for row in rows],
     )
 

@@ -65,7 +65,16 @@ class Feed:
         mappings: of the indexer, by the kind of their table.
     """
 
-    def __init__(self, scope: Construct, *, stage: Stage, stores: Stores, code: Code, layers: Layers) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        stage: Stage,
+        stores: Stores,
+        code: Code,
+        layers: Layers,
+        outputs: str = "",
+    ) -> None:
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
         self.indexer: Final = self._indexer(stage, stores, code, layers)
@@ -80,7 +89,8 @@ class Feed:
             scope, "Notices", stage=stage, stores=stores, failures=self._failures, code=code, layers=layers
         )
         self.audit: Final = Audit(scope, "Audit", stage=stage, stores=stores, code=code, layers=layers)
-        output(scope, "NoticesTopic", self.notices.topic.topic_arn, "Topic that reactions subscribe to")
+        topic = self.notices.topic.topic_arn
+        output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=outputs)
 
     def _indexer(self, stage: Stage, stores: Stores, code: Code, layers: Layers) -> lambda_.Function:
         following = grants.on_streams([_stream_of(port.heads, stores) for port in _ports(stage)])

@@ -7,12 +7,12 @@ CloudFormation keeps exports that are in use from changing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -27,11 +27,9 @@ MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
-RUNTIME: Final = f"python{LAMBDA_PYTHON}"
 DEVELOPERS_ONLY: Final = ("cdk", "cli", "console", "local", "pytest_plugin.py", "testing")
 SOURCES_ONLY: Final = (
-    f"There is no Python {LAMBDA_PYTHON} on this machine, so layers have no bytecode: "
-    "functions take longer to start."
+    "There is no Python {python} on this machine, so layers have no bytecode: functions take longer to start."
 )
 LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
 
@@ -43,13 +41,21 @@ class Code:
     Attributes:
         library: folder of layer 1; `python/` is inside.
         vendor: folder of layer 2, filled for `architecture`.
+        packages: folder of a layer with what a file of requirements names.
         lambdas: folder with one folder for each function.
+        python: `major.minor`.
     """
 
     library: Path
     vendor: Path
+    packages: Callable[[Path], Path]
     lambdas: Path
     architecture: lambda_.Architecture
+    python: str = LAMBDA_PYTHON
+
+
+_KEPT: Final[list[Layers]] = []
+"""Node forgets which class of Python's a construct is of that nobody in Python holds."""
 
 
 class Layers(Construct):
@@ -63,7 +69,18 @@ class Layers(Construct):
             self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),
         )
         if not has_bytecode(code.library):
-            Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY)
+            Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY.format(python=code.python))
+
+    @classmethod
+    def of(cls, scope: Construct, code: Code) -> Layers:
+        """Those of the stack around `scope`, which all that it holds shares."""
+        stack, id_ = Stack.of(scope), f"EpochalLayers{code.python.replace('.', '')}{code.architecture.name}"
+        found = stack.node.try_find_child(id_)
+        if isinstance(found, cls):
+            return found
+        made = cls(stack, id_, code=code)
+        _KEPT.append(made)
+        return made
 
     def _layer(
         self, id_: str, code: Code, folder: Path, description: str, left_out: list[str]
@@ -74,7 +91,7 @@ class Layers(Construct):
             description=f"Epochal: {description}",
             code=lambda_.Code.from_asset(str(folder), exclude=left_out, ignore_mode=IgnoreMode.GLOB),
             compatible_architectures=[code.architecture],
-            compatible_runtimes=[_runtime()],
+            compatible_runtimes=[_runtime(code)],
         )
 
 
@@ -111,7 +128,7 @@ class Function(Construct):
             "Function",
             function_name=full_name,
             description=f"Epochal: {description}",
-            runtime=_runtime(),
+            runtime=_runtime(code),
             architecture=code.architecture,
             handler=handler,
             code=lambda_.Code.from_asset(
@@ -156,8 +173,9 @@ def _verbose(stage: Stage) -> bool:
     return stage.log_level == "DEBUG"
 
 
-def _runtime() -> lambda_.Runtime:
-    return lambda_.Runtime(RUNTIME, lambda_.RuntimeFamily.PYTHON)
+def _runtime(code: Code) -> lambda_.Runtime:
+    """CDK compares a layer's with a function's by more than their names, so it has to be its own."""
+    return cast(lambda_.Runtime, getattr(lambda_.Runtime, f"PYTHON_{code.python.replace('.', '_')}"))
 
 
 def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicyStatement]) -> iam.Role:

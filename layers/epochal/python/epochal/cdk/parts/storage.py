@@ -27,12 +27,12 @@ from epochal.plan.tables import TableSpec
 class Storage:
     """The tables of every layout, the index, and the bucket, as children of `scope`."""
 
-    def __init__(self, scope: Construct, *, stage: Stage) -> None:
+    def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
         self._scope: Final = scope
         self.key: Final = kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
         self.stores: Final = Stores(tables=self.tables, bucket=self._bucket(stage), key=self.key)
-        self._outputs(stage)
+        self._outputs(stage, outputs)
 
     def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
         words = spec.kind.split("-")
@@ -59,12 +59,12 @@ class Storage:
             self._scope, "Bodies", kind="bodies", stage=stage, key=self.key, rules=_unclaimed()
         )
 
-    def _outputs(self, stage: Stage) -> None:
+    def _outputs(self, stage: Stage, of: str) -> None:
         """What a client past the API must know to find what is stored."""
         values = settings_of(stage, self.stores).outputs()
         for each in declared().values():
             if each.output in values:
-                output(self._scope, each.output, values[each.output], each.help)
+                output(self._scope, each.output, values[each.output], each.help, of=of)
 
 
 def _unclaimed() -> list[s3.LifecycleRule]:

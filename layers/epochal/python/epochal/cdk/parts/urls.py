@@ -14,8 +14,8 @@ from constructs import Construct
 from epochal.cdk.parts.outputs import output
 
 
-def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function]) -> None:
+def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function], outputs: str) -> None:
     """A URL for each function, and an output that tells it: `AppendUrl`, `ReplayUrl`, `FeedUrl`."""
     for name, function in functions.items():
         url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM).url
-        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is")
+        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is", of=outputs)

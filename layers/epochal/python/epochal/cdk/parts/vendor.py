@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from epochal.cdk.parts.bytecode import compile_modules, filling, interpreter_of
 
@@ -25,6 +26,12 @@ RECIPE: Final = 3
 
 _OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"')
 """A pin for older Pythons than one: what a later one has in its standard library."""
+
+_OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
+"""A requirement that the library's layer meets."""
+
+_REFERRING: Final = re.compile(r"^\s*(-|\.|/)|file:", re.MULTILINE)
+"""A line that is about another file."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -71,8 +78,35 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
     return folder
 
 
-def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run) -> None:
-    answer = run(_arguments(requirements, platform, packages))
+def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
+    """A layer with what a file of requirements asks for and what that needs, but for Epochal, whose layer is there.
+
+    What is fetched is kept by the file's text: pins make it the same tomorrow. A file that refers to others is fetched
+    anew each time.
+    """
+    lines = requirements.read_text().splitlines()
+    text = "\n".join(line for line in lines if not _OURS.match(line))
+    interpreter = interpreter_of(platform.python)
+    fresh = str(uuid4()) if _REFERRING.search(text) else ""
+    identity = f"{RECIPE}\n{bool(interpreter)}\n{platform.name}\n{fresh}\n{text}"
+    folder = cache / f"bundled-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
+    if not folder.exists():
+        with filling(folder) as content:
+            content.mkdir()
+            named = requirements
+            if len(text.splitlines()) < len(lines):
+                named = content.parent / requirements.name
+                named.write_text(text)
+            _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
+            if interpreter is not None:
+                compile_modules(content / "python", interpreter)
+    return folder
+
+
+def _fetch(
+    requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str] = ()
+) -> None:
+    answer = run(_arguments(platform, packages, wanted or ("--no-deps", *_pinned(requirements, platform))))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
         raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
@@ -80,15 +114,19 @@ def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run) -> 
     shutil.rmtree(packages / "bin", ignore_errors=True)
 
 
-def _arguments(requirements: Path, platform: Platform, into: Path) -> list[str]:
-    """The pins are complete, so nothing is resolved; pip's bytecode would be for this interpreter only."""
-    pins = _pins(requirements.read_text().splitlines(), int(platform.python.partition(".")[2]))
+def _pinned(requirements: Path, platform: Platform) -> list[str]:
+    """The pins are complete, so nothing is resolved."""
+    return _pins(requirements.read_text().splitlines(), int(platform.python.partition(".")[2]))
+
+
+def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[str]:
+    """Pip's own bytecode would be for this interpreter only."""
     foreign = ["--python-version", platform.python, "--implementation", "cp"] if platform.tags else []
     for tag in platform.tags:
         foreign += ["--platform", tag]
     return [
-        "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
-        "--only-binary=:all:", *foreign, "--target", str(into), *pins,
+        "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile",
+        "--only-binary=:all:", *foreign, "--target", str(into), *wanted,
     ]  # fmt: skip
 
 

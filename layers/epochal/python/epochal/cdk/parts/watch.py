@@ -44,12 +44,12 @@ class Watch:
         stage: Stage,
         stores: Stores,
         feed: Feed,
-        api: Api,
+        api: Api | None,
     ) -> None:
         self._stage: Final = stage
         self._alarms: Final = Alarms(scope, stage)
         self._watch_feed(feed)
-        functions = (*api.functions, "indexer", "notifier")
+        functions = (*(api.functions if api else ()), "indexer", "notifier")
         for name in functions:
             watch_function(self._alarms, name, stage.named(name))
         for spec in specs_of(stage):
@@ -57,9 +57,12 @@ class Watch:
             self._watch_table(spec.kind, table_name)
             if spec.indexes:
                 self._watch_indexes(spec, table_name)
-        self._watch_api(api)
+        if api:
+            self._watch_api(api)
         reacting = [function_of(name) for name in sorted(stage.reactions)]
-        dashboard(scope, stage, functions=(*functions, *reacting), tables=stores.tables)
+        self.dashboard: Final = dashboard(
+            scope, stage, functions=(*functions, *reacting), tables=stores.tables
+        )
 
     def _watch_feed(self, feed: Feed) -> None:
         self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")

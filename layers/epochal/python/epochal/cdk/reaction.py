@@ -10,9 +10,8 @@ wake-ups.
     a wake-up may fail in part            others of its batch are done; it comes again when the queue shows it again
     a partition is run by one at a time   its wake-ups are one group; no two of a group are out at once
 
-What is deployed already is found by the stage's names, so the construct stands in any stack of the same account and
-region. The function may read what it is fed with, keep its group's state and its own read models, and do what
-`allowed` adds.
+A store of another stack is found by its names, so the construct stands in any stack of the same account and region. The
+function may read what it is fed with, keep its group's state and its own read models, and do what `allowed` adds.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import ArnFormat, CfnOutput, CustomResource, Duration, FileSystem, IgnoreMode, Stack
+from aws_cdk import CfnOutput, CustomResource, Duration, FileSystem, IgnoreMode
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -35,11 +34,13 @@ from constructs import Construct
 from epochal.cdk.parts import allowed as permissions
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.entries import declared_name, module_of
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
-from epochal.cdk.parts.names import function_of, queue_of, topic_of
-from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.names import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.store import Store
+from epochal.hosting.named import ENTRY
 from epochal.layout.tables import READ_MODELS
 
 TIMEOUT: Final = Duration.minutes(1)
@@ -61,12 +62,17 @@ RETRY_FACTOR: Final = 6
 FUNCTION_NAME: Final = 64
 """Characters of a function's name, at most."""
 
+REQUIREMENTS: Final = "requirements.txt"
+
+NAMED: Final = "epochal.hosting.named.handler"
+"""The handler of a function that is told its reaction."""
+
 WAKE_UP_TIMEOUT: Final = Duration.minutes(2)
 """CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
 
 
 class Reaction(Construct):
-    """A reaction of a stage that is deployed.
+    """A reaction to the events of a store.
 
     Attributes:
         function: with the user's code; operators invoke it (docs/runbook.md).
@@ -80,12 +86,10 @@ class Reaction(Construct):
         scope: Construct,
         id_: str,
         *,
-        stage: Stage,
-        code: Code,
-        layers: Layers,
-        name: str,
-        entry: Path,
+        store: Store,
+        entry: str | Path,
         handler: str = "handler.handler",
+        name: str | None = None,
         memory_mb: int = MEMORY_MB,
         timeout: Duration = TIMEOUT,
         batch_size: int = BATCH_SIZE,
@@ -100,12 +104,13 @@ class Reaction(Construct):
         """Add a reaction to a stack.
 
         Args:
-            stage: the deployment that feeds it.
-            code: for which machine its layers are.
-            layers: the library and its pins, one for each stack.
-            name: the reaction's, as its decorator has it.
-            entry: folder with the user's code, and with whatever third-party packages it needs.
-            handler: `module.function` in that folder, where `function = lambda_handler(reaction)`.
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: what feeds it.
+            entry: folder with the user's code. What a `requirements.txt` in it names is fetched, and comes with it.
+            handler: `module:reaction` in that folder, a function with the decorator; or `module.function`, where
+                `function = lambda_handler(reaction)`.
+            name: the reaction's, as its decorator has it; read from there where it is not given.
             memory_mb: of the function, and with it its share of a CPU.
             timeout: of one invocation. A handler's one call has to end within a fifth of it.
             batch_size: wake-ups of one invocation, at most 10.
@@ -121,10 +126,11 @@ class Reaction(Construct):
             BadSetting: a name is too long, the code is not there, or there is no table of read models.
         """
         super().__init__(scope, id_)
+        entry, stage, layers = Path(entry).resolve(), store.stage, store.layers(self)
+        name = name or declared_name(entry, handler)
         self._name: Final = stage.named(function_of(name))
-        entry = entry.resolve()
         _check(self._name, name, entry, handler)
-        stores = Stores.named(self, stage)
+        stores = store.stores(self)
         if read_models and READ_MODELS.kind not in stores.tables:
             raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
         self.failed: Final = self._queue(
@@ -147,12 +153,13 @@ class Reaction(Construct):
             name=function_of(name),
             description=f"runs the reaction {name}",
             stage=stage,
-            code=code,
+            code=store.code,
             layers=layers,
             timeout=timeout,
             environment={
                 **(environment or {}),
                 **settings.environment("reaction"),
+                **({ENTRY: handler} if ":" in handler else {}),
             },
             allowed=[
                 *permissions.reaction(stage, stores),
@@ -161,12 +168,12 @@ class Reaction(Construct):
                 *allowed,
             ],
             entry=entry,
-            handler=handler,
+            handler=NAMED if ":" in handler else handler,
             memory_mb=memory_mb,
             reserved_concurrency=reserved_concurrency,
-            more_layers=more_layers,
+            more_layers=[*self._packages(entry, store.code), *more_layers],
         ).function
-        mapping, subscription = self._mapping(batch_size), self._subscription(stage)
+        mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))
         self._first_wake_up(entry, layers).node.add_dependency(mapping, subscription, self.queue)
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
         rule.add_target(LambdaFunction(self.function))
@@ -215,11 +222,20 @@ class Reaction(Construct):
             function_response_types=["ReportBatchItemFailures"],
         )
 
-    def _subscription(self, stage: Stage) -> sns.Subscription:
-        """Raw: the body is the position alone, and the group the topic's."""
-        topic_arn = Stack.of(self).format_arn(
-            service="sns", resource=topic_of(stage), arn_format=ArnFormat.NO_RESOURCE_NAME
-        )
+    def _packages(self, entry: Path, code: Code) -> list[lambda_.LayerVersion]:
+        """A layer of what the reaction's own requirements are, if it has any."""
+        requirements = entry / REQUIREMENTS
+        if not requirements.is_file():
+            return []
+        folder = lambda_.Code.from_asset(str(code.packages(requirements)))
+        return [
+            lambda_.LayerVersion(
+                self, "Packages", description="Third-party packages of a reaction", code=folder
+            )
+        ]
+
+    def _subscription(self, topic_arn: str) -> sns.Subscription:
+        """The topic's messages, and nobody else's."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("sns.amazonaws.com")],
@@ -300,7 +316,7 @@ def _check(full_name: str, name: str, entry: Path, handler: str) -> None:
     where = f"reactions.{name}"
     if len(full_name) > FUNCTION_NAME:
         raise BadSetting(where, f"must be shorter: {full_name} has more than {FUNCTION_NAME} characters")
-    module = entry / f"{handler.partition('.')[0]}.py"
+    module = module_of(entry, handler)
     if not module.is_file():
         raise BadSetting(
             f"{where}.entry", f"must be a folder with the handler's module: {module} is not there"

@@ -1,0 +1,203 @@
+"""A store of events in a stack of one's own.
+
+    from epochal.cdk import EventStore, Reaction
+
+    class Shop(Stack):
+        def __init__(self, scope: Construct, id_: str) -> None:
+            super().__init__(scope, id_)
+            store = EventStore(self, "Events", retain=True, recovery_days=35)
+            store.grant_append(checkout)
+            Reaction(self, "Board", store=store, entry="reactions/board", handler="board:departures")
+
+It holds what a stage of ours is: tables and a bucket, the indexer, the notifier and the auditor, an HTTP API, alarms
+and a dashboard. It asks nothing of the app around it: neither context nor folders, and any number of stores may be in
+one app.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Unpack
+
+from aws_cdk import Stack, Token
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from epochal.cdk.options import Preset, StoreOptions, stage_of
+from epochal.cdk.parts.api import Api
+from epochal.cdk.parts.feed import Feed
+from epochal.cdk.parts.functions import Code
+from epochal.cdk.parts.outputs import whose
+from epochal.cdk.parts.storage import Storage
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.watch import Watch
+from epochal.cdk.sources import Sources, code_of
+from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.store import Store
+from epochal.cdk.targets import PYTHONS, Target, fitted, target_told
+from epochal.settings import LAMBDA_PYTHON
+
+NAME_LENGTH: Final = 26
+"""Of a store's name: the longest that is made of it is a bucket's, with account and region, of at most 63."""
+
+_NAME: Final = re.compile(rf"[a-z][a-z0-9-]{{1,{NAME_LENGTH - 2}}}[a-z0-9]")
+_DIGEST: Final = 6
+
+
+class EventStore(Store):
+    """A store of events, with all that looks after it.
+
+    Attributes:
+        tables: by their kinds, as `streams` and `index`.
+        bucket: of what is too large for an item.
+        indexer: the function that indexes what is appended.
+        functions: of the HTTP API; none where there is no API.
+        gateway: the HTTP API; None where there is none, or functions have addresses of their own.
+        dashboard: None where nothing is watched.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        name: str | None = None,
+        preset: Preset = "dev",
+        api: Literal["gateway", "urls"] | None = "gateway",
+        watch: bool = True,
+        python: str = LAMBDA_PYTHON,
+        architecture: lambda_.Architecture | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        """Add a store to a stack.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            name: what tables, bucket, functions and alarms are called after, at most 26 characters. It is made of the
+                stack's name and `id_` where it is not given. Another name is another store.
+            preset: settings to begin with; `dev` lets tables go with their stack.
+            api: how the HTTP API is reached; None for no API.
+            watch: make alarms on all of it, and a dashboard.
+            python: of the functions.
+            architecture: of the functions; ARM where it is not given.
+            options: settings, as docs/deploy.md explains them.
+
+        Raises:
+            BadSetting: an option breaks its rule.
+            InstallerFailed: pip could not fetch what functions need.
+        """
+        target = target_told(os.environ)
+        name = _made_of(scope, id_) if name is None else name
+        stage = _stage(name, preset, target, {**options, **({"api": api} if api else {})})
+        super().__init__(scope, id_, stage=stage, code=_code(python, architecture, target))
+        layers, outputs = self.layers(self), whose(self, id_)
+        storage = Storage(Construct(self, "Store"), stage=stage, outputs=outputs)
+        self._stores: Final = storage.stores
+        self.tables: Final = self._stores.tables
+        self.bucket: Final = self._stores.bucket
+        feed = Feed(
+            Construct(self, "Feed"),
+            stage=stage,
+            stores=self._stores,
+            code=self.code,
+            layers=layers,
+            outputs=outputs,
+        )
+        self.indexer: Final = feed.indexer
+        self._topic: Final = feed.notices.topic.topic_arn
+        served = (
+            Api(
+                Construct(self, "Api"),
+                stage=stage,
+                stores=self._stores,
+                code=self.code,
+                layers=layers,
+                outputs=outputs,
+            )
+            if api
+            else None
+        )
+        self.functions: Final = served.functions if served else {}
+        self.gateway: Final = served.gateway if served else None
+        watched = (
+            Watch(Construct(self, "Watch"), stage=stage, stores=self._stores, feed=feed, api=served)
+            # The embedded AWS knows no alarms on several metrics.
+            if watch and target is Target.AWS
+            else None
+        )
+        self.dashboard: Final = watched.dashboard if watched else None
+
+    @classmethod
+    def from_name(
+        cls,
+        scope: Construct,
+        id_: str,
+        name: str,
+        *,
+        preset: Preset = "dev",
+        python: str = LAMBDA_PYTHON,
+        architecture: lambda_.Architecture | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> Store:
+        """A store that is deployed already, in the account and region of the stack around `scope`.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            name: the store's; of a stage of a checkout, `epochal-prod`.
+            preset, options: as it was deployed. What matters are layouts, tenants, keys of aggregates, an archive, and
+                tables and a bucket of other names.
+            python, architecture: of functions and reactions here.
+
+        Raises:
+            BadSetting: an option breaks its rule.
+            InstallerFailed: pip could not fetch what functions need.
+        """
+        target = target_told(os.environ)
+        stage = fitted(stage_of(name, preset, options), target)
+        return Store(scope, id_, stage=stage, code=_code(python, architecture, target))
+
+    def stores(self, scope: Construct) -> Stores:
+        """Tables and bucket as a construct in `scope` refers to them: in another stack, by their names."""
+        if self._is_around(scope):
+            return self._stores
+        # Names say nothing about who has to be there first.
+        Stack.of(scope).add_stack_dependency(Stack.of(self))
+        return super().stores(scope)
+
+    def topic_arn(self, scope: Construct) -> str:
+        """The topic that tells which partitions have moved."""
+        return self._topic if self._is_around(scope) else super().topic_arn(scope)
+
+    def _is_around(self, scope: Construct) -> bool:
+        return Stack.of(scope).node.path == Stack.of(self).node.path
+
+
+def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]) -> Stage:
+    if not _NAME.fullmatch(name):
+        rule = f"must be 3 to {NAME_LENGTH} lower-case letters, digits and hyphens, not {name!r}"
+        raise BadSetting("EventStore.name", rule)
+    return fitted(stage_of(name, preset, options), target)
+
+
+def _made_of(scope: Construct, id_: str) -> str:
+    """A name of the stack's name and the construct's path in it, cut where it is too long."""
+    stack = Stack.of(scope)
+    if Token.is_unresolved(stack.stack_name):
+        raise BadSetting("EventStore.name", "must be given in a nested stack, whose name nobody knows yet")
+    path = f"{stack.stack_name}{scope.node.path.removeprefix(stack.node.path)}/{id_}"
+    plain = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
+    if len(plain) <= NAME_LENGTH:
+        return plain
+    digest = hashlib.sha256(path.encode()).hexdigest()[:_DIGEST]
+    return f"{plain[: NAME_LENGTH - _DIGEST - 1].rstrip('-')}-{digest}"
+
+
+def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> Code:
+    if python not in PYTHONS:
+        raise BadSetting("EventStore.python", f"must be one of {', '.join(PYTHONS)}, not {python!r}")
+    return code_of(Sources.shipped(), target, python=python, processor=architecture)

@@ -1,0 +1,117 @@
+"""Where the code comes from that a deployment runs: the library, a folder for each function, and third-party packages.
+
+    shipped          what was installed with this package, wherever that is
+    in_repository    what is in a checkout
+
+Third-party packages are fetched by pip for the functions' Python and processor, and kept: a container is never needed,
+and a registry is asked once for each set of pins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aws_cdk import aws_lambda as lambda_
+
+from epochal.cdk.parts.bytecode import prepared
+from epochal.cdk.parts.functions import Code
+from epochal.cdk.parts.vendor import Platform, bundled, vendored
+from epochal.cdk.targets import Target, architecture, wheels
+from epochal.settings import LAMBDA_PYTHON
+
+CACHE: Final = "EPOCHAL_CACHE"
+"""The variable that says where what was fetched is kept, instead of among the user's caches."""
+
+_ROOM: Final = Path(__file__).resolve().parent
+_PACKAGE: Final = _ROOM.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the functions' code comes from.
+
+    Attributes:
+        library: layer 1, given the Python that it has to run on.
+        vendor: layer 2, given the platform it has to fit.
+        packages: a layer of what a file of requirements names, likewise.
+        lambdas: one folder for each function.
+        root: where entries of reactions are looked for.
+    """
+
+    library: Callable[[str], Path]
+    vendor: Callable[[Platform], Path]
+    packages: Callable[[Path, Platform], Path]
+    lambdas: Path
+    root: Path
+
+    @classmethod
+    def shipped(cls) -> Sources:
+        """The sources that this package brought; entries of reactions are looked for from the working directory."""
+        cache = _cache()
+        # Another installation's library is another.
+        own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
+        pins = _brought("layers/vendor/requirements.txt")
+        return cls(
+            library=lambda python: prepared(_PACKAGE, python, own, below="python/epochal"),
+            vendor=lambda platform: vendored(pins, platform, cache),
+            packages=lambda requirements, platform: bundled(requirements, platform, cache),
+            lambdas=_brought("lambdas"),
+            root=Path.cwd(),
+        )
+
+    @classmethod
+    def in_repository(cls, root: Path) -> Sources:
+        """The sources of the checkout at `root`."""
+        root = root.resolve()
+        library, pins = root / "layers" / "epochal", root / "layers" / "vendor" / "requirements.txt"
+        cache = root / ".cache" / "layers"
+        return cls(
+            library=lambda python: prepared(library, python, cache),
+            vendor=lambda platform: vendored(pins, platform, cache),
+            packages=lambda requirements, platform: bundled(requirements, platform, cache),
+            lambdas=root / "lambdas",
+            root=root,
+        )
+
+
+def code_of(
+    sources: Sources,
+    target: Target = Target.AWS,
+    *,
+    python: str = LAMBDA_PYTHON,
+    processor: lambda_.Architecture | None = None,
+) -> Code:
+    """The functions' code for a target; its second layer is fetched if it is not there yet.
+
+    Raises:
+        InstallerFailed: it could not be.
+    """
+    platform = wheels(target, python, processor)
+    return Code(
+        library=sources.library(platform.python),
+        vendor=sources.vendor(platform),
+        packages=lambda requirements: sources.packages(requirements, platform),
+        lambdas=sources.lambdas,
+        architecture=architecture(target, processor),
+        python=python,
+    )
+
+
+def _brought(name: str) -> Path:
+    """What the wheel has in this room; in a checkout it is at the top."""
+    packed = _ROOM / "brought" / name
+    return packed if packed.exists() else _ROOM.parents[4] / name
+
+
+def _cache() -> Path:
+    """Where a user's programs keep what they can fetch again."""
+    told = os.environ.get(CACHE)
+    if told:
+        return Path(told)
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "epochal"

@@ -1,0 +1,76 @@
+"""A store that an app has or finds: what reactions, functions and programs beside it need to know of it.
+
+A construct in the store's own stack refers to its tables. One in another stack finds them by their names, which are the
+same whenever they are told: no stack exports anything, so none holds up a change of another.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from epochal.cdk.parts import allowed
+from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.functions import Code, Layers
+from epochal.cdk.parts.names import topic_of
+from epochal.cdk.parts.stores import Stores
+from epochal.cdk.stages import Stage
+
+
+class Store(Construct):
+    """A store: one of this app (`EventStore`), or one that is deployed already (`EventStore.from_name`).
+
+    Attributes:
+        stage: what its deployment has chosen.
+        code: the library, for functions that use the store.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, stage: Stage, code: Code, layers: Layers | None = None
+    ) -> None:
+        super().__init__(scope, id_)
+        self.stage = stage
+        self.code = code
+        self._layers = layers
+
+    def layers(self, scope: Construct) -> Layers:
+        """The library and its pins for functions in the stack of `scope`: `function.add_layers(*…versions)`."""
+        return self._layers or Layers.of(scope, self.code)
+
+    def stores(self, scope: Construct) -> Stores:
+        """Tables and bucket as a construct in `scope` refers to them."""
+        return Stores.named(scope, self.stage)
+
+    def topic_arn(self, scope: Construct) -> str:
+        """The topic that tells which partitions have moved."""
+        return Stack.of(scope).format_arn(
+            service="sns", resource=topic_of(self.stage), arn_format=ArnFormat.NO_RESOURCE_NAME
+        )
+
+    def grant_append(self, function: lambda_.Function) -> None:
+        """Let a function append, prune and delete, and tell it where: `EPOCHAL_STREAMS_TABLE`, `EPOCHAL_BUCKET`."""
+        stores = self._stores_for(function, "Append")
+        self._grant(function, "append", stores, allowed.append(self.stage, stores))
+
+    def grant_read(self, function: lambda_.Function) -> None:
+        """Let a function read streams, and tell it where they are."""
+        stores = self._stores_for(function, "Read")
+        self._grant(function, "replay", stores, allowed.replay(self.stage, stores))
+
+    def grant_feed(self, function: lambda_.Function) -> None:
+        """Let a function read the feed, with the events of every layout, and tell it where they are."""
+        stores = self._stores_for(function, "Feed")
+        self._grant(function, "feed", stores, allowed.feed(self.stage, stores))
+
+    def _stores_for(self, function: lambda_.Function, what: str) -> Stores:
+        return self.stores(Construct(function, f"EpochalTo{what}{self.node.addr}"))
+
+    def _grant(
+        self, function: lambda_.Function, like: str, stores: Stores, statements: list[iam.PolicyStatement]
+    ) -> None:
+        for statement in statements:
+            function.add_to_role_policy(statement)
+        for name, value in settings_of(self.stage, stores).environment(like).items():
+            function.add_environment(name, value)

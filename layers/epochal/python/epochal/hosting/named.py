@@ -1,0 +1,29 @@
+"""The handler of a function that is told which reaction it runs, as `module:name` of the code beside it.
+
+So a module with reactions says nothing of functions: its reactions run here, in a process, and in tests.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from epochal.hosting.function import Handler, lambda_handler
+
+ENTRY: Final = "EPOCHAL_ENTRY"
+"""The variable that says where the reaction is: `board:departures`."""
+
+
+def __getattr__(name: str) -> Handler:
+    """Lambda asks for the handler, once; whoever else imports this module asks for nothing."""
+    if name != "handler":
+        raise AttributeError(name)
+    return _handler()
+
+
+@cache
+def _handler() -> Handler:
+    module, _, name = os.environ[ENTRY].partition(":")
+    return lambda_handler(getattr(import_module(module), name))

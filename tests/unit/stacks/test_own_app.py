@@ -1,0 +1,375 @@
+"""The constructs in an app that is not ours: they read nothing of it, and bring all that they deploy."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from json import loads
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from aws_cdk import App, Environment, NestedStack, Stack
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Template
+
+from epochal.cdk import EventStore, Reaction
+from epochal.cdk.fields import RULES
+from epochal.cdk.options import APPS_OWN, StoreOptions
+from epochal.cdk.sources import CACHE, Sources
+from epochal.cdk.stages import BadSetting
+from epochal.cdk.targets import TARGET
+from epochal.settings import FOUND_BY, Settings, variable
+from tests.unit.stacks.templates import ROOT
+
+GUIDE = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
+FUNCTION = "AWS::Lambda::Function"
+TABLE = "AWS::DynamoDB::GlobalTable"
+
+Resources = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def shipped(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line each for functions and wheels; the app that is run as a program has the real ones."""
+    monkeypatch.setattr(Sources, "shipped", lambda: sources)
+    monkeypatch.delenv(TARGET, raising=False)
+
+
+def app(**context: Any) -> App:
+    # CDK's own look at templates takes as long as making them.
+    return App(context=context, builtin_cloud_formation_validation=False)
+
+
+@pytest.fixture
+def shop() -> Stack:
+    return Stack(app(), "Shop")
+
+
+def function(stack: Stack, id_: str = "Mine") -> lambda_.Function:
+    code = lambda_.Code.from_inline("def handler(event, context): ...")
+    return lambda_.Function(
+        stack, id_, code=code, handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_13
+    )
+
+
+@cache
+def template(stack: Stack) -> dict[str, Any]:
+    found: dict[str, Any] = Template.from_stack(stack).to_json()
+    return found
+
+
+def of_type(stack: Stack, type_: str) -> Resources:
+    return {id_: each for id_, each in template(stack)["Resources"].items() if each["Type"] == type_}
+
+
+def named(resources: Resources, begin: str) -> dict[str, Any]:
+    (found,) = (each["Properties"] for id_, each in resources.items() if id_.startswith(begin))
+    return found
+
+
+def files(page: str) -> Iterator[tuple[str, str]]:
+    """The files that a page shows, by the comment at their beginning."""
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        path = re.match(r"# (\S+\.py)\n", block)
+        if path:
+            yield path[1], block
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The template of the guide's app, run as its users run it: all it sees of this checkout is the library."""
+    place = tmp_path_factory.mktemp("shop")
+    for path, text in files(GUIDE):
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text)
+    kept = {name: each for name, each in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    library = ROOT / "layers" / "epochal" / "python"
+    ran = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=place,
+        env={
+            **kept,
+            "PYTHONPATH": str(library),
+            "CDK_OUTDIR": str(place / "out"),
+            CACHE: str(ROOT / ".cache" / "layers"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = loads((place / "out" / "Shop.template.json").read_text())
+    for each in found["Resources"].values():
+        key = each.get("Properties", {}).get("Code", each.get("Properties", {}).get("Content", {}))
+        if isinstance(key, dict) and "S3Key" in key:
+            digest = key["S3Key"].removesuffix(".zip")
+            (folder,) = (place / "out").glob(f"asset.{digest}*")
+            each["asset"] = {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+    return found
+
+
+@pytest.mark.slow
+def test_the_guides_app_has_a_store_with_all_that_looks_after_it(program: dict[str, Any]) -> None:
+    names = {
+        each["Properties"]["FunctionName"]
+        for each in program["Resources"].values()
+        if each["Type"] == FUNCTION and "FunctionName" in each["Properties"]
+    }
+    assert names == {
+        *(f"shop-events-{each}" for each in ("append", "replay", "feed", "indexer", "notifier", "auditor")),
+        "shop-events-reaction-departures-board",
+    }
+
+
+@pytest.mark.slow
+def test_what_it_deploys_came_with_the_package(program: dict[str, Any]) -> None:
+    resources: Resources = program["Resources"]
+    (library,) = (each["asset"] for id_, each in resources.items() if id_.endswith("Library8A3669A3"))
+    assert {"python/epochal/__init__.py", "python/epochal/hosting/named.py"} <= library
+    assert not [each for each in library if each.startswith("python/epochal/cdk/")]
+    (wheels,) = (each["asset"] for id_, each in resources.items() if "Vendor" in id_ and "asset" in each)
+    assert "python/aws_lambda_powertools/__init__.py" in wheels
+    own = [each for each in resources.values() if each["Type"] == FUNCTION]
+    assert all("handler.py" in each["asset"] or len(each["asset"]) == 1 for each in own)
+
+
+@pytest.mark.slow
+def test_the_guides_function_and_reaction_import_with_what_they_are_told(program: dict[str, Any]) -> None:
+    resources: Resources = program["Resources"]
+    functions = {id_: each for id_, each in resources.items() if each["Type"] == FUNCTION}
+    checkout = named(functions, "Checkout")["Environment"]["Variables"]
+    assert {variable("streams_table"), variable("bucket")} <= checkout.keys()
+    board = named(functions, "Board")
+    assert board["Handler"] == "epochal.hosting.named.handler"
+    assert board["Environment"]["Variables"]["EPOCHAL_ENTRY"] == "board:departures"
+
+
+def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
+    EventStore(shop, "Events", layouts=["pages"])
+    assert {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()} == {
+        f"shop-events-{kind}" for kind in ("streams", "index", "projection-states")
+    }
+
+
+def test_a_long_name_is_cut_and_stays_its_own() -> None:
+    names = set()
+    for end in ("One", "Two"):
+        stack = Stack(app(), f"TheStackOfAVeryLongServiceNumber{end}")
+        stage = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False).stage
+        assert len(stage.name) <= 26
+        names.add(stage.name)
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("name", ["Shop", "ab", "a" * 27, "1st-shop", "shop-"])
+def test_a_name_that_a_bucket_could_not_have_is_refused(shop: Stack, name: str) -> None:
+    with pytest.raises(BadSetting, match="lower-case"):
+        EventStore(shop, "Events", name=name)
+
+
+def test_a_nested_stack_has_to_be_told_a_name(shop: Stack) -> None:
+    with pytest.raises(BadSetting, match="must be given"):
+        EventStore(NestedStack(shop, "Inner"), "Events")
+
+
+def test_any_context_and_any_stage_name_will_do() -> None:
+    stack = Stack(app(stage="pr-17", stages="mine", layouts=3), "Shop-pr-17")
+    store = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False)
+    assert store.stage.named("index") == "shop-pr-17-events-index"
+
+
+def test_its_stack_tells_commands_where_everything_is(shop: Stack) -> None:
+    EventStore(shop, "Events", layouts=["pages"])
+    outputs = template(shop)["Outputs"]
+    assert {*FOUND_BY, "StreamsTable", "ApiUrl", "ApiId", "NoticesTopic"} <= outputs.keys()
+    tables = of_type(shop, TABLE)
+    found = {
+        name: tables[each["Value"]["Ref"]]["Properties"]["TableName"] if "Table" in name else each["Value"]
+        for name, each in outputs.items()
+        if name != "BucketName" and isinstance(each["Value"], dict | str)
+    }
+    told = Settings.from_outputs({name: each for name, each in found.items() if isinstance(each, str)})
+    assert (told.table("streams"), told.index_table) == ("shop-events-streams", "shop-events-index")
+
+
+def test_several_stores_are_in_one_stack_and_the_second_has_outputs_of_its_own(shop: Stack) -> None:
+    for id_ in ("Events", "Audit-Log"):
+        EventStore(shop, id_, layouts=["pages"], api=None, watch=False)
+    outputs = template(shop)["Outputs"]
+    assert {*FOUND_BY, *(f"AuditLog{each}" for each in FOUND_BY)} <= outputs.keys()
+    layers = of_type(shop, "AWS::Lambda::LayerVersion")
+    assert len(layers) == 2
+
+
+def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    assert (store.gateway, store.functions, store.dashboard) == (None, {}, None)
+    types = {each["Type"] for each in template(shop)["Resources"].values()}
+    assert not [each for each in types if "ApiGateway" in each or "Dashboard" in each]
+
+
+def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
+    assert get_type_hints(StoreOptions).keys() == RULES.keys() - set(APPS_OWN)
+    with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
+        EventStore(shop, "Events", log_days=2)
+    with pytest.raises(BadSetting, match="did you mean retain"):
+        EventStore(shop, "Events", retian=True)  # type: ignore[call-arg]
+    with pytest.raises(BadSetting, match="must be one of dev, staging, prod"):
+        EventStore(shop, "Events", preset="test")  # type: ignore[arg-type]
+    with pytest.raises(BadSetting, match=r"3\.13"):
+        EventStore(shop, "Events", python="3.11")
+
+
+def test_a_preset_is_where_settings_begin(shop: Stack) -> None:
+    EventStore(shop, "Events", preset="prod", recovery_days=7, layouts=["pages"], api=None, watch=False)
+    for table in of_type(shop, TABLE).values():
+        assert table["DeletionPolicy"] == "Retain"
+        (replica,) = table["Properties"]["Replicas"]
+        assert replica["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"] == 7
+
+
+def test_a_key_and_a_topic_may_be_of_the_same_app() -> None:
+    # A table with a key has to know its region.
+    shop = Stack(app(), "Shop", env=Environment(region="eu-west-1"))
+    key, topic = kms.Key(shop, "Key"), sns.Topic(shop, "Alarms")
+    EventStore(shop, "Events", kms_key=key, alarm_topic=topic, layouts=["pages"], api=None)
+    (id_,) = of_type(shop, "AWS::KMS::Key")
+    assert all(id_ in str(each) for each in of_type(shop, TABLE).values())
+    (topic_id,) = (each for each in of_type(shop, "AWS::SNS::Topic") if each.startswith("Alarms"))
+    alarms = of_type(shop, "AWS::CloudWatch::Alarm").values()
+    assert all(each["Properties"]["AlarmActions"] == [{"Ref": topic_id}] for each in alarms)
+
+
+def test_python_and_processor_are_the_ones_that_were_chosen(shop: Stack) -> None:
+    EventStore(
+        shop,
+        "Events",
+        layouts=["pages"],
+        api=None,
+        watch=False,
+        python="3.14",
+        architecture=lambda_.Architecture.X86_64,
+    )
+    for each in of_type(shop, FUNCTION).values():
+        assert (each["Properties"]["Runtime"], each["Properties"]["Architectures"]) == (
+            "python3.14",
+            ["x86_64"],
+        )
+
+
+GRANTS: dict[str, Callable[[EventStore, lambda_.Function], None]] = {
+    "append": lambda store, mine: store.grant_append(mine),
+    "replay": lambda store, mine: store.grant_read(mine),
+    "feed": lambda store, mine: store.grant_feed(mine),
+}
+
+
+@pytest.mark.parametrize("like", GRANTS)
+def test_a_grant_gives_what_our_own_function_has_and_is_told(shop: Stack, like: str) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], watch=False)
+    GRANTS[like](store, function(shop))
+    functions = of_type(shop, FUNCTION)
+    ours = named(functions, f"EventsApi{like.capitalize()}")
+    told = named(functions, "Mine")["Environment"]["Variables"]
+    assert told == {
+        name: each for name, each in ours["Environment"]["Variables"].items() if "EPOCHAL" in name
+    }
+    policy = named(of_type(shop, "AWS::IAM::Policy"), "MineServiceRole")["PolicyDocument"]["Statement"]
+    role = named(of_type(shop, "AWS::IAM::Role"), f"EventsApi{like.capitalize()}")
+    (inline,) = role["Policies"]
+    granted = {str(sorted(each.items(), key=str)) for each in policy}
+    assert granted <= {str(sorted(each.items(), key=str)) for each in inline["PolicyDocument"]["Statement"]}
+    assert len(granted) == len(inline["PolicyDocument"]["Statement"]) - 1  # its own log
+
+
+def test_a_reaction_in_the_stores_stack_waits_for_its_tables(shop: Stack, sources: Sources) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
+    told = named(of_type(shop, FUNCTION), "Board")["Environment"]["Variables"]
+    assert "Ref" in told[variable("streams_table")]
+    topics = of_type(shop, "AWS::SNS::Topic")
+    assert named(of_type(shop, "AWS::SNS::Subscription"), "Board")["TopicArn"]["Ref"] in topics
+
+
+def test_another_stack_finds_the_store_by_its_names_and_comes_after_it(sources: Sources) -> None:
+    both = app()
+    kept, boards = Stack(both, "Kept"), Stack(both, "Boards")
+    store = EventStore(kept, "Events", layouts=["pages"], api=None, watch=False)
+    Reaction(boards, "Board", store=store, entry=sources.root / "board", name="board")
+    store.grant_read(function(boards))
+    for id_ in ("Board", "Mine"):
+        told = named(of_type(boards, FUNCTION), id_)["Environment"]["Variables"]
+        assert told[variable("streams_table")] == "kept-events-streams"
+    assert "Fn::ImportValue" not in str(template(boards))
+    assert kept in boards.dependencies
+
+
+def test_a_store_that_is_deployed_is_found_by_its_name(shop: Stack, sources: Sources) -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
+    store = EventStore.from_name(shop, "Events", "epochal-prod", layouts=["pages"], existing_streams=arn)
+    store.grant_append(function(shop))
+    Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
+    told = named(of_type(shop, FUNCTION), "Mine")["Environment"]["Variables"]
+    assert told[variable("streams_table")] == "kept"
+    assert not of_type(shop, TABLE)
+    topic = named(of_type(shop, "AWS::SNS::Subscription"), "Board")["TopicArn"]
+    assert topic["Fn::Join"][1][-1] == ":epochal-prod-notices.fifo"
+
+
+def test_whoever_deploys_says_that_it_is_to_the_embedded_aws(
+    shop: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TARGET, "embedded")
+    store = EventStore(shop, "Events", preset="prod", layouts=["pages"])
+    assert store.dashboard is None
+    assert {each["DeletionPolicy"] for each in of_type(shop, TABLE).values()} == {"Delete"}
+    assert "aws:SecureTransport" not in str(of_type(shop, "AWS::S3::BucketPolicy"))
+
+
+DECORATED = """
+from epochal import reaction
+
+@reaction(name="departures-board", categories=["Flight"])
+def departures(delivery): ...
+
+@reaction(categories=["Flight"], name="delays")
+def delays(delivery): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "name"), [("a.b:departures", "departures-board"), ("a.b:delays", "delays")]
+)
+def test_a_reactions_name_is_read_from_its_decorator(
+    shop: Stack, tmp_path: Path, handler: str, name: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.py").write_text(DECORATED)
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    reaction = Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)
+    assert reaction.function.node.scope is not None
+    told = named(of_type(shop, FUNCTION), "Board")["Environment"]["Variables"]
+    assert (told[variable("reaction")], told["EPOCHAL_ENTRY"]) == (name, handler)
+
+
+@pytest.mark.parametrize("handler", ["b:missing", "b.handler", "missing:departures"])
+def test_a_name_that_cannot_be_read_has_to_be_given(shop: Stack, tmp_path: Path, handler: str) -> None:
+    (tmp_path / "b.py").write_text(DECORATED)
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    with pytest.raises(BadSetting, match=r"Reaction\.name must be given"):
+        Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)
+
+
+def test_what_a_reaction_requires_is_a_layer_of_its_own(shop: Stack, tmp_path: Path) -> None:
+    (tmp_path / "b.py").write_text(DECORATED)
+    (tmp_path / "requirements.txt").write_text("python-slugify==8.0.4\n")
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    Reaction(shop, "Board", store=store, entry=tmp_path, handler="b:delays")
+    assert len(named(of_type(shop, FUNCTION), "Board")["Layers"]) == 3
