@@ -1,0 +1,1 @@
+"""An application of the `eventsourcing` library's, moved from SQLite to Epochal by one setting."""

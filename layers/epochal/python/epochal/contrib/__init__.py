@@ -1,0 +1,1 @@
+"""Backends for libraries that Python programs use already: each a package, named as the library is."""

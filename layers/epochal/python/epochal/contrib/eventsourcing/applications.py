@@ -1,0 +1,147 @@
+"""Notifications of an application: one more stream, the log, which every insert appends to as well.
+
+The library numbers notifications as a relational table does: from 1, without gaps, known as soon as an event is
+inserted, and in the order in which readers see them. The feed of a deployment promises none of that but the order, and
+that after some seconds; a stream promises it all. Its price: all inserts of an application append to one stream, so
+they take turns, some hundreds of them a second at most.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Final
+
+from eventsourcing.persistence import ApplicationRecorder, Notification, StoredEvent, Subscription
+
+from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
+from epochal.contrib.eventsourcing.records import logged, notification
+from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.model.events import Recorded
+from epochal.model.several import StreamAppend
+from epochal.store.streams import Streams
+
+POLL_SECONDS: Final = 1.0
+"""How often a subscription looks for what other processes have inserted; what its own has, it is told of."""
+
+_SELECTED: Final = 500
+"""Notifications that a subscription asks for at once."""
+
+
+class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
+    """Inserts and selects the events of aggregates, and selects them as notifications.
+
+    At most 99 aggregates are inserted to at once: the log is the hundredth stream.
+    """
+
+    def __init__(self, streams: Streams, category: str) -> None:
+        super().__init__(streams, category)
+        self._log = f"{category}_log-all"
+        self._turn = threading.Lock()
+        self._inserted = threading.Condition()
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """Insert the events of one aggregate or several, all or nothing; the ids of their notifications."""
+        with (
+            as_the_library_has_them(),
+            self._turn,
+        ):  # a transaction that another one refuses costs as much as its writes
+            appended = self._insert(stored_events, **kwargs)
+        if appended is None or not stored_events:
+            return None
+        with self._inserted:
+            self._inserted.notify_all()
+        first = appended.streams[self._log].first + 1
+        return list(range(first, first + len(stored_events)))
+
+    def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:
+        others = super()._beside(stored_events, **kwargs)
+        if not stored_events:
+            return others
+        return [StreamAppend(stream=self._log, events=[logged(each) for each in stored_events]), *others]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """Notifications from `start` to `stop`, at most `limit`; of some topics, the others are read all the same."""
+        first = 1 if start is None else max(start + (not inclusive_of_start), 1)
+        with as_the_library_has_them():
+            found = (notification(event) for event in self._logged(first, None if topics else limit))
+            wanted = (each for each in found if not topics or each.topic in topics)
+            return list(islice(_until(stop, wanted), limit))
+
+    def _logged(self, first: int, limit: int | None) -> Iterator[Recorded]:
+        return self._streams.read(self._log, start=first - 1, limit=limit) if limit != 0 else iter(())
+
+    def max_notification_id(self) -> int | None:
+        """The id of the last notification; None before the first."""
+        with as_the_library_has_them():
+            state = self._streams.load(self._log, fetch=False)
+        return None if state is None else state.version
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """Notifications above `gt`, and then those of later inserts, as they come."""
+        return EpochalSubscription(self, gt, topics)
+
+    def wait_for_insert(self, seconds: float) -> None:
+        """Until this process has inserted something, or time is up."""
+        with self._inserted:
+            self._inserted.wait(seconds)
+
+    def wake_subscriptions(self) -> None:
+        """Have them look again, as after an insert."""
+        with self._inserted:
+            self._inserted.notify_all()
+
+
+class EpochalSubscription(Subscription[ApplicationRecorder]):
+    """Notifications as they come: read at once where this process inserts, and every second for the sake of others."""
+
+    def __init__(
+        self, recorder: EpochalApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> None:
+        super().__init__(recorder, gt, topics)
+        self._epochal = recorder
+        self._pending: Iterator[Notification] = iter(())
+
+    def stop(self) -> None:
+        """End the iteration, also one that waits in another thread."""
+        super().stop()
+        self._epochal.wake_subscriptions()
+
+    def __next__(self) -> Notification:
+        while not self._has_been_stopped:
+            with suppress(StopIteration):
+                found = next(self._pending)
+                self._last_notification_id = found.id
+                return found
+            self._pending = iter(self._more())
+        raise StopIteration
+
+    def _more(self) -> Sequence[Notification]:
+        found = self._select()
+        if not found and not self._has_been_stopped:
+            self._epochal.wait_for_insert(POLL_SECONDS)
+        return found
+
+    def _select(self) -> Sequence[Notification]:
+        return self._recorder.select_notifications(
+            self._last_notification_id or 0, _SELECTED, topics=self._topics, inclusive_of_start=False
+        )
+
+
+def _until(stop: int | None, found: Iterator[Notification]) -> Iterator[Notification]:
+    for each in found:
+        if stop is not None and each.id > stop:
+            return
+        yield each

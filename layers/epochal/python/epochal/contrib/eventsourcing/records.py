@@ -1,0 +1,66 @@
+"""Stored events of the library as events of streams, and back.
+
+    topic                        type
+    state                        data, as it is
+    originator_version           the index and one; where it is another, a member of `meta`
+    originator, in the log       members of `meta`
+
+A stream holds one aggregate's events, so its name tells whose they are. In the log each event says it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from eventsourcing.persistence import Notification, StoredEvent
+
+from epochal.codec import json
+from epochal.model.events import Event, Recorded, content_of
+
+VERSION: Final = "originator_version"
+NAME: Final = "originator_id"
+KEY: Final = "originator_uuid"
+
+
+def event_at(index: int, stored: StoredEvent) -> Event:
+    """What the stream of its aggregate gets, at this index."""
+    version = stored.originator_version
+    meta = b"" if version == index + 1 else json.dumps({VERSION: version})
+    return Event(type=stored.topic, data=stored.state, meta=meta)
+
+
+def logged(stored: StoredEvent) -> Event:
+    """What the log gets."""
+    originator = stored.originator_id
+    name = KEY if isinstance(originator, UUID) else NAME
+    meta = json.dumps({name: str(originator), VERSION: stored.originator_version})
+    return Event(type=stored.topic, data=stored.state, meta=meta)
+
+
+def version_of(event: Recorded) -> int:
+    """The version of its aggregate that an event made."""
+    return int(_members(event).get(VERSION, event.index + 1))
+
+
+def stored_event(originator: UUID | str, event: Recorded) -> StoredEvent:
+    """An event of this aggregate's stream."""
+    return StoredEvent(originator, version_of(event), event.type, event.content)
+
+
+def notification(event: Recorded) -> Notification:
+    """An event of the log."""
+    members = _members(event)
+    return Notification(
+        originator_id=UUID(members[KEY]) if KEY in members else str(members[NAME]),
+        originator_version=int(members[VERSION]),
+        topic=event.type,
+        state=event.content,
+        id=event.index + 1,
+    )
+
+
+def _members(event: Recorded) -> dict[str, Any]:
+    meta = content_of(event.meta)
+    found: dict[str, Any] = json.loads(meta) if meta else {}
+    return found

@@ -1,0 +1,18 @@
+"""What the `eventsourcing` library asks of a persistence module, over streams in a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.layout.pages.items import STREAMS
+from tests.support.eventsourcing_cases import CASES, ApplicationCase, on_table
+from tests.support.tables import Tables
+
+# That of applications is about what they keep in memory: 100 threads race for one aggregate, minutes on a server.
+globals().update({case.__name__: case for case in CASES if case is not ApplicationCase})
+
+
+@pytest.fixture(autouse=True)
+def _in_a_table(monkeypatch: pytest.MonkeyPatch, ddbl_tables: Tables) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", ddbl_tables.endpoint.url)
+    on_table(monkeypatch, ddbl_tables.create(STREAMS))
