@@ -14,8 +14,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 
-# Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365
-export DAYS VIA
+# Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365, make demo KEEP=1
+export DAYS VIA KEEP
 
 # Of the load: make load MINUTES=10
 export MINUTES
@@ -69,7 +69,7 @@ format: $(VENV)/.dev ## put every file into the one format
 	$(BIN)/ruff check --fix-only --exit-zero .
 	$(BIN)/ruff format .
 
-demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library)
+demo: setup ## deploy to the embedded AWS and put real flights in (DAYS=7, VIA=library, KEEP=1)
 	@$(BIN)/python -m examples.flights
 
 # In a place of its own: its cleaning removes `.cache`, and what pages load is put beside them.

@@ -11,6 +11,8 @@ from examples.flights.display import Display
 from examples.flights.following import FeedStalled
 from examples.flights.options import BadOption, Options
 from examples.flights.over_http import UnexpectedAnswer
+from examples.flights.reacting import ReactionStalled
+from examples.flights.staying import AlreadyRuns
 
 USAGE_STATUS = 2
 INTERRUPTED_STATUS = 130
@@ -24,7 +26,7 @@ def main() -> int:
     except BadOption as error:
         display.fail(str(error))
         return USAGE_STATUS
-    except (EpochalError, FeedStalled, UnexpectedAnswer) as error:
+    except (EpochalError, AlreadyRuns, FeedStalled, ReactionStalled, UnexpectedAnswer) as error:
         display.fail(str(error))
         return 1
     except KeyboardInterrupt:

@@ -1,16 +1,17 @@
 """The demo, from an empty machine to a verified feed.
 
-    start the embedded AWS on a free port    everything it holds is gone when it stops
-    deploy Epochal to it                     the real CDK command line, the stacks that go to AWS
     read the flights                         from the package that ships them
-    send them                                by several writers, over HTTP
+    start the embedded AWS on a free port    everything it holds is gone when it stops
+    deploy Epochal to it                     the real CDK command line, the stacks that go to AWS, and two reactions
+    send the flights                         by several writers, over HTTP
     wait for the index                       which DynamoDB Streams drive in the deployed indexer
     verify the whole feed                    from $AppendsEpoch-<partition>_0 on, against what was sent
-    react to it                              a departures board and a table of delays, one of which fails at first
+    compare the reactions' read models       a departures board and a table of delays, one of which fails at first
 
-Through the library the second step is two tables instead, and this process is the indexer (`in_process`).
+Through the library two tables are made instead of a deployment, and this process is the indexer (`in_process`).
 
-Whatever it started is stopped at the end, also after an error, a Ctrl-C or a SIGTERM.
+Whatever it started is stopped at the end, also after an error, a Ctrl-C or a SIGTERM; with `keep` it stays up if all
+went well (`staying`).
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from epochal.codec import json
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
 from epochal.local.places import Places, here
-from examples.flights import dataset
+from examples.flights import dataset, staying
 from examples.flights.dataset import Day
 from examples.flights.display import Display
 from examples.flights.happenings import Batch, by_day, by_moment, events_of, in_order
-from examples.flights.in_process import INDEX_TABLE, TIPS_TABLE, in_process, make_tables
+from examples.flights.in_process import INDEX_TABLE, STREAMS_TABLE, in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.over_http import HttpStore
-from examples.flights.reacting import Reacted, Reactions
+from examples.flights.reacting import Reacted, Reactions, busiest, declared
 from examples.flights.steps import Sending, Verdict, send, verify
 from examples.flights.stores import Store
 
@@ -39,36 +41,44 @@ def run(options: Options, display: Display) -> int:
     """All of it; the exit status says whether the feed is what was sent."""
     started = time.monotonic()
     places = here()
-    with (
-        embedded_aws(places, display) as server,
-        opened(places, server, options, display) as (store, deployment),
-    ):
-        days = read(options, display)
-        sending = sent(store, days, options, display)
-        verdict = verified(store, sending, display)
-        reacted = reacted_to(deployment, days, options, display)
-    status = concluded(sending, verdict, reacted, display)
-    display.say(f"{time.monotonic() - started:.0f} s in all")
+    days = read(options, display)
+    with embedded_aws(places, display, keep=options.keep) as server:
+        with opened(places, server, days, options, display) as (store, deployment):
+            sending = sent(store, days, options, display)
+            verdict = verified(store, sending, display)
+            reacted = reacted_to(deployment, days, options, display)
+        status = concluded(sending, verdict, reacted, display)
+        display.say(f"{time.monotonic() - started:.0f} s in all")
+        display.next_steps(staying.console(server, places.root) if options.keep else None, *example(days))
     return status
 
 
 @contextmanager
-def embedded_aws(places: Places, display: Display) -> Iterator[processes.Server]:
-    """The embedded AWS, for as long as the block runs."""
+def embedded_aws(places: Places, display: Display, *, keep: bool = False) -> Iterator[processes.Server]:
+    """The embedded AWS, for as long as the block runs, or if it is to be kept, until the block fails."""
     display.title("Setting up")
     with display.step("starting the embedded AWS", "the embedded AWS runs"):
-        server = ministack.start(places)
+        server = staying.up(places) if keep else ministack.start(places)
     display.say(f"{server.url}, IAM enforced")
     try:
         yield server
+    except BaseException:
+        if keep:
+            ministack.down(places)
+        raise
     finally:
-        processes.stop(server)
+        if not keep:
+            processes.stop(server)
 
 
-def deployed(places: Places, server: processes.Server, display: Display) -> LocalDeployment:
-    """Epochal on it."""
+def deployed(places: Places, server: processes.Server, days: list[Day], display: Display) -> LocalDeployment:
+    """Epochal on it, and two reactions, one of which is broken for the busiest aircraft."""
+    stages = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+    broken, _ = example(days)
     with display.step("cdk deploy --all", "cdk deploy --all") as bars:
-        deployment = deploy.deploy(places, server, tell=bars.say)
+        deployment = deploy.deploy(
+            places, server, context={"stages": json.dumps(declared(stages, broken)).decode()}, tell=bars.say
+        )
     display.say(
         f"tables {deployment.settings.table('streams')} and {deployment.settings.index_table}, API {deployment.api_url}"
     )
@@ -77,20 +87,27 @@ def deployed(places: Places, server: processes.Server, display: Display) -> Loca
 
 @contextmanager
 def opened(
-    places: Places, server: processes.Server, options: Options, display: Display
+    places: Places, server: processes.Server, days: list[Day], options: Options, display: Display
 ) -> Iterator[tuple[Store, LocalDeployment | None]]:
     """A store on it, the way that was chosen, and what is deployed, if anything is."""
     if options.via == "http":
-        deployment = deployed(places, server, display)
+        deployment = deployed(places, server, days, display)
         yield over_http(deployment), deployment
         return
     endpoint = ministack.endpoint(server)
     with display.step(
-        "making two tables", f"tables {TIPS_TABLE} and {INDEX_TABLE}; the indexer is in this process"
+        "making two tables", f"tables {STREAMS_TABLE} and {INDEX_TABLE}; the indexer is in this process"
     ):
         make_tables(endpoint)
     with in_process(endpoint) as store:
         yield store, None
+
+
+def example(days: list[Day]) -> tuple[str, str]:
+    """The first day's busiest aircraft, and one of its flights."""
+    batches = list(by_moment(in_order(days[:1], dataset.zones())))
+    stream = busiest(batches)
+    return stream, next(str(each.events[0].correlation_id) for each in batches if each.stream == stream)
 
 
 def over_http(deployment: LocalDeployment) -> HttpStore:
@@ -136,16 +153,18 @@ def verified(store: Store, sending: Sending, display: Display) -> Verdict:
 def reacted_to(
     deployment: LocalDeployment | None, days: list[Day], options: Options, display: Display
 ) -> Reacted | None:
-    """Two reactions over all of it; long runs, which are not deployed, go without."""
+    """The two reactions, which have followed meanwhile; long runs, which are not deployed, go without."""
     if deployment is None:
         return None
-    display.title("Reacting")
-    total = 2 * sum(map(events_of, days))
-    with display.step("a board of departures and a table of delays", "two reactions have caught up") as bars:
-        reacted = Reactions(deployment).run(grouping(options)(days), bars.bar("handled", total))
+    display.title("Reacting, in two functions")
+    reactions = Reactions(deployment)
+    behind = reactions.behind()
+    with display.step("two reactions catch up", "two reactions have caught up, read models compared") as bars:
+        reacted = reactions.run(grouping(options)(days), [bars.bar(name, behind[name]) for name in behind])
     for each in reacted.parked:
-        cause = each.cause.text if each.cause else "unknown"
-        display.say(f"parked meanwhile, and replayed: {each.stream} from event {each.index} on ({cause})")
+        display.say(
+            f"parked meanwhile, and replayed: {each.stream} from event {each.index} on ({each.cause})"
+        )
     return reacted
 
 

@@ -21,6 +21,7 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
@@ -29,7 +30,7 @@ from examples.flights.reacting import Reacted
 from examples.flights.steps import SHOWN, Sending, Verdict
 from examples.flights.stores import BEGINNING
 
-QUIET_SECONDS = 30.0
+QUIET_SECONDS = 10.0
 """Between lines about a long step where there is no terminal."""
 
 
@@ -41,6 +42,14 @@ class _Count(ProgressColumn):
         if task.total is None:
             return Text(f"{task.completed:,.0f}" if task.completed else "")
         return Text(f"{task.completed:,.0f} of {task.total:,.0f}")
+
+
+class _Left(TimeRemainingColumn):
+    """How long a bar will still take; nothing for a title."""
+
+    def render(self, task: Task) -> Text:
+        """One bar's."""
+        return Text() if task.total is None or task.finished else super().render(task).append(" left")
 
 
 class Bars:
@@ -72,8 +81,16 @@ class Bar:
         self._progress.update(self._task, completed=done)
         if self._progress.disable and time.monotonic() - self._said > QUIET_SECONDS:
             self._said = time.monotonic()
-            name = self._progress.tasks[self._task].description
-            self._progress.console.print(f"  {name} {done:,}")
+            task = self._progress.tasks[self._task]
+            total = "" if task.total is None else f" of {task.total:,.0f}{_left(task, done)}"
+            self._progress.console.print(f"  {task.description} {done:,}{total}")
+
+
+def _left(task: Task, done: int) -> str:
+    """How long a bar will still take, if it goes on as it has."""
+    if not done or not task.elapsed or task.total is None:
+        return ""
+    return f", some {task.elapsed / done * max(0.0, task.total - done):.0f} s left"
 
 
 @dataclass(slots=True)
@@ -96,6 +113,7 @@ class Display:
             BarColumn(),
             _Count(),
             TimeElapsedColumn(),
+            _Left(),
         )
         quiet = not self.console.is_terminal
         if quiet:
@@ -148,6 +166,30 @@ class Display:
         for key in reacted.wrong[:SHOWN]:
             self.console.print(f"    {escape(key)}", soft_wrap=True)
 
+    def next_steps(self, console: str | None, stream: str, flight: str) -> None:
+        """Three commands to try, and where everything is if it stays up."""
+        self.title("Next")
+        if console is None:
+            commands = (
+                ("make demo KEEP=1", "the same, and all stays up, with the console"),
+                ("make demo DAYS=30 VIA=library", "a month, without a deployment"),
+                (".venv/bin/epochal local up", "an empty store, to write to yourself"),
+            )
+        else:
+            self.console.print(f"  the console  {console}", soft_wrap=True)
+            commands = (
+                ("streams Aircraft", "streams, by category"),
+                (f"read {stream}", "what an aircraft did"),
+                (f"trace {flight}", "what happened to a flight"),
+            )
+            commands = tuple((f".venv/bin/epochal {command}", what) for command, what in commands)
+        for command, what in commands:
+            self.console.print(f"  {escape(command)}  [dim]{what}[/]", soft_wrap=True)
+        if console is not None:
+            self.console.print(
+                "  .venv/bin/epochal local down  [dim]ends it, with all that it holds[/]", soft_wrap=True
+            )
+
 
 def _boards_say(reacted: Reacted) -> str:
     return (
@@ -177,8 +219,7 @@ def figures(sending: Sending, verdict: Verdict, reacted: Reacted | None = None) 
         yield f"partition {partition}", f"{epochs(tail)}, read to checkpoint {tail}"
     yield "feed read back", f"{verdict.seen / max(verdict.seconds, 1e-9):,.0f} events/s, with data"
     if reacted is not None:
-        handled = sum(reacted.events.values())
-        yield "reactions", f"{handled / max(reacted.seconds, 1e-9):,.0f} events/s, into two read models"
+        yield "reactions", f"two functions, {reacted.late:,.1f} s behind once all was verified"
 
 
 def epochs(tail: str) -> str:

@@ -62,7 +62,7 @@ class Lag:
 
 
 class Follower:
-    """A thread that follows every partition."""
+    """A thread that follows every partition in which something has come."""
 
     def __init__(self, store: Store, lag: Lag) -> None:
         self._store = store
@@ -100,8 +100,9 @@ class Follower:
         at: dict[int, str] = {}
         try:
             while not self._over.is_set():
-                if not at:
-                    at = dict.fromkeys(self._store.tails(), BEGINNING)
+                if not at:  # a look at a partition in which nothing ever comes would wait in vain
+                    tails = self._store.tails()
+                    at = {number: BEGINNING for number, tail in tails.items() if tail != BEGINNING}
                     self._over.wait(0 if at else WAIT_SECONDS)
                 for partition, start in at.items():
                     page = self._store.page(partition, start, data=False, wait=WAIT_SECONDS)

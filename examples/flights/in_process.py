@@ -1,8 +1,9 @@
 """A store for long runs: two tables on the embedded AWS, and the indexer in this process.
 
-In a deployment DynamoDB Streams carry each change of a Tip to the indexer's function. The embedded AWS keeps those
+In a deployment DynamoDB Streams carry each change of a page to the indexer's function. The embedded AWS keeps those
 records for a day, in memory, several for each event; a year of flights would fill it with gigabytes. So the tables have
 no streams here: what a record would tell is handed to the same indexer directly, a second's worth at a time.
+The indexer reads a record with its source's `appended`; the one here is of what an append says, and not of a page.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
 from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.port import pages_source
+from epochal.layout.pages.streams import Pages
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.items import tip_key
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
-from epochal.plan.values import number, sequence, text
+from epochal.model.spans import Span
+from epochal.plan.values import Item, number, read_number, sequence, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Written
 from examples.flights.through_library import LibraryStore
 
-TIPS_TABLE: Final = "flights-tips"
+STREAMS_TABLE: Final = "flights-streams"
 INDEX_TABLE: Final = "flights-index"
 
 WINDOW_SECONDS: Final = 1.0
@@ -63,7 +64,7 @@ class InProcessStore(LibraryStore):
 
 def make_tables(endpoint: Endpoint) -> None:
     """Create the two tables."""
-    for name, spec in ((TIPS_TABLE, TIPS), (INDEX_TABLE, INDEX)):
+    for name, spec in ((STREAMS_TABLE, STREAMS), (INDEX_TABLE, INDEX)):
         create_table(endpoint.client("dynamodb"), name, replace(spec, stream=False))
 
 
@@ -72,29 +73,32 @@ def in_process(endpoint: Endpoint) -> Iterator[InProcessStore]:
     """The store, with its indexer running for as long as the block does."""
     client = endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
     driver = Driver(execute=interpreter(client), meter=Meter())
-    indexer = Indexer(driver=driver, index_table=INDEX_TABLE, sources=(tips_source(TIPS_TABLE),))
+    source = replace(pages_source(STREAMS_TABLE), appended=_span)
+    indexer = Indexer(driver=driver, index_table=INDEX_TABLE, sources=(source,))
     indexer.register()
     records: Queue[Record] = Queue(QUEUED)
     over = threading.Event()
     thread = threading.Thread(target=_index, args=(indexer, records, over), daemon=True)
     thread.start()
     try:
-        yield InProcessStore(Streams(driver=driver, table=TIPS_TABLE, layout=Tips()), INDEX_TABLE, records)
+        yield InProcessStore(
+            Streams(driver=driver, table=STREAMS_TABLE, layout=Pages()), INDEX_TABLE, records
+        )
     finally:
         over.set()
         thread.join()
 
 
 def _record(batch: Batch, version: int) -> Record:
-    """What the stream of `tips` would say of this append: the Tip's new image, as far as an indexer reads it."""
+    """What the table's stream would say of this append, as far as an indexer reads it."""
     types = [text(event.type) for event in batch.events]
-    image = {
-        **tip_key(batch.stream),
-        "n": number(version),
-        "a": number(len(types)),
-        "c": sequence(types),
-    }
-    return Record(table=TIPS_TABLE, sequence_number=f"{batch.stream}@{version}", image=image)
+    image = {"p": text(batch.stream), "i": number(version - len(types)), "c": sequence(types)}
+    return Record(table=STREAMS_TABLE, sequence_number=f"{batch.stream}@{version}", image=image)
+
+
+def _span(image: Item) -> Span:
+    """The events that a record tells of."""
+    return Span(image["p"]["S"], read_number(image, "i"), tuple(each["S"] for each in image["c"]["L"]))
 
 
 def _index(indexer: Indexer, records: Queue[Record], over: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""The demo's last act: two reactions over what was sent, one of which fails on one aircraft.
+"""The demo's reactions, deployed as functions, one of which fails on one aircraft.
 
 Its stream is parked, and everything else goes on; then the scale is mended, the stream is replayed, and both read
 models are compared with what the flights say they must hold.
@@ -8,29 +8,42 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from math import inf
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from epochal.care.status import standings
+from epochal.codec import json
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.tables import create_table
-from epochal.feed.deployed import reader_of
-from epochal.hosting.runner import Runner
-from epochal.layout.tables import READ_MODELS
+from epochal.feed.results import FeedEvent
+from epochal.layout.registry import source_of
 from epochal.local.deploy import LocalDeployment
-from epochal.reactions.group_member import Member
-from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Reaction
-from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
-from examples.flights.boards import Expected, delay_table, departures_board, expected
 from examples.flights.happenings import Batch
+from examples.flights.reactions.boards import DELAYS, DEPARTURES, delays, departures
 
-READ_MODELS_TABLE = "flights-read-models"
+GROUPS: Final = (DEPARTURES, DELAYS)
+FOLDER: Final = "examples/flights/reactions"
+BROKEN: Final = "BROKEN_FOR"
+
+PATIENCE: Final = 90.0
+"""Seconds without any progress after which a reaction is taken for dead."""
 
 Tick = Callable[[int], object]
+
+
+class ReactionStalled(Exception):
+    """A reaction is behind, and does not get on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """A stream that waited while the scale was broken."""
+
+    stream: str
+    index: int
+    cause: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,82 +52,133 @@ class Reacted:
 
     Attributes:
         parked: what waited while the scale was broken.
-        events: handled, by reaction.
         wrong: documents that are not what they must be, by key.
         documents: compared.
+        late: seconds that the reactions needed, once everything was indexed and read back.
     """
 
-    parked: tuple[ParkedStream, ...]
-    events: dict[str, int]
+    parked: tuple[Parked, ...]
     wrong: tuple[str, ...]
     documents: int
-    seconds: float
+    late: float
 
 
-@dataclass
+def busiest(batches: Iterable[Batch]) -> str:
+    """The stream with the most appends."""
+    ((stream, _),) = Counter(batch.stream for batch in batches).most_common(1)
+    return stream
+
+
+def declared(stages: Mapping[str, Any], broken: str) -> dict[str, Any]:
+    """A checkout's stages with both reactions in `dev`, one of them broken for a stream."""
+    reactions = {
+        DEPARTURES: {"entry": FOLDER, "handler": "departures.handler", "read_models": ["departures"]},
+        DELAYS: {
+            "entry": FOLDER,
+            "handler": "delays.handler",
+            "read_models": ["delays"],
+            "environment": {BROKEN: broken},
+        },
+    }
+    return {**stages, "dev": {**stages.get("dev", {}), "reactions": reactions, "read_models": True}}
+
+
 class Reactions:
-    """Both reactions on the tables of a deployment."""
+    """Both reactions of a deployment."""
 
-    deployment: LocalDeployment
-    broken: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        client = self.deployment.endpoint.client("dynamodb")
-        create_table(client, READ_MODELS_TABLE, READ_MODELS)
+    def __init__(self, deployment: LocalDeployment) -> None:
+        client, self._lambda = deployment.endpoint.clients("dynamodb", "lambda")
         self._driver = Driver(execute=interpreter(client), meter=Meter())
-        models = ReadModels(driver=self._driver, table=READ_MODELS_TABLE)
+        self._settings = deployment.settings
+        models = ReadModels(driver=self._driver, table=deployment.settings.read_models_table)
         self.board, self.table = models.open("departures", 1), models.open("delays", 1)
 
-    def run(self, batches: Iterable[Batch], tick: Tick) -> Reacted:
-        """All of it."""
+    def run(self, batches: Iterable[Batch], ticks: Sequence[Tick]) -> Reacted:
+        """Wait until they have caught up, mend what is broken, and compare."""
         started = time.monotonic()
-        sent = list(batches)
-        ((unlucky, _),) = Counter(batch.stream for batch in sent).most_common(1)
-        self.broken.add(unlucky)
-        handled = {
-            each.name: self._caught_up(each, tick)
-            for each in (departures_board(self.board), delay_table(self.table, self.broken))
-        }
+        self._caught_up(ticks)
+        late = time.monotonic() - started
         parked = self._mended()
-        board, table = expected(sent)
+        board, table = expected(batches)
         wrong = (*_differing(self.board, board), *_differing(self.table, table))
-        return Reacted(
-            parked=parked,
-            events=handled,
-            wrong=wrong,
-            documents=len(board) + len(table),
-            seconds=time.monotonic() - started,
-        )
+        return Reacted(parked=parked, wrong=wrong, documents=len(board) + len(table), late=late)
 
-    def _caught_up(self, reaction: Reaction, tick: Tick) -> int:
-        handled = 0
+    def behind(self) -> dict[str, int]:
+        """Entries of the index that each has not handled yet."""
+        found = dict.fromkeys(GROUPS, 0)
+        for each in standings(self._driver, self._settings.index_table, GROUPS):
+            known = {group.group: group.behind for group in each.groups}
+            for name in GROUPS:
+                behind = known.get(name, each.entries)
+                found[name] += each.entries if behind is None else behind
+        return found
 
-        def heard(_partition: int, ran: Ran) -> None:
-            nonlocal handled
-            handled += ran.events
-            tick(handled)
+    def _caught_up(self, ticks: Sequence[Tick]) -> None:
+        first = behind = self.behind()
+        since = time.monotonic()
+        while any(behind.values()):
+            if time.monotonic() - since > PATIENCE:
+                raise ReactionStalled(
+                    f"a reaction is behind by {max(behind.values()):,} entries, and stays there"
+                )
+            time.sleep(0.5)
+            before, behind = behind, self.behind()
+            since = since if behind == before else time.monotonic()
+            for tick, name in zip(ticks, GROUPS, strict=True):
+                tick(first[name] - behind[name])
 
-        runner = Runner(reactor=self._reactor(reaction), owner="demo", on_turn=heard)
-        runner.run(until_done=True)
-        return handled
-
-    def _mended(self) -> tuple[ParkedStream, ...]:
-        """Mend the scale and replay what waited for it."""
-        parking = Parking(reactor=self._reactor(delay_table(self.table, self.broken)))
-        parked = tuple(
-            each
-            for tail in parking.reactor.member.reader.partitions()
-            for each in parking.streams(tail.partition)
-        )
-        self.broken.clear()
+    def _mended(self) -> tuple[Parked, ...]:
+        """Mend the scale, as a deployment of better code would, and replay what waited for it."""
+        name = f"{self._settings.index_table.removesuffix('-index')}-reaction-{DELAYS}"
+        partitions = [
+            each.partition
+            for each in standings(self._driver, self._settings.index_table)
+            if source_of(each.partition) == "pages"
+        ]
+        parked = [
+            each for at in partitions for each in self._ask(name, command="parked", partition=at)["parked"]
+        ]
+        environment = self._lambda.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        mended = {key: value for key, value in environment.items() if key != BROKEN}
+        self._lambda.update_function_configuration(FunctionName=name, Environment={"Variables": mended})
         for each in parked:
-            parking.replay(each.partition, each.stream, seconds=inf)
-        return parked
+            self._ask(name, command="replay", partition=each["partition"], stream=each["stream"])
+        return tuple(
+            Parked(stream=each["stream"], index=each["index"], cause=each["cause"]) for each in parked
+        )
 
-    def _reactor(self, reaction: Reaction) -> Reactor:
-        tables = self.deployment.settings
-        reader = reader_of(tables, self._driver, BodyCodec())
-        return Reactor(member=Member(reaction=reaction, reader=reader))
+    def _ask(self, function: str, **payload: object) -> Any:
+        """Invoke a function as an operator does."""
+        answer = self._lambda.invoke(FunctionName=function, Payload=json.dumps(payload))
+        content = answer["Payload"].read()
+        if "FunctionError" in answer:
+            raise ReactionStalled(f"{function}: {content.decode(errors='replace')[:500]}")
+        return json.loads(content)
+
+
+class Expected(dict[str, Any]):
+    """What a model should hold."""
+
+    def put(self, key: str, value: Any) -> None:
+        """Write a document."""
+        self[key] = value
+
+
+def expected(batches: Iterable[Batch]) -> tuple[Expected, Expected]:
+    """Board and table as they must be once everything has been handled."""
+    board, table = Expected(), Expected()
+    for batch in batches:
+        for index, event in enumerate(batch.events):
+            known = FeedEvent(
+                stream=batch.stream,
+                index=index,
+                type=event.type,
+                data=event.data,
+                correlation_id=event.correlation_id,
+            )
+            departures(board, known)
+            delays(table, known)
+    return board, table
 
 
 def _differing(model: ReadModel, documents: Expected) -> Iterable[str]:

@@ -25,14 +25,16 @@ from epochal.codec.bodies import Encoded, decode, encode
 from epochal.layout.registry import layouts
 from epochal.local.deploy import LocalDeployment
 from epochal.local.places import Places
+from epochal.local.processes import Server
 from examples.flights import demo
 from examples.flights.dataset import days
 from examples.flights.display import Display
 from examples.flights.in_process import in_process, make_tables
 from examples.flights.options import Options
 from examples.flights.reacting import Reactions
+from examples.flights.reactions.boards import LANDED
 from examples.flights.steps import Sending, send, verify
-from examples.flights.stores import Store
+from examples.flights.stores import Store, Written
 from examples.flights.through_library import LibraryStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,14 +56,14 @@ class Screen(Display):
 
 
 @pytest.fixture(scope="module")
-def own(places: Places, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
+def own(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
     """A deployment with nothing in its feed but what these tests send: the shared one, if they are the first."""
-    if _unused(deployment):
-        yield deployment
-        return
     screen = Screen()
+    if _unused(deployment):
+        yield demo.deployed(places, ministack_server, days(1), screen)
+        return
     with demo.embedded_aws(places, screen) as server:
-        yield demo.deployed(places, server, screen)
+        yield demo.deployed(places, server, days(1), screen)
 
 
 @pytest.fixture(scope="module", params=[demo.over_http, LibraryStore.of], ids=["http", "library"])
@@ -125,17 +127,25 @@ def test_an_entry_taken_out_of_the_index_fails_the_demo(
         own.endpoint.client("dynamodb").put_item(TableName=own.settings.index_table, Item=original)
 
 
-def test_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
+def test_deployed_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the_flights_say(
     own: LocalDeployment, sending: Sending
 ) -> None:
+    broken, _ = demo.example(days(1))
     batches = list(islice(demo.grouping(Options())(days(1)), APPENDS))
-    reactions = Reactions(own)
-    reacted = reactions.run(batches, lambda _: None)
-    assert (reacted.wrong, len(reacted.parked)) == ((), 1)
-    assert reacted.parked[0].cause is not None
-    assert reacted.parked[0].cause.text.startswith("BrokenScale")
-    assert reacted.events["departures-board"] == sending.ledger.events
-    assert reacted.events["airport-delays"] < sending.ledger.events
+    landing = next(
+        each
+        for each in demo.grouping(Options())(days(1))
+        if each.stream == broken and each.events[-1].type == LANDED
+    )
+    over_http = demo.over_http(own)
+    at = over_http.load(broken)
+    batches += [landing]
+    assert isinstance(over_http.append(landing, None, None if at is None else at.token), Written)
+    sending.ledger.add(landing.stream, landing.events)
+    reacted = Reactions(own).run(batches, [lambda _: None] * 2)
+    assert reacted.wrong == ()
+    assert [each.stream for each in reacted.parked] == [broken]
+    assert reacted.parked[0].cause.startswith("BrokenScale")
     verdict = verify(LibraryStore.of(own), sending.ledger, seen=lambda _: None)
     screen = Screen()
     assert demo.concluded(sending, verdict, reacted, screen) == 0
@@ -162,7 +172,7 @@ def test_a_demo_stopped_from_the_keyboard_leaves_nothing_running(when: str) -> N
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "examples.flights"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "DAYS": "2", "VIA": "http"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "DAYS": "1", "VIA": "http"},
         stdout=subprocess.PIPE,
         text=True,
         process_group=0,

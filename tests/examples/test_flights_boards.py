@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,12 @@ from epochal.feed.results import FeedEvent
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 from examples.flights import dataset
-from examples.flights.boards import delay_table, departures_board, expected
 from examples.flights.happenings import by_moment, in_order
+from examples.flights.reacting import BROKEN, FOLDER, busiest, declared, expected
+from examples.flights.reactions.boards import delay_table, departures_board
+from stacks.stages import stage_from
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def batches(count: int) -> list:  # type: ignore[type-arg]
@@ -36,15 +41,35 @@ def test_the_board_says_what_has_become_of_each_flight() -> None:
 @pytest.mark.filterwarnings("ignore:no stream of the category 'Unassigned' has come")
 @pytest.mark.slow
 def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
-    feed, some = MemoryFeed(), batches(300)
+    day = batches(3_000)
+    aircraft = [each.stream for each in day[:60]]
+    feed, some = MemoryFeed(), [each for each in day if each.stream in aircraft]
     for batch in some:
-        feed.tips.append(batch.stream, batch.events)
+        feed.streams.append(batch.stream, batch.events)
     board, table = feed.read_models.open("departures", 1), feed.read_models.open("delays", 1)
     feed.react(departures_board(board))
     feed.react(delay_table(table, ()))
     expected_board, expected_table = expected(some)
     assert {key: board.get(key) for key in expected_board} == expected_board
-    assert {key: table.get(key) for key in expected_table} == expected_table
+    assert {key: table.get(key) for key in expected_table} == expected_table != {}
+
+
+def test_both_are_declared_for_the_stage_that_the_demo_deploys_and_one_is_told_for_whom_it_is_broken() -> (
+    None
+):
+    broken = busiest(batches(3_000))
+    stage = stage_from("dev", declared({"dev": {"aggregate_types": ["order"]}}, broken), {})
+    assert stage.read_models
+    assert stage.aggregate_types == ("order",)
+    assert stage.reactions["airport-delays"].environment == {BROKEN: broken}
+    for each in stage.reactions.values():
+        module, _, name = each.handler.partition(".")
+        assert f"{name} = lambda_handler(" in (ROOT / each.entry / f"{module}.py").read_text()
+
+
+def test_what_is_deployed_imports_nothing_of_the_demo() -> None:
+    folder = ROOT / FOLDER
+    assert not [path for path in folder.glob("*.py") if "examples" in path.read_text()]
 
 
 def test_a_broken_scale_fails_on_its_aircraft_alone() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
@@ -15,7 +18,7 @@ from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Put
 from examples.flights.aircraft import INITIAL, Aircraft, fold
 from examples.flights.dataset import days, zones
-from examples.flights.display import figures
+from examples.flights.display import Display, figures
 from examples.flights.following import FeedStalled, Lag
 from examples.flights.happenings import Batch, by_day, by_moment, in_order
 from examples.flights.ledger import Ledger
@@ -172,8 +175,39 @@ def test_a_way_that_does_not_exist_is_refused() -> None:
         Options.from_environment({"VIA": "ftp"})
 
 
-def test_two_days_over_http_are_the_default_also_where_make_hands_on_empty_values() -> None:
-    assert Options.from_environment({"DAYS": "", "VIA": ""}) == Options(days=2, via="http")
+def test_a_day_over_http_is_the_default_also_where_make_hands_on_empty_values() -> None:
+    assert Options.from_environment({"DAYS": "", "VIA": "", "KEEP": ""}) == Options(
+        days=1, via="http", keep=False
+    )
+
+
+def test_a_deployment_is_kept_where_that_is_asked_for_and_there_is_one() -> None:
+    assert Options.from_environment({"KEEP": "1"}).keep
+    with pytest.raises(BadOption, match="KEEP must be 1 or 0, not 'yes'"):
+        Options.from_environment({"KEEP": "yes"})
+    with pytest.raises(BadOption, match="VIA=library makes none"):
+        Options.from_environment({"KEEP": "1", "VIA": "library"})
+
+
+def test_a_long_step_says_without_a_terminal_how_far_it_is_and_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("examples.flights.display.QUIET_SECONDS", -1.0)
+    shown = io.StringIO()
+    with Display(Console(file=shown, width=120)).step("writing", "written") as bars:
+        bars.bar("flights", 400)(100)
+    assert re.search(r"flights 100 of 400, some \d+ s left", shown.getvalue())
+
+
+@pytest.mark.parametrize("console", [None, "http://127.0.0.1:1/?key=k"])
+def test_three_commands_to_try_next_are_shown_and_the_console_where_it_stays(console: str | None) -> None:
+    shown = io.StringIO()
+    Display(Console(file=shown, width=120)).next_steps(console, "Aircraft-N1", "2013-01-01/B61103/JFK")
+    lines = shown.getvalue().splitlines()
+    commands = [line for line in lines if line.startswith(("  make ", "  .venv/bin/epochal "))]
+    assert len(commands) == 3 + (console is not None)  # the fourth says how it ends
+    assert (console is not None) == ("epochal local down" in shown.getvalue())
+    assert console is None or console in shown.getvalue()
 
 
 class Scripted:
