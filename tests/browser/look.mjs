@@ -1,6 +1,6 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
-// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file}}
+// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null}
 // Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
@@ -39,7 +39,7 @@ async function opened(path, script = true) {
 
 async function visited(name, path) {
   const { page, complaints, status } = await opened(path);
-  if (asked.pictures[name]) await page.screenshot({ path: asked.pictures[name] });
+  if (asked.pictures?.[name]) await page.screenshot({ path: asked.pictures?.[name] });
   const text = await textOf(page);
   const reach = await tabbed(page);
   await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
@@ -48,7 +48,7 @@ async function visited(name, path) {
   for (const scheme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     axe[scheme] = await page.evaluate(judged);
-    if (scheme === "dark" && asked.pictures[`${name}, dark`]) await page.screenshot({ path: asked.pictures[`${name}, dark`] });
+    if (scheme === "dark" && asked.pictures?.[`${name}, dark`]) await page.screenshot({ path: asked.pictures?.[`${name}, dark`] });
   }
   const overflow = await narrow(page);
   await page.close();

@@ -30,10 +30,14 @@ PAGES = {
     "activity": "/activity",
     "streams": "/streams?search=Aircraft-N20",
     "stream": "/streams/30000/Aircraft-N204UA",
+    "search": "/search?search=Aircraft-N204&layout=pages",
+    "stored": "/streams/30000/Aircraft-N204UA?stored=yes",
     "tagged": "/tagged?tags=flight:UA1",
     "feed": "/feed?partition=30000&category=Aircraft",
     "trace": "/trace?id=Aircraft-N204UA@0",
     "reactions": "/reactions?group=departures-board",
+    "projections": "/projections?projection=seats",
+    "health": "/health?check=pages",
     "parked": PARKED,
     "error": "/feed?partition=77",
 }
@@ -42,7 +46,7 @@ PICTURES = {
     name: str(GUIDE / f"console-{file}.png")
     for name, file in (
         ("activity", "activity"),
-        ("stream", "stream"),
+        ("stored", "stored"),
         ("reactions", "reactions"),
         ("feed, dark", "feed"),
     )

@@ -44,6 +44,7 @@ def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
         prefix=name,
         reactions={each.name: each for each in reactions},
         invoke=invoker(store.client("lambda")),
+        sizes=lambda: {each.name: each.bytes for each in store.sizes()},
         measure=measuring(store.client("cloudwatch")),
     )
     guard = Guard(key=token_urlsafe(16))

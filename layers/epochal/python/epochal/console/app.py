@@ -9,7 +9,19 @@ from typing import Any
 
 from flask import Flask, Response, render_template, request
 
-from epochal.console import activity, feed, overview, parked, reactions, streams, tagged, trace
+from epochal.console import (
+    activity,
+    feed,
+    health,
+    overview,
+    parked,
+    projections,
+    reactions,
+    search,
+    streams,
+    tagged,
+    trace,
+)
 from epochal.console.guard import HEADERS, Guard
 from epochal.console.services import Services
 from epochal.console.show import body, instant
@@ -37,10 +49,13 @@ def pages(services: Services) -> tuple[Page, ...]:
         Page(path="/activity", name="activity", show=partial(activity.show, services)),
         Page(path="/streams", name="streams", show=streams.recent),
         Page(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
+        Page(path="/search", name="search", show=partial(search.show, services)),
         Page(path="/tagged", name="tagged", show=tagged.show),
         Page(path="/feed", name="feed", show=feed.show),
         Page(path="/trace", name="trace", show=trace.show),
         Page(path="/reactions", name="reactions", show=partial(reactions.show, services)),
+        Page(path="/projections", name="projections", show=projections.show),
+        Page(path="/health", name="health", show=health.show),
         Page(path="/parked", name="parked", show=partial(parked.ask, services)),
         Page(path="/parked", name="settled", show=partial(parked.settle, services), method="POST"),
     )

@@ -21,6 +21,7 @@ class Services:
         reactions: by name, those that replay here, with their own handlers.
         invoke: invokes a function by its name with a payload.
         measure: asks CloudWatch.
+        sizes: bytes of tables, by their names, as DynamoDB tells them.
         lags: what the console has seen of the groups that it showed.
         now: nanoseconds since 1970.
     """
@@ -29,5 +30,6 @@ class Services:
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
     invoke: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None
     measure: Measure | None = None
+    sizes: Callable[[], Mapping[str, int]] | None = None
     lags: Lags = field(default_factory=Lags)
     now: Callable[[], int] = time.time_ns

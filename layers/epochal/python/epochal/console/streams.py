@@ -12,6 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.categories import categories_of
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.names import TAG_STREAMS
+from epochal.model.storage import StoredItem
 from epochal.store.results import StreamState
 
 RECENT: Final = 500
@@ -35,7 +36,7 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
 
 
 def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A window of a stream's events, from index `from` on; without it, the last ones."""
+    """A window of a stream's events, from index `from` on; without it, the last ones. With `stored`, its items too."""
     partition, stream = arguments["partition"], arguments["stream"]
     if partition not in partitions_of(deployment.settings):
         raise InvalidInput("partition", f"must be one that the deployment has, not {partition}")
@@ -53,7 +54,22 @@ def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, A
         "earlier": max(0, first - WINDOW) if first else None,
         "later": first + WINDOW if first + WINDOW < end else None,
         "state": _state(deployment, partition, stream),
+        "offered": layout_of(partition).port.stored_items is not None,
+        "stored": _stored(deployment, partition, stream, first, first + len(events))
+        if "stored" in arguments
+        else None,
     }
+
+
+def _stored(
+    deployment: Deployment, partition: int, stream: str, first: int, end: int
+) -> tuple[StoredItem, ...]:
+    layout = layout_of(partition)
+    read = layout.port.stored_items
+    if read is None:
+        raise InvalidInput("stored", f"is not told of {layout.name}")
+    table = deployment.settings.value(layout.table)
+    return deployment.driver.run(read(table, stream, first, end)) if end > first else ()
 
 
 def _places(deployment: Deployment, name: str) -> list[tuple[str, int]]:

@@ -30,6 +30,7 @@ from epochal.settings import Options, Settings
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
+    from epochal.model.storage import StoredItem
     from epochal.model.times import Ticks
     from epochal.model.training import Trained
 
@@ -254,6 +255,8 @@ class Port:
         source: its part of a deployment's feed.
         categories: of its streams, which are what precedes the first `-` of their names where nothing else is said. The
             types of aggregates are those declared, None where they are not known.
+        stored_items: those of a table's stream that hold its events from one index to before another, and what each
+            append to them cost; None where items do not tell.
     """
 
     tables: tuple[TableSpec, ...]
@@ -262,3 +265,4 @@ class Port:
     heads: TableSpec
     source: Callable[[Settings], Source]
     categories: Callable[[AggregateTypes | None], Categories] = lambda _: CategoriesBy(category_of)
+    stored_items: Callable[[str, str, int, int], Steps[tuple[StoredItem, ...]]] | None = None

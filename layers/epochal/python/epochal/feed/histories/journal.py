@@ -9,6 +9,7 @@ from epochal.errors import CorruptData
 from epochal.feed.history import faulty
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
+from epochal.layout.journal.append import read
 from epochal.layout.journal.items import JournalEvent
 from epochal.layout.journal.port import heal_journal
 from epochal.layout.journal.reading import EventRange, events
@@ -46,9 +47,14 @@ class AggregateHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """The index after an aggregate's last event, looked for from `since` on: a head that another library wrote does
-        not tell.
+        """The index after an aggregate's last event, as its head tells; a head that another library wrote does not, and
+        then it is looked for from `since` on.
         """
+        aggregate = self.store.site.types.read(stream)
+        if aggregate is not None and not since:
+            head = self.store.driver.run(read(self.store.site, aggregate))
+            if head is None or head.last_seq_nr is not None:
+                return 0 if head is None else head.last_seq_nr or 0
         end, error = self.store.driver.run(end_since(heal_journal(self.store.site), stream, since))
         if error is not None:
             raise error

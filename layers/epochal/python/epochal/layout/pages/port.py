@@ -17,6 +17,7 @@ from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
+    from epochal.model.storage import StoredItem
     from epochal.model.times import Ticks
     from epochal.model.training import Trained
 
@@ -56,6 +57,12 @@ def _due(table: str, category: str, now: Ticks) -> Steps[bool]:
 def heal_pages(table: str) -> Heal:
     """Heals gaps of streams from their pages."""
     return heal_streams("pages", partial(begin, table), partial(advance, table))
+
+
+def _stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
+    from epochal.layout.pages.storage import stored_items  # noqa: PLC0415  for people alone
+
+    return stored_items(table, stream, first, end)
 
 
 def _source(settings: Settings) -> Source:
@@ -98,4 +105,5 @@ PORT: Final = Port(
     heads=STREAMS,
     source=_source,
     categories=lambda _: CategoriesBy(_category_of),
+    stored_items=_stored_items,
 )
