@@ -55,8 +55,11 @@ class Spool:
         )
 
     def prune(self, stream: str, below: int) -> None:
-        """Everything below an index of the stream is gone."""
-        self._file.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", (stream, below))
+        """Everything below an index of the stream is gone; of several indices, the highest counts."""
+        self._file.execute(
+            "INSERT INTO pruned VALUES (?, ?) ON CONFLICT DO UPDATE SET below = max(below, excluded.below)",
+            (stream, below),
+        )
 
     def streams(self) -> Iterator[tuple[str, int, Iterator[Span]]]:
         """Stream by stream: its name, what is pruned, and its spans by index, which may overlap."""

@@ -112,8 +112,10 @@ class _Pass:
             yield from self._marks(number, last)
         yield from self._heads()
         for stream, followed in self.following.streams.items():
-            if not followed.seen:
+            if followed.end is None:
                 yield self._finding("orphan", followed.partition, stream, (0, followed.next))
+            elif followed.end < followed.next:
+                yield self._finding("too far", followed.partition, stream, (followed.end, followed.next))
 
     # ------------------------------------------------------------------------------------------------------ the chain
 
@@ -212,7 +214,7 @@ class _Pass:
                     if self.first:
                         yield self._finding("head unreadable", None, str(head.key), cause=head.cause)
                 elif head is not None and self.following.range.holds(head.end.stream):
-                    yield from self._head(head, late)
+                    self._head(head, late)
             count += len(page)
             self.of.tell(f"{self.source.name}: {count:,} heads")
             if len(late) >= SUSPECTS:
@@ -220,17 +222,15 @@ class _Pass:
                 late = []
         yield from self._late(late)
 
-    def _head(self, head: ScannedHead, late: list[ScannedHead]) -> Iterator[Finding]:
+    def _head(self, head: ScannedHead, late: list[ScannedHead]) -> None:
         """Compare a head with the chain; what the index lacks goes to `late`."""
         stream, mender = head.end.stream, self.of.mender
         followed = self.following.streams.get(stream)
         reached = 0 if followed is None else followed.next
-        if followed is not None:
-            followed.seen = True
         end = mender.end_of(self.source, head.end, reached)
-        if end < reached and head.end.last:
-            yield self._finding("too far", self.source.partition_of(stream), stream, (end, reached))
-        elif end > max(reached, head.end.pruned):
+        if followed is not None:
+            followed.end = max(end, followed.end or 0)
+        if end > max(reached, head.end.pruned):
             # Its key is enough to find it again.
             late.append(
                 ScannedHead(source=self.source.name, image=head.key, end=End(stream, end, head.end.pruned))

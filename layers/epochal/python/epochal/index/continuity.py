@@ -52,14 +52,14 @@ class Followed:
         epoch: where it was met last.
         partition: where it was met first.
         broken: where it first breaks; kept here, so that a stream that is let go and followed later is told of once.
-        seen: its head is there.
+        end: where it ends by the heads that were met, the furthest of several; None without any.
     """
 
     next: int
     epoch: int
     partition: int
     broken: Break | None = None
-    seen: bool = False
+    end: int | None = None
 
 
 @dataclass(slots=True)

@@ -13,11 +13,9 @@ class End:
         next: the index after its last event; None where the head does not tell, and the store must be asked.
         pruned: every event below this index is gone.
         since: events below this index are told by other heads of the stream.
-        last: the stream does not go on; False where another head may follow.
     """
 
     stream: str
     next: int | None
     pruned: int = 0
     since: int = 0
-    last: bool = True

@@ -63,7 +63,11 @@ class Layers(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, code: Code) -> None:
         super().__init__(scope, id_)
-        left_out = [f"python/epochal/{room}" for room in DEVELOPERS_ONLY]
+        left_out = [
+            f"python/epochal/{each}"
+            for name in DEVELOPERS_ONLY
+            for each in (name, f"__pycache__/{name.removesuffix('.py')}.*")
+        ]
         self.versions: Final = (
             self._layer("Library", code, code.library, "The library", left_out),
             self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),

@@ -56,7 +56,7 @@ def end(item: Item) -> End | None:
     if page is None:
         return None
     pruned = max(page.low_water, page.base if page.base > page.index else 0)
-    return End(page.stream, page.version, pruned, since=page.index, last=page.deleted or not page.full)
+    return End(page.stream, page.version, pruned, since=page.index)
 
 
 def told(item: Item) -> Span | Touched | None:
