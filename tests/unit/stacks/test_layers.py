@@ -28,7 +28,7 @@ import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]
 import epochal
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
-    if not module.name.startswith("epochal.aio."):  # reactions that use it bring its packages
+    if not module.name.startswith(("epochal.aio.", "epochal.otel")):  # reactions that use them bring their packages
         importlib.import_module(module.name)
 from aws_lambda_powertools import Logger
 print(len(sys.modules))
