@@ -17,7 +17,8 @@ from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.dcb_events import dcb_of
 from epochal.store.importing import ImportedEvent, Importer
-from epochal.store.tag_listings import GroupCount, TagListings
+from epochal.store.listings import GroupCount
+from epochal.store.tag_listings import TagListings
 from tests.unit.dcb.world import NOW, World, event
 
 

@@ -18,8 +18,8 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete
 from epochal.store.bodies import BodyCodec
 from epochal.store.table_kinds import kind_of
-from epochal.store.tagged import typed
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import memory_tagged_events
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
 
@@ -57,7 +57,7 @@ def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_firs
 
 def test_what_is_also_under_its_type_comes_no_more_often() -> None:
     feed = MemoryFeed()
-    typed(feed.tagged, ["a"], everything=True).append([event("a", "x:1")])
+    memory_tagged_events(feed.tables, types=["a"], everything=True).append([event("a", "x:1")])
     assert [item.stream for item in items(feed)] == ["$tag-x:1"]
 
 

@@ -33,7 +33,7 @@ ALLOWED = {
     "epochal/store/aggregate_pages.py": STORE,
     "epochal/store/dcb_events.py": STORE,
     "epochal/store/tag_listings.py": STORE,
-    "epochal/store/tag_scans.py": STORE,
+    "epochal/store/tagged_listings.py": STORE,
     "epochal/store/importing.py": STORE,
     "epochal/store/projections.py": "states are keyed as the tagged events that they are folded from",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",

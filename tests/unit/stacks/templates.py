@@ -50,6 +50,8 @@ CHOSEN: Final[dict[str, Any]] = {
     "snapshot_copies": 3,
     "snapshot_ttl_days": 30,
     "state_inline_bytes": 0,
+    "tagged_everything": True,
+    "tagged_types": ["NameClaimed"],
     "tags": {"team": "flights"},
     "type_heads": True,
     "write_shards": 4,

@@ -35,6 +35,7 @@ EVENTS = {
     "EPOCHAL_SERVICE",
 }
 STATES = {
+    "EPOCHAL_TAGGED_EVERYTHING",
     "EPOCHAL_TYPE_HEADS",
     "EPOCHAL_WRITE_SHARDS",
     "EPOCHAL_PROJECTION_STATES_TABLE",
@@ -253,6 +254,7 @@ def test_a_function_reads_back_how_tagged_events_are_written_and_where_states_li
 ) -> None:
     settings = read_back(synthesise(**CHOSEN), name)
     assert settings.type_heads
+    assert (settings.tagged_types, settings.tagged_everything) == (("NameClaimed",), True)
     assert settings.write_shards == 4
     assert f"{settings.states_prefix}/" == STATES_FOLDER
 

@@ -41,6 +41,7 @@ SETTINGS: Final = {
     "hash": "journal_keys",
     "serializer": "journal_serializer",
     "types": "aggregate_types",
+    "everything": "tagged_everything",
     "archive": "archive",
     "calving": "equinox_calving",
     "tombstones": "equinox",

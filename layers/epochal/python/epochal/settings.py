@@ -129,6 +129,13 @@ class Options:
     aggregate_types: tuple[str, ...] = of_tables(
         (), Names(), "Types of aggregates, separated by commas; those that hold - must be declared", _EVENTS
     )
+    # Each is a stream that all such events are in: for the whole table, and from the first event on.
+    tagged_types: tuple[str, ...] = of_tables(
+        (), Names(), "Types of tagged events, separated by commas, that have streams", ("append", "replay")
+    )
+    tagged_everything: bool = of_tables(
+        False, Flag(), "All tagged events are in one stream, too", ("append", "replay")
+    )
     # A read of all events asks every shard. May be raised later, never lowered.
     write_shards: int = of_tables(
         1, Number(most=1_000), "Shards of the index of all tagged events", ("append", "replay")

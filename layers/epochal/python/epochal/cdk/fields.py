@@ -33,6 +33,7 @@ _TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic"
 _STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
 _TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
 _WORD: Final = a_text(r"\S+", "text without spaces")
+_NAME: Final = a_text(r"[^\s,]+", "text without spaces or commas")
 _LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
 
 
@@ -60,7 +61,7 @@ def _rule(option: Setting) -> Rule:
         case Text(pattern=pattern, meaning=meaning):
             return a_text(pattern, meaning)
         case Names():
-            return a_list(_WORD)
+            return a_list(_NAME)
 
 
 _TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}

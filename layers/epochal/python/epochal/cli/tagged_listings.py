@@ -14,7 +14,8 @@ from epochal.http.tagged import representation
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
 from epochal.model.tagged_results import TagCount
 from epochal.store.dcb_events import DcbEvents
-from epochal.store.tag_listings import TagListings, until_whole
+from epochal.store.listings import until_whole
+from epochal.store.tag_listings import TagListings
 
 SINCE = click.option("--since", help="Only events after this sortable id.")
 

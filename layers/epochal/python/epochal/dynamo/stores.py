@@ -32,7 +32,7 @@ from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, tips_of
-from epochal.store.tagged import TaggedEvents, typed
+from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +175,10 @@ def open_tagged_events(
         everything: all events may be asked for, likewise.
         patience: how long to wait out throttling and outages.
     """
-    settings = Settings.of(streams_table=table, bucket=bucket)
-    return typed(place.opened(settings, patience).tagged, types, everything=everything)
+    settings = Settings.of(
+        streams_table=table, bucket=bucket, tagged_types=tuple(types), tagged_everything=everything
+    )
+    return place.opened(settings, patience).tagged
 
 
 def open_dcb_events(

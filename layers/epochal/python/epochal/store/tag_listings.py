@@ -12,14 +12,13 @@ Counts of tags are their heads' (0 where only the original library has written, 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import ClassVar, Final
 
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData
 from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
@@ -29,42 +28,26 @@ from epochal.model.dcb import (
     RecordedTaggedEvent,
     SortableId,
     check_tag,
-    group_of,
-    parse_sortable_id,
 )
 from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Items
-from epochal.plan.values import Key
+from epochal.plan.ops import Items, Scan
+from epochal.plan.values import Item, Key
 from epochal.store.dcb_events import DcbEvents
+from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 from epochal.store.parallel import ahead, merged
-
-T = TypeVar("T", TagEntry, RecordedTaggedEvent)
-
-PAGE: Final = 500
-"""Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
 
 LEAST: Final = 100
 """Events of a request to one of several partitions: they share a page among them, down to this."""
 
-Progress = Callable[[int], None]
-"""Called with how much has been read so far, page by page; never twice at once, but maybe on another thread."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCount:
-    """A group and how many tags it has."""
-
-    group: str
-    tags: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagListings:
-    """Lists what a store of tagged events holds. Pages are read as they are consumed."""
+class TagListings(Listings):
+    """Lists what Sekiban's tables hold. Pages are read as they are consumed."""
 
     store: DcbEvents
+    groups_are_indexed: ClassVar[bool] = True
 
     def all_events(
         self,
@@ -80,7 +63,7 @@ class TagListings:
             max_count: where to stop; all events of the last one's sortable id come with it, so that going on `since`
                 that id loses none.
         """
-        since = _checked(since)
+        since = checked_since(since)
         must_be_whole(page, "page", 1)
         if max_count is not None:
             must_be_whole(max_count, "max_count", 1)
@@ -112,7 +95,7 @@ class TagListings:
             CorruptData: one is missing between two others.
         """
         check_tag(tag, "tag")
-        since = _checked(since)
+        since = checked_since(since)
         must_be_whole(page, "page", 1)
         ask = partial(self.store.site.entries, tag, after_id(since), limit=min(page, PAGE))
         after: Key | None = None
@@ -136,13 +119,9 @@ class TagListings:
         found = self.store.driver.ask(newest).items
         return read_entry(found[0]) if found else None
 
-    def exists(self, tag: str) -> bool:
-        """Whether a tag has any event."""
-        return self.latest(tag) is not None
-
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`, as far as the index of all events knows."""
-        since = _checked(since)
+        since = checked_since(since)
         tally = _TagTally(progress)
 
         def count_one(name: str) -> None:
@@ -153,10 +132,6 @@ class TagListings:
             pass
         return tally.total
 
-    def tags(self, group: str) -> list[TagCount]:
-        """Every tag of a group, in order, with its number of events."""
-        return self.counted(list(self.tag_names(group)))
-
     def tag_names(self, group: str, beyond: str | None = None, *, page: int = PAGE) -> Iterator[str]:
         """The tags of a group that follow `beyond`, in order."""
         return chain.from_iterable(self.tag_name_pages(group, beyond, page=page))
@@ -165,7 +140,7 @@ class TagListings:
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
         """`tag_names` by what a request brings, which reads so many entries at most: one tag, where it has many."""
-        _check_group(group)
+        check_group(group)
         must_be_whole(page, "page", 1)
         if beyond is not None:
             check_tag(beyond, "beyond")
@@ -185,21 +160,17 @@ class TagListings:
         heads = self.store.driver.run(read_heads(self.store.site, tags))
         return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
 
-    def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
-        """Every tag, in order, with its number of events. Reads through the whole tags table."""
-        counts: Counter[str] = Counter()
-        tally = _TagTally(progress)
-        for page in self.store.driver.pages(tags_page(self.store.site)):
-            found = [count for item in page.items if (count := read_tag(self.store.site, item)) is not None]
-            for each in found:
-                counts[each.tag] += each.events
-            tally.add(len(found))
-        return [TagCount(tag=tag, events=counts[tag]) for tag in sorted(counts)]
+    def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
+        """As of any listing."""
+        return tags_page(self.store.site)
 
-    def groups(self) -> list[GroupCount]:
-        """Every group, in order, with its number of tags. Reads through the whole tags table."""
-        counts = Counter(group_of(count.tag) for count in self.all_tags())
-        return [GroupCount(group=group, tags=counts[group]) for group in sorted(counts)]
+    def read_tag(self, item: Item) -> TagCount | None:
+        """As of any listing."""
+        return read_tag(self.store.site, item)
+
+    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+        """As of any listing: heads have told."""
+        return [TagCount(tag=tag, events=events) for tag, events in found.items()]
 
     def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[str]]:
         entries = self.entries(tag, since=since, page=page)
@@ -234,30 +205,9 @@ class _TagTally:
                 self._progress(self.total)
 
 
-def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
-    """Events or entries until there are `least` of them, and no other has the sortable id of the last."""
-    last = ""
-    for place, each in enumerate(found):
-        if place >= least and each.sortable_id != last:
-            return
-        last = each.sortable_id
-        yield each
-
-
 def _has_hole(before: int | None, page: Items) -> bool:
     """Whether an entry is missing after the one of index `before`. Those of the original library have no index."""
     indices = [index for item in page.items if (index := read_entry(item).index) is not None]
     if before is not None:
         indices = [before, *indices]
     return bool(indices) and indices[-1] - indices[0] != len(indices) - 1
-
-
-def _checked(since: str | None) -> SortableId | None:
-    """Where to go on; an empty id is the beginning, as in the original library."""
-    return None if since is None or since == "" else parse_sortable_id(since)
-
-
-def _check_group(group: str) -> None:
-    check_tag(group, "group")
-    if ":" in group:
-        raise InvalidInput("group", "ends before the first : of its tags")

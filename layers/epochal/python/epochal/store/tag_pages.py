@@ -16,7 +16,7 @@ from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.settings import RESPONSE_BYTES
-from epochal.store.tag_listings import TagListings
+from epochal.store.listings import Listings, check_group
 from epochal.store.tag_scans import read_place, scan
 
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)
@@ -60,7 +60,7 @@ class TagPage:
 class TagPages:
     """Pages of a store's listings. Limits are 1 to 1,000."""
 
-    listings: TagListings
+    listings: Listings
 
     def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
         """Some of all events after `since`."""
@@ -84,9 +84,11 @@ class TagPages:
             after: `next` of the page before.
         """
         _checked(limit)
-        if group is None:
-            scanned = scan(self.listings.store, None if after is None else read_place(after), limit)
-            tags = tuple(TagCount(tag=tag, events=events) for tag, events in scanned.events.items())
+        if group is None or not self.listings.groups_are_indexed:
+            if group is not None:
+                check_group(group)
+            scanned = scan(self.listings, group, None if after is None else read_place(after), limit)
+            tags = tuple(self.listings.settled(scanned.events))
             return TagPage(tags=tags, next=None if scanned.rest is None else scanned.rest.text())
         if after is not None and group_of(check_tag(after, "after")) != group:
             raise InvalidInput("after", "must be `next` of a page of the same group")

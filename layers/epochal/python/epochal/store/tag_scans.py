@@ -1,4 +1,4 @@
-"""Pages of the tags of all groups, which no index lists: by a scan, a part of the table at a time.
+"""Pages of tags that no index lists: by a scan, a part of the table at a time.
 
     place   how many parts the table is read in, which of them is next, and beyond which of its own tags to go on
 
@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.listing import read_tag, tags_page
 from epochal.model.dcb import check_tag
 from epochal.plan.values import Key
-from epochal.store.dcb_events import DcbEvents
+from epochal.store.listings import Listings
 
 PARTS: Final = 1_024
 
@@ -70,9 +69,9 @@ def read_place(written: str, field: str = "after") -> ScanPosition:
     raise InvalidInput(field, "must be `next` of the page before")
 
 
-def scan(store: DcbEvents, after: ScanPosition | None, limit: int) -> Scanned:
-    """At most `limit` tags of all groups. There may be none, and the scan still have moved on."""
-    scanned = _Scan(store)
+def scan(listings: Listings, group: str | None, after: ScanPosition | None, limit: int) -> Scanned:
+    """At most `limit` tags of a group, or of all. There may be none, and the scan still have moved on."""
+    scanned = _Scan(listings, group)
     place = after or ScanPosition(1)
     found: dict[str, int] = {}
     while place.part < place.parts:
@@ -93,8 +92,9 @@ def scan(store: DcbEvents, after: ScanPosition | None, limit: int) -> Scanned:
 class _Scan:
     """The requests of one page."""
 
-    def __init__(self, store: DcbEvents) -> None:
-        self._store = store
+    def __init__(self, listings: Listings, group: str | None) -> None:
+        self._listings = listings
+        self._first = listings.tags_page(group)
         self._requests = 0
         self._units = 0.0
 
@@ -107,10 +107,10 @@ class _Scan:
         counts: Counter[str] = Counter()
         after: Key | None = None
         while True:
-            op = replace(tags_page(self._store.site, after), segment=(place.part, place.parts))
-            page = self._store.driver.ask(op)
+            op = replace(self._first, after=after, segment=(place.part, place.parts))
+            page = self._listings.store.driver.ask(op)
             for item in page.items:
-                tag = read_tag(self._store.site, item)
+                tag = self._listings.read_tag(item)
                 if tag is not None:
                     counts[tag.tag] += tag.events
             after = page.last

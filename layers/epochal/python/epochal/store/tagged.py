@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
@@ -53,10 +53,12 @@ class TaggedEvents(TaggedStore):
     Attributes, besides those of any store of them:
         site: the table, and of which types there are streams.
         codec: where large bodies are.
+        fetch: whether they are fetched from there; else events come with `Unfetched` in their place.
     """
 
     site: TagStreams
     codec: BodyCodec = field(default_factory=BodyCodec)
+    fetch: bool = True
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
         """As of any store."""
@@ -75,19 +77,23 @@ class TaggedEvents(TaggedStore):
         for each in ids:
             must_be_text(each, MAX_FIELD_BYTES, "ids")
         found = self.driver.run(events_by_id(self.site, ids))
-        return {event.id: event for event in self._whole(tuple(found.values()))}
+        return {event.id: event for event in self.whole(tuple(found.values()))}
 
     def between(
         self, tag: str, first: int, end: int, *, fetch: bool = True
     ) -> tuple[RecordedTaggedEvent, ...]:
         """A tag's events by their index in it, from `first` to `end - 1`, as far as there are any."""
         found = self.driver.run(events_between(self.site, tag, first, end))
-        return self._whole(found) if fetch else found
+        return replace(self, fetch=fetch).whole(found)
 
     def count(self, tag: str) -> int:
         """How many events a tag has."""
         head = self.driver.run(heads_of(self.site, [tag]))[tag]
         return 0 if head is None else head.version
+
+    def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+        """As of any store."""
+        return tuple(map(self._fetched, events)) if self.fetch else events
 
     @property
     def _type_heads(self) -> frozenset[str]:
@@ -130,9 +136,6 @@ class TaggedEvents(TaggedStore):
     ) -> Steps[BackwardPage]:
         return read_back(self.site, fenced, after, rest, takes)
 
-    def _whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
-        return tuple(self._fetched(event) for event in events)
-
     def _fetched(self, event: RecordedTaggedEvent) -> RecordedTaggedEvent:
         data, meta = event.data, event.meta
         if not isinstance(data, Unfetched) and not isinstance(meta, Unfetched):
@@ -146,17 +149,14 @@ class TaggedEvents(TaggedStore):
         return as_given(content_of(content), text=body.text)
 
 
-def typed(store: TaggedEvents, types: Iterable[str], *, everything: bool) -> TaggedEvents:
-    """The store, where events of these types are also under their type, and all of them under `everything`."""
-    named = [check_type(kind, "types") for kind in types]
-    heads = reserved_tags(named, everything=everything)
-    return replace(store, site=replace(store.site, type_heads=heads))
-
-
 def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
     """The tagged events of a deployment, in its table of streams."""
     codec = replace(codec, compress_from=COMPRESS_FROM)
-    return TaggedEvents(driver=driver, site=TagStreams(table=settings.table("streams")), codec=codec)
+    types = [check_type(kind, "types") for kind in settings.tagged_types]
+    heads = reserved_tags(types, everything=settings.tagged_everything)
+    return TaggedEvents(
+        driver=driver, site=TagStreams(table=settings.table("streams"), type_heads=heads), codec=codec
+    )
 
 
 def _plain(body: bytes) -> Encoded:

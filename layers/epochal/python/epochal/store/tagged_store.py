@@ -111,7 +111,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             outcome = driver.run(steps)
-        return replace(outcome, events=self._whole(outcome.events), capacity=meter.capacity)
+        return replace(outcome, events=self.whole(outcome.events), capacity=meter.capacity)
 
     def read(
         self,
@@ -142,7 +142,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             seen = driver.run(steps)
-        return replace(seen, events=self._whole(seen.events), capacity=meter.capacity)
+        return replace(seen, events=self.whole(seen.events), capacity=meter.capacity)
 
     def page(
         self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
@@ -157,7 +157,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(self._page(fenced, after, rest, takes))
-        return replace(found, events=self._whole(found.events), capacity=meter.capacity)
+        return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def page_back(
         self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
@@ -167,7 +167,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(self._page_back(fenced, after, rest, takes))
-        return replace(found, events=self._whole(found.events), capacity=meter.capacity)
+        return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event; None where there is none."""
@@ -177,6 +177,10 @@ class TaggedStore(ABC):
     @abstractmethod
     def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
         """Events by id, at most 100; those that never were are missing."""
+
+    def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+        """The events with all of their bodies, as a layout has read them."""
+        return events
 
     def metered(self) -> tuple[Self, Meter]:
         """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
@@ -230,10 +234,6 @@ class TaggedStore(ABC):
     def _page_back(
         self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
     ) -> Steps[BackwardPage]: ...
-
-    def _whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
-        """The events with all of their bodies."""
-        return events
 
     def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
         if not events:

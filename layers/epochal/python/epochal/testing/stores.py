@@ -14,7 +14,7 @@ from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, typed
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 
@@ -50,7 +50,7 @@ def memory_tagged_events(
     tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
 ) -> TaggedEvents:
     """A store of tagged events in memory, with a bucket; conditions by type alone are for those named."""
-    return typed(_deployment(tables).tagged, types, everything=everything)
+    return _deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
 
 
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:

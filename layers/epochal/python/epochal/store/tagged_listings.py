@@ -1,0 +1,150 @@
+"""Listings of tagged events as pages: all strongly consistent, but for which tags there are.
+
+everything        the stream of all events, where the store was opened with `everything`
+by tag            the tag's stream, from an event on that a sortable id names
+tags              by a scan of the table, which has every tag's first page: no index lists them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from epochal.errors import InvalidInput
+from epochal.layout.pages.tags.entries import Entry, recorded_all
+from epochal.layout.pages.tags.listing import (
+    count_since,
+    entries_after,
+    entry_of,
+    latest,
+    read_tag,
+    stand_after,
+    tags_page,
+)
+from epochal.layout.pages.tags.reading import heads_of
+from epochal.model.dcb import EVERYTHING, MAX_ASKED_BYTES, RecordedTaggedEvent, check_tag
+from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
+from epochal.model.tagged_results import TagCount, TagEntry
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Scan
+from epochal.plan.values import Item
+from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
+from epochal.store.tagged import TaggedEvents
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedListings(Listings):
+    """Lists the tagged events of a table of pages."""
+
+    store: TaggedEvents
+    groups_are_indexed: ClassVar[bool] = False
+
+    def all_events(
+        self,
+        *,
+        since: str | None = None,
+        max_count: int | None = None,
+        progress: Progress | None = None,
+        page: int = PAGE,
+    ) -> Iterator[RecordedTaggedEvent]:
+        """As of any listing. Raises `InvalidInput` where the store was not opened with `everything`."""
+        self._check_everything()
+        if max_count is not None:
+            must_be_whole(max_count, "max_count", 1)
+            page = min(page, max_count)
+        found = self._events(EVERYTHING, since, progress, page)
+        return found if max_count is None else until_whole(found, max_count)
+
+    def tagged(
+        self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
+    ) -> Iterator[RecordedTaggedEvent]:
+        """As of any listing."""
+        yield from self._events(check_tag(tag, "tag"), since, progress, page)
+
+    def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+        """As of any listing."""
+        for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
+            yield from map(entry_of, found)
+
+    def latest(self, tag: str) -> TagEntry | None:
+        """As of any listing."""
+        return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
+
+    def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
+        """As of any listing. Raises `InvalidInput` where the store was not opened with `everything`."""
+        self._check_everything()
+        count = self.store.driver.run(count_since(self.store.site, EVERYTHING, checked_since(since)))
+        if progress is not None:
+            progress(count)
+        return count
+
+    def counted(self, tags: list[str]) -> list[TagCount]:
+        """As of any listing."""
+        must_be_list(str, tags, "tags")
+        for tag in tags:
+            must_be_text(tag, MAX_ASKED_BYTES, "tags")
+        heads = self.store.driver.run(heads_of(self.store.site, list(dict.fromkeys(tags))))
+        counts = {tag: 0 if head is None else head.version for tag, head in heads.items()}
+        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
+
+    def tag_name_pages(
+        self, group: str, beyond: str | None = None, *, page: int = PAGE
+    ) -> Iterator[list[str]]:
+        """As of any listing; all at once, since only a scan finds them."""
+        check_group(group)
+        must_be_whole(page, "page", 1)
+        yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
+
+    def tags(self, group: str) -> list[TagCount]:
+        """As of any listing. Reads through the whole table."""
+        check_group(group)
+        return self._scanned(group)
+
+    def tags_page(self, group: str | None = None) -> Scan:
+        """As of any listing."""
+        return tags_page(self.store.site, group)
+
+    def read_tag(self, item: Item) -> TagCount | None:
+        """As of any listing: 0 of a tag of several pages."""
+        return read_tag(self.store.site, item)
+
+    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+        """As of any listing: the last pages of tags of several are asked."""
+        long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
+        return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
+
+    def _check_everything(self) -> None:
+        if EVERYTHING not in self.store.site.type_heads:
+            raise InvalidInput(
+                "tag",
+                "must be named: there is no stream of everything (`everything`); the feed has all events",
+            )
+
+    def _events(
+        self, tag: str, since: str | None, progress: Progress | None, page: int
+    ) -> Iterator[RecordedTaggedEvent]:
+        def recorded(entries: list[Entry]) -> Sequence[RecordedTaggedEvent]:
+            return self.store.driver.run(recorded_all(self.store.site, entries))
+
+        read = 0
+        for events in self._parts(tag, since, page, recorded):
+            read += len(events)
+            if progress is not None:
+                progress(read)
+            yield from self.store.whole(tuple(events))
+
+    def _parts(
+        self, tag: str, since: str | None, page: int, shown: Callable[[list[Entry]], Sequence[T]]
+    ) -> Iterator[Sequence[T]]:
+        """A tag's events after a sortable id, by what a request brings."""
+        after, driver, site = checked_since(since), self.store.driver, self.store.site
+        must_be_whole(page, "page", 1)
+        cursor = driver.run(stand_after(site, tag, after))
+        while cursor is not None and not cursor.at_end:
+            cursor, entries = driver.run(entries_after(site, cursor, after, min(page, PAGE)))
+            # Their bodies may be elsewhere, and large.
+            for start in range(0, len(entries), BATCH_KEYS):
+                yield shown(entries[start : start + BATCH_KEYS])
