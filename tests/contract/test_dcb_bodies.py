@@ -9,7 +9,8 @@ import pytest
 from epochal.model.dcb import TaggedBody, TaggedEvent
 from epochal.plan.ops import Get
 from epochal.store.dcb_events import DcbEvents
-from epochal.store.importing import Importer, imported
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import imported
 from epochal.store.tag_listings import TagListings
 from epochal.testing.stores import memory_dcb_events
 from tests.contract.tagged import of_tag
@@ -39,6 +40,6 @@ def test_bodies_are_imported_as_what_they_are(store: DcbEvents) -> None:
     for data in BODIES:
         store.append([TaggedEvent(type="A", data=data, meta=b"m", tags=("t:1",))])
     elsewhere = memory_dcb_events()
-    Importer(store=elsewhere).run(map(imported, TagListings(store=store).all_events()))
+    DcbImporter(store=elsewhere).run(map(imported, TagListings(store=store).all_events()))
 
     assert of_tag(elsewhere, "t:1") == of_tag(store, "t:1")

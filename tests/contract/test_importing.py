@@ -12,7 +12,8 @@ from epochal.dynamo.stores import Place, open_dcb_events
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
 from epochal.store.dcb_events import DcbEvents
-from epochal.store.importing import Imported, ImportedEvent, Importer
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import Imported, ImportedEvent
 from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables
 
@@ -65,7 +66,7 @@ def test_a_history_is_imported_whole_and_read_back_as_it_was(
 ) -> None:
     events = list(history(count, largest=largest, most_tags=most_tags))
 
-    assert Importer(store=store).run(events) == Imported(read=count, written=count)
+    assert DcbImporter(store=store).run(events) == Imported(read=count, written=count)
 
     listings = TagListings(store=store)
     stored = list(listings.all_events())
@@ -86,7 +87,7 @@ def test_a_history_is_imported_whole_and_read_back_as_it_was(
 
 def test_an_import_that_goes_on_from_the_start_passes_by_what_is_there(store: DcbEvents) -> None:
     events = list(history(100, largest=100, most_tags=3))
-    Importer(store=store).run(events[:70])
+    DcbImporter(store=store).run(events[:70])
 
-    assert Importer(store=store).run(events) == Imported(read=100, written=30, found=70)
+    assert DcbImporter(store=store).run(events) == Imported(read=100, written=30, found=70)
     assert len(list(TagListings(store=store).all_events())) == 100

@@ -40,8 +40,10 @@ TAKING: Final = {
     "uploadBody": ("POST", "/bodies"),
     "pruneStream": ("POST", "/streams/Big-1/prune"),
     "appendToAggregate": ("POST", "/aggregates/order/1/events"),
-    "appendTagged": ("POST", "/dcb/events"),
-    "queryTagged": ("POST", "/dcb/query"),
+    "appendTagged": ("POST", "/events"),
+    "queryTagged": ("POST", "/events/query"),
+    "appendTaggedOfDcb": ("POST", "/dcb/events"),
+    "queryTaggedOfDcb": ("POST", "/dcb/query"),
     "writeProjectionState": ("PUT", "/projections/totals/v1"),
 }
 """Operations that take a document."""

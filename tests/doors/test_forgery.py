@@ -84,10 +84,10 @@ def test_an_etag_with_other_figures_costs_whoever_sends_it_and_harms_nobody(seed
         assert [event["index"] for event in after] == list(range(len(after)))
 
 
-@pytest.fixture
-def tagged() -> Api:
+@pytest.fixture(params=["pages", "dcb"])
+def tagged(request: pytest.FixtureRequest) -> Api:
     """A tag with three events."""
-    api = Api(type_heads=True)
+    api = Api(type_heads=True, pages=request.param == "pages")
     for _ in range(3):
         assert api.call("POST", "/dcb/events", {"events": [EVENT]}).status == 201
     return api

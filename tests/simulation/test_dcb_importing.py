@@ -10,7 +10,8 @@ from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Execute
 from epochal.store.dcb_events import DcbEvents
-from epochal.store.importing import ImportedEvent, Importer
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import ImportedEvent
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables
 from tests.simulation.dcb_simulation import TAGS, TYPES
@@ -44,7 +45,7 @@ def history(luck: random.Random) -> list[ImportedEvent]:
 
 def importing(world: World, events: list[ImportedEvent], dies_after: int) -> Body:
     def body(execute: Execute) -> None:
-        Importer(store=world.store("importer", mortal(piecemeal(execute), dies_after))).run(events)
+        DcbImporter(store=world.store("importer", mortal(piecemeal(execute), dies_after))).run(events)
 
     return body
 
@@ -82,7 +83,7 @@ def play(seed: int) -> None:
         run({name: Process(name, faults[name].execute, body) for name, body in bodies.items()}, luck.choice)
         for each in faults.values():
             each.land()
-    done = Importer(store=world.store("importer, again")).run(events)
+    done = DcbImporter(store=world.store("importer, again")).run(events)
 
     assert done.read == EVENTS == done.written + done.found
     check_tables(world)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -92,13 +93,16 @@ class Answer:
 class Api:
     """Three functions over the tables of a deployment and one bucket. `around` may put faults between them.
 
-    Requests to `/streams` are sent to `store`: tests of one store are those of the other.
+    Requests to `/streams` are sent to `store`, and where tagged events are in `pages`, those to `/dcb` to `/events` and
+    `/tags`: tests of one store are those of the other.
     """
 
     partitions: int = 1
     store: str = "streams"
     types: tuple[str, ...] = ("order", "user-account")
     type_heads: bool = False
+    pages: bool = False
+    everything: bool = False
     around: Callable[[Execute], Execute] = lambda execute: execute
     tables: MemoryTables = field(default_factory=memory_tables)
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
@@ -137,6 +141,8 @@ class Api:
             feed_wait_seconds=self.feed_wait_seconds,
             aggregate_types=self.types,
             type_heads=self.type_heads,
+            tagged_types=("A", "B") if self.type_heads else (),
+            tagged_everything=self.type_heads or self.everything,
             partitions=self.partitions,
         )
 
@@ -188,6 +194,8 @@ class Api:
         """Send a request; a body that is not bytes is sent as JSON."""
         if path.startswith("/streams"):
             path = path.replace("streams", self.store, 1)
+        if self.pages:
+            path = re.sub("^/dcb/(?=query|count)", "/events/", path).replace("/dcb/", "/", 1)
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
         event = gateway_event(method, path, content, query=query, headers=headers)
         return self.send(event, seconds=seconds)

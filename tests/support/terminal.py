@@ -27,12 +27,13 @@ TYPES = ("user-account",)
 class Terminal:
     """Runs commands; `index` lets the indexer see what was appended since to these layouts.
 
-    Commands on streams are about those of the store `named`.
+    Commands on streams are about those of the store `named`; beside `tips` those on tagged events are about Sekiban's.
     """
 
     tables: MemoryTables = field(default_factory=memory_tables)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
     named: str = "streams"
+    everything: bool = False
     partitions: int = 1
     indexed: dict[str, int] = field(default_factory=dict)
     layouts: Sequence[str] = ("pages",)
@@ -45,7 +46,9 @@ class Terminal:
     @property
     def deployment(self) -> Deployment:
         return Deployment(
-            settings=memory_settings(aggregate_types=TYPES, partitions=self.partitions),
+            settings=memory_settings(
+                aggregate_types=TYPES, partitions=self.partitions, tagged_everything=self.everything
+            ),
             driver=Driver(execute=self.tables.execute, meter=Meter()),
             bucket=MemoryBucket(objects=self.objects),
         )
@@ -57,6 +60,8 @@ class Terminal:
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
         """Run a command; what it raises is in the result."""
+        if self.named == "tips" and arguments[0] == "tagged":
+            arguments = ("dcb", *arguments[1:])
         return CliRunner().invoke(epochal, arguments, input=stdin, obj=lambda: self.store)
 
     def lines(self, *arguments: str, stdin: str | None = None) -> list[str]:

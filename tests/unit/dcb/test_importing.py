@@ -12,7 +12,8 @@ from epochal.model.dcb import SortableId, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
-from epochal.store.importing import Imported, ImportedEvent, Importer, imported
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import Imported, ImportedEvent, imported
 from epochal.store.tag_listings import TagListings
 from epochal.testing.faults import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
@@ -61,7 +62,7 @@ def test_what_is_imported_is_there_as_it_was_elsewhere() -> None:
         )
     exported = list(TagListings(store=elsewhere.store()).all_events())
 
-    report = Importer(store=world.store()).run(map(imported, exported))
+    report = DcbImporter(store=world.store()).run(map(imported, exported))
 
     assert report == Imported(read=140, written=140)
     assert stored(world) == stored(elsewhere)
@@ -73,7 +74,7 @@ def test_batches_are_as_large_as_a_transaction_allows_and_no_larger() -> None:
     sizes = []
     world.before = lambda op: sizes.append(len(op.writes)) if isinstance(op, Transact) else None
 
-    Importer(store=world.store()).run(history(200))
+    DcbImporter(store=world.store()).run(history(200))
 
     # An event has itself and two entries; the four heads come once a batch.
     assert sizes == [100, 100, 100, 100, 100, 100, 28]
@@ -84,7 +85,7 @@ def test_batches_of_large_events_stay_within_4_mb() -> None:
     transactions = []
     world.before = lambda op: transactions.append(op) if isinstance(op, Transact) else None
 
-    report = Importer(store=world.store()).run(history(25, data='"' + "x" * 390_000 + '"'))
+    report = DcbImporter(store=world.store()).run(history(25, data='"' + "x" * 390_000 + '"'))
 
     assert report.written == 25
     assert len(transactions) == 3
@@ -100,7 +101,7 @@ def test_sizes_are_reckoned_with_the_entries_and_heads_of_long_tags() -> None:
         for nth, each in enumerate(history(25, data='"' + "x" * 375_000 + '"'))
     ]
 
-    assert Importer(store=World().store()).run(events).written == 25
+    assert DcbImporter(store=World().store()).run(events).written == 25
 
 
 def test_an_import_moves_type_heads_where_they_are_on() -> None:
@@ -108,7 +109,7 @@ def test_an_import_moves_type_heads_where_they_are_on() -> None:
     sizes = []
     world.before = lambda op: sizes.append(len(op.writes)) if isinstance(op, Transact) else None
 
-    Importer(store=world.store()).run(history(60))
+    DcbImporter(store=world.store()).run(history(60))
 
     assert max(sizes) <= 100
     assert len(world.store().read(query(("T0", ""))).events) == 30
@@ -117,14 +118,14 @@ def test_an_import_moves_type_heads_where_they_are_on() -> None:
 
 def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> None:
     world = World()
-    Importer(store=world.store()).run(history(90))
+    DcbImporter(store=world.store()).run(history(90))
     asked = query(("", "some:1"))
     seen = world.store().read(asked)
     assert len(seen.events) == 30
 
-    Importer(store=world.store()).run(history(91)[90:])
+    DcbImporter(store=world.store()).run(history(91)[90:])
     unmoved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
-    Importer(store=world.store()).run(history(92)[91:])
+    DcbImporter(store=world.store()).run(history(92)[91:])
     moved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
 
     assert isinstance(unmoved, TaggedAppended)
@@ -134,15 +135,15 @@ def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> Non
 
 def test_a_second_run_writes_nothing_and_one_from_a_report_does_not_even_ask() -> None:
     world = World()
-    first = Importer(store=world.store()).run(history(100))
+    first = DcbImporter(store=world.store()).run(history(100))
     before = stored(world)
     requests = world.meter.requests
 
-    again = Importer(store=world.store()).run(history(100))
+    again = DcbImporter(store=world.store()).run(history(100))
     assert again == Imported(read=100, found=100)
     assert world.meter.requests - requests == 4
 
-    assert Importer(store=world.store()).run(history(100), after=first) == first
+    assert DcbImporter(store=world.store()).run(history(100), after=first) == first
     assert world.meter.requests - requests == 4
     assert stored(world) == before
 
@@ -152,7 +153,7 @@ def test_an_import_killed_at_any_request_goes_on_from_the_start_or_from_its_last
     whole = World()
     requests: list[Op] = []
     whole.before = requests.append
-    Importer(store=whole.store()).run(history(80))
+    DcbImporter(store=whole.store()).run(history(80))
     expected = stored(whole)
 
     for number in range(len(requests)):
@@ -162,10 +163,10 @@ def test_an_import_killed_at_any_request_goes_on_from_the_start_or_from_its_last
                 heard = [Imported()]
                 _kill(world, number, applied=applied)
                 with pytest.raises(Killed):
-                    Importer(store=world.store()).run(history(80), progress=heard.append)
+                    DcbImporter(store=world.store()).run(history(80), progress=heard.append)
                 world.before = world.after = lambda _: None
 
-                report = Importer(store=world.store()).run(
+                report = DcbImporter(store=world.store()).run(
                     history(80), after=heard[-1] if from_report else None
                 )
 
@@ -190,7 +191,7 @@ def _kill(world: World, number: int, *, applied: bool) -> None:
 @pytest.mark.parametrize("fault", Fault)
 def test_a_request_that_fails_is_repeated_and_no_event_written_twice(fault: Fault) -> None:
     whole = World()
-    Importer(store=whole.store()).run(history(60))
+    DcbImporter(store=whole.store()).run(history(60))
     requests = whole.meter.requests
 
     for number in range(requests):
@@ -199,7 +200,7 @@ def test_a_request_that_fails_is_repeated_and_no_event_written_twice(fault: Faul
         store = world.store()
         store = replace(store, driver=replace(store.driver, execute=faulty.execute))
 
-        assert Importer(store=store).run(history(60)).read == 60
+        assert DcbImporter(store=store).run(history(60)).read == 60
         assert stored(world) == stored(whole)
 
 
@@ -213,7 +214,7 @@ def test_it_runs_beside_appends_to_the_same_tags() -> None:
             other.store().append([event("Live", "all:1")])
 
     world.before = interfere
-    report = Importer(store=world.store()).run(history(90))
+    report = DcbImporter(store=world.store()).run(history(90))
 
     assert report.written == 90
     # Live events are of today: what is older than the last of its tags gets the id that follows.
@@ -228,7 +229,7 @@ def test_an_unordered_history_is_imported_in_its_own_order_and_the_report_says_s
     world = World()
     backwards = history(10, tags=1)[::-1]
 
-    report = Importer(store=world.store()).run(backwards)
+    report = DcbImporter(store=world.store()).run(backwards)
 
     assert report.renumbered == 9
     assert [each.id for each in TagListings(store=world.store()).tagged("all:1")] == [
@@ -239,7 +240,7 @@ def test_an_unordered_history_is_imported_in_its_own_order_and_the_report_says_s
 def test_events_without_sortable_ids_get_the_same_at_every_run() -> None:
     one, two = World(), World()
     for world in (one, two):
-        Importer(store=world.store()).run(history(20, dated=False))
+        DcbImporter(store=world.store()).run(history(20, dated=False))
 
     assert stored(one) == stored(two)
 
@@ -248,7 +249,7 @@ def test_an_id_that_stands_twice_in_a_history_is_imported_once() -> None:
     world = World()
     once = history(5)
 
-    report = Importer(store=world.store()).run([*once, once[4], once[0]])
+    report = DcbImporter(store=world.store()).run([*once, once[4], once[0]])
 
     assert report == Imported(read=7, written=5, found=2)
 
@@ -256,11 +257,11 @@ def test_an_id_that_stands_twice_in_a_history_is_imported_once() -> None:
 def test_an_id_with_other_contents_is_refused_by_its_place_and_its_batch_not_written() -> None:
     world = World()
     changed = history(80)
-    Importer(store=world.store()).run(changed[:70])
+    DcbImporter(store=world.store()).run(changed[:70])
     changed[60] = replace(changed[60], event=replace(changed[60].event, data='"other"'))
 
     with pytest.raises(InvalidInput, match=r"history\[60\].*exists with other contents"):
-        Importer(store=world.store()).run(changed)
+        DcbImporter(store=world.store()).run(changed)
 
     assert sum(1 for _ in world.tables.items("events")) == 70
 
@@ -284,7 +285,7 @@ def test_a_malformed_event_is_named_by_its_place(broken: dict[str, object], name
     events[2] = replace(events[2], **broken)  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput, match=rf"history\[2\]\.{named}"):
-        Importer(store=world.store()).run(events)
+        DcbImporter(store=world.store()).run(events)
 
     assert list(world.tables.items("events")) == []
 
@@ -296,7 +297,7 @@ def test_an_event_that_no_transaction_holds_ends_the_import_after_what_precedes_
     events[2] = replace(events[2], event=replace(events[2].event, tags=tags))
 
     with pytest.raises(TooLarge, match="transaction: 121 items"):
-        Importer(store=world.store()).run(events)
+        DcbImporter(store=world.store()).run(events)
 
     assert sum(1 for _ in world.tables.items("events")) == 2
 
@@ -306,6 +307,6 @@ def test_an_import_asks_for_its_events_in_one_request_a_batch() -> None:
     asked: list[BatchGet] = []
     world.before = lambda op: asked.append(op) if isinstance(op, BatchGet) and op.table == "events" else None
 
-    Importer(store=world.store()).run(history(64))
+    DcbImporter(store=world.store()).run(history(64))
 
     assert [len(op.keys) for op in asked] == [32, 32]

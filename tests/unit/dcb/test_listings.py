@@ -16,7 +16,8 @@ from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.dcb_events import dcb_of
-from epochal.store.importing import ImportedEvent, Importer
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import ImportedEvent
 from epochal.store.listings import GroupCount
 from epochal.store.tag_listings import TagListings
 from tests.unit.dcb.world import NOW, World, event
@@ -266,7 +267,7 @@ def with_equal_ids(world: World) -> None:
         for nth in range(7)
     ]
     for each in history:
-        Importer(store=world.store()).run([each])
+        DcbImporter(store=world.store()).run([each])
 
 
 @pytest.mark.parametrize("count", range(1, 9))

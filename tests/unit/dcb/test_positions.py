@@ -12,7 +12,8 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.dcb_events import DcbEvents
-from epochal.store.importing import ImportedEvent, Importer
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import ImportedEvent
 from tests.unit.dcb.world import NOW, World, event, query
 
 BOTH = query(("T", "a:1"), ("", "b:1"))
@@ -78,7 +79,7 @@ def test_of_two_events_of_one_sortable_id_the_first_ones_position_has_not_seen_t
             timestamp="2026-01-01T00:00:00Z",
             sortable_id=chosen,
         )
-        Importer(store=world.store()).run([happened])
+        DcbImporter(store=world.store()).run([happened])
     first, second = world.store().read(BOTH).events
 
     assert first.sortable_id == second.sortable_id

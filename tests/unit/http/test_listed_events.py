@@ -9,10 +9,10 @@ import pytest
 from tests.support.api import Api
 
 
-@pytest.fixture
-def api() -> Api:
+@pytest.fixture(params=["pages", "dcb"])
+def api(request: pytest.FixtureRequest) -> Api:
     """Five events of a course, two of which a student has too, and one without tags."""
-    api = Api()
+    api = Api(pages=request.param == "pages", everything=True)
     for number in range(5):
         append(api, "course:1", *(["student:7"] if number % 2 else []))
     append(api)

@@ -60,7 +60,7 @@ def test_the_examples_are_what_the_api_answers() -> None:
         if written:
             assert matches(json.loads(written), json.loads(found.text)), found.text
         etag = found.headers.get("ETag", etag)
-        position = found.json.get("position", position) if first == "POST /dcb/query" else position
+        position = found.json.get("position", position) if first == "POST /events/query" else position
         replayed += 1
     assert replayed >= 6
 

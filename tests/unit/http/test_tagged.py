@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from epochal.layout.dcb import paging
+from epochal import layout
 from epochal.model.positions import read_position
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
@@ -19,9 +21,9 @@ COURSE = {"items": [{"tags": ["course:1"]}]}
 EITHER = {"items": [{"tags": ["course:1"]}, {"types": ["Subscribed"], "tags": ["student:7"]}]}
 
 
-@pytest.fixture
-def api() -> Api:
-    return Api()
+@pytest.fixture(params=["pages", "dcb"])
+def api(request: pytest.FixtureRequest) -> Api:
+    return Api(pages=request.param == "pages")
 
 
 def event(kind: str = "Subscribed", *tags: str, **more: Any) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def test_each_event_tells_its_position_where_that_is_asked_for(api: Api) -> None
     append(api, *(event(data=number) for number in range(5)))
     events, position = read(api, positions=True)
     assert "position" not in read(api)[0][0]
-    assert events[-1]["position"] == position
+    assert read_position(events[-1]["position"]) == read_position(position)
     after = events[1]["position"]
     assert [each["data"] for each in read(api, after=after)[0]] == [2, 3, 4]
     refused = append(api, event(), failIf=COURSE, after=after)
@@ -132,7 +134,8 @@ def test_an_event_comes_back_as_it_was_sent(api: Api) -> None:
         "correlationId": "d",
         "executedUser": "e",
     }
-    made = append(api, {**sent, "expires": 4_000_000_000}).json["events"][0]
+    expiry = {} if api.pages else {"expires": 4_000_000_000}
+    made = append(api, {**sent, **expiry}).json["events"][0]
     whole = {**sent, "tags": sorted(sent["tags"]), **made}
     assert api.call("GET", f"/dcb/events/{ID.upper()}").json == whole
     assert query(api).json["events"] == [whole]
@@ -264,7 +267,8 @@ def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
 
 
 def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "ENTRIES", 2)
+    for paging in (layout.dcb.paging, layout.pages.tags.paging):
+        monkeypatch.setattr(paging, "ENTRIES", 2)
     for number in range(6):
         append(api, event("A", "course:1", "rare" if number == 5 else "x"))
     asked = {"items": [{"tags": ["course:1", "rare"]}]}
@@ -285,13 +289,41 @@ def test_with_type_heads_a_query_may_name_types_alone_or_nothing() -> None:
         append(api, event("A", "t:1"), event("B", "t:2"))
 
 
-def test_what_another_library_stored_that_is_no_json_is_shown_as_text(api: Api) -> None:
+def test_what_another_library_stored_that_is_no_json_is_shown_as_text() -> None:
+    api = Api()
     append(api, event(id=ID))
     (item,) = api.tables.items("events")
     _store(api, {**item, "payload": {"S": "{not json"}})
     shown = api.call("GET", f"/dcb/events/{ID}").json
     assert shown["payload"] == "{not json"
     assert "data" not in shown
+
+
+def test_what_is_in_the_bucket_is_a_link_and_no_page_is_filled_by_it() -> None:
+    api = Api(pages=True)
+    large = Random(1).randbytes(600_000).hex()
+    made = append(api, event(data=large, id=ID), event(data="small"))
+    assert made.status == 201, made.text
+    conflict = append(api, event(), failIf=COURSE)
+    for shown in (
+        query(api).json["events"],
+        conflict.json["events"],
+        api.call("GET", "/events", query="tag=course:1").json["events"],
+        [api.call("GET", f"/events/{ID}").json, event(data="small")],
+    ):
+        assert [each.get("data") for each in shown] == [None, "small"]
+        link = shown[0]["dataUrl"]
+        assert (link["encoding"], len(link["sha256"])) == ("br", 64)
+
+
+def test_one_event_that_no_answer_can_hold_is_shown_without_its_bodies() -> None:
+    api = Api(pages=True)
+    for body in ("x" * 5_600_000, "small"):
+        assert append(api, event(data=body, id=ID if body != "small" else str(UUID(int=1)))).status == 201
+    listed = api.call("GET", "/events", query="tag=course:1").json
+    for shown in (query(api).json["events"][0], listed["events"][0], api.call("GET", f"/events/{ID}").json):
+        assert (shown["omitted"], "data" in shown) == (True, False)
+    assert [each.get("data") for each in read(api)[0]] == [None, "small"]
 
 
 def _store(api: Api, item: Any) -> None:

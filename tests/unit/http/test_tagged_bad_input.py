@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from epochal.http.tagged.operations import MAX_EVENTS
 from epochal.http.tagged.representation import MAX_NAMED
 from epochal.model.dcb import Position, Reached
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest
+from epochal.store.dcb_events import DcbEvents
+from epochal.store.tagged_store import MAX_EVENTS
 from tests.support.api import Answer, Api
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
@@ -20,10 +21,10 @@ EVENT: dict[str, Any] = {"type": "A", "data": 1, "tags": ["a"]}
 ASKED: dict[str, Any] = {"items": [{"tags": ["a"]}]}
 
 
-@pytest.fixture
-def api() -> Api:
+@pytest.fixture(params=["pages", "dcb"])
+def api(request: pytest.FixtureRequest) -> Api:
     """A store that holds two events, so that there is something to spoil."""
-    api = Api()
+    api = Api(pages=request.param == "pages")
     assert append(api, {**EVENT, "id": ID}).status == 201
     assert append(api, EVENT).status == 201
     return api
@@ -36,7 +37,7 @@ def append(api: Api, *events: dict[str, Any], **body: Any) -> Answer:
 def refused(api: Api, answer: Answer, field: str, status: int = 400) -> None:
     assert (answer.status, answer.json.get("field")) == (status, field), answer.text
     assert answer.json["detail"] == f"{field}: {answer.json['rule']}"
-    assert len(api.stored) == 5
+    assert len(api.stored) == (2 if api.pages else 5)
 
 
 BODIES: dict[str, tuple[object, str]] = {
@@ -161,26 +162,42 @@ def test_a_malformed_limit_is_refused(api: Api, limit: object) -> None:
 LARGE: dict[str, tuple[dict[str, Any], str]] = {
     "a type": ({"events": [{**EVENT, "type": "x" * 513}]}, "events[0].type"),
     "a tag": ({"events": [{**EVENT, "tags": ["ä" * 257]}]}, "events[0].tags[0]"),
-    "an event": ({"events": [EVENT, {**EVENT, "data": "x" * 390_000}]}, "events[1].data"),
-    "events by number": ({"events": [EVENT] * (MAX_EVENTS + 1)}, "events"),
-    "events and their tags": ({"events": [{**EVENT, "tags": ["a", "b"]}] * 40}, "transaction"),
-    "events by their sum": ({"events": [{**EVENT, "data": "x" * 300_000}] * 15}, "transaction"),
     "tags by number": ({"events": [{**EVENT, "tags": ["a"] * 101}]}, "events[0].tags"),
     "items of a query": ({"events": [EVENT], "failIf": {"items": [{"tags": ["a"]}] * 101}}, "failIf.items"),
     "types of an item": (
         {"events": [EVENT], "failIf": {"items": [{"types": ["A"] * 101, "tags": ["a"]}]}},
         "failIf.items[0].types",
     ),
+}
+LARGE_OF_DCB: dict[str, tuple[dict[str, Any], str]] = {
+    "an event": ({"events": [EVENT, {**EVENT, "data": "x" * 390_000}]}, "events[1].data"),
+    "events by number": ({"events": [EVENT] * (DcbEvents.most_events + 1)}, "events"),
+    "events and their tags": ({"events": [{**EVENT, "tags": ["a", "b"]}] * 40}, "transaction"),
+    "events by their sum": ({"events": [{**EVENT, "data": "x" * 300_000}] * 15}, "transaction"),
     "events and heads to watch": (
         {"events": [EVENT], "failIf": {"items": [{"tags": [f"t:{n}"]} for n in range(98)]}},
         "transaction",
     ),
 }
+LARGE_OF_PAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "events by number": ({"events": [EVENT] * (MAX_EVENTS + 1)}, "events"),
+    "tags and fences": (
+        {"events": [EVENT], "failIf": {"items": [{"tags": [f"t:{n}"]} for n in range(100)]}},
+        "transaction",
+    ),
+}
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [
+        *(("pages", name) for name in (*LARGE, *LARGE_OF_PAGES)),
+        *(("dcb", name) for name in (*LARGE, *LARGE_OF_DCB)),
+    ],
+    indirect=["api"],
+)
 def test_what_is_too_large_is_413_with_sizes(api: Api, name: str) -> None:
-    body, field = LARGE[name]
+    body, field = (LARGE | (LARGE_OF_PAGES if api.pages else LARGE_OF_DCB))[name]
     answer = api.call("POST", "/dcb/events", body)
     refused(api, answer, field, status=413)
     assert answer.json["size"] > answer.json["limit"]
@@ -195,12 +212,28 @@ def test_a_query_may_watch_no_more_heads_than_a_transaction_could_hold() -> None
 
 
 def test_as_many_events_as_a_transaction_holds_are_taken(api: Api) -> None:
-    assert append(api, *[EVENT] * MAX_EVENTS).status == 201
+    most = MAX_EVENTS if api.pages else DcbEvents.most_events
+    assert append(api, *[EVENT] * most).status == 201
 
 
 @pytest.mark.parametrize("event_id", ["", "1", f"{ID}0", "EVENT#1", "ä"])
 def test_an_event_id_that_is_none_is_refused(api: Api, event_id: str) -> None:
     refused(api, api.call("GET", f"/dcb/events/{event_id}"), "id")
+
+
+def test_pages_take_no_expiry() -> None:
+    api = Api(pages=True)
+    answer = append(api, {**EVENT, "expires": 4_000_000_000})
+    assert (answer.status, answer.json["field"]) == (400, "events[0].expires")
+    assert api.stored == []
+
+
+def test_without_a_stream_of_everything_a_listing_of_pages_names_a_tag() -> None:
+    api = Api(pages=True)
+    for path in ("/events", "/events/count"):
+        answer = api.call("GET", path)
+        assert (answer.status, answer.json["field"]) == (400, "tag")
+        assert "the feed has all events" in answer.json["rule"]
 
 
 def test_an_idempotency_key_is_refused(api: Api) -> None:

@@ -10,10 +10,10 @@ import pytest
 from tests.support.api import Api
 
 
-@pytest.fixture
-def api() -> Api:
+@pytest.fixture(params=["pages", "dcb"])
+def api(request: pytest.FixtureRequest) -> Api:
     """Three courses with one to three events, and a student."""
-    api = Api()
+    api = Api(pages=request.param == "pages")
     for number in (1, 2, 2, 3, 3, 3):
         append(api, f"course:{number}", *(["student:7"] if number == 1 else []))
     return api

@@ -139,6 +139,8 @@ def test_the_collector_runs_again_once_everything_is_imported(function: str) -> 
         ("feed", "GET", "/feed/x"),
         ("append", "POST", "/aggregates/invoice/1/events"),
         ("replay", "GET", "/aggregates/invoice/1"),
+        ("append", "POST", "/events"),
+        ("replay", "GET", "/events/1"),
         ("append", "POST", "/dcb/events"),
         ("replay", "GET", "/dcb/events/1"),
         ("append", "DELETE", "/projections/a/b\n"),

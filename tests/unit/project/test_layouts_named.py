@@ -34,12 +34,12 @@ ALLOWED = {
     "epochal/store/dcb_events.py": STORE,
     "epochal/store/tag_listings.py": STORE,
     "epochal/store/tagged_listings.py": STORE,
-    "epochal/store/importing.py": STORE,
+    "epochal/store/dcb_importing.py": STORE,
+    "epochal/store/tagged_importing.py": STORE,
     "epochal/store/projections.py": "states are keyed as the tagged events that they are folded from",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/aio/place.py": "likewise",
     "epochal/cli/aggregates.py": "says which option names the tables of aggregates",
-    "epochal/cli/tagged.py": "says which option names the tables of tagged events",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }
 

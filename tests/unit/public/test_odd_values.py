@@ -26,7 +26,8 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion, Token
 from epochal.store.aggregate_pages import page as aggregate_page
-from epochal.store.importing import ImportedEvent, Importer
+from epochal.store.dcb_importing import DcbImporter
+from epochal.store.importing import ImportedEvent
 from epochal.store.projections import ProjectionStates
 from epochal.store.snapshots import by_size, every
 from epochal.store.tag_listings import TagListings
@@ -90,7 +91,9 @@ def bag(odd: Any) -> frozenset[Any]:
 
 def imported(world: World, **fields: Any) -> object:
     event = TaggedEvent(type="T", data="{}", tags=(TAG,), id=ID)
-    return Importer(store=world.tagged).run([ImportedEvent(**{"event": event, "timestamp": NOW, **fields})])
+    return DcbImporter(store=world.tagged).run(
+        [ImportedEvent(**{"event": event, "timestamp": NOW, **fields})]
+    )
 
 
 NUMBERS: Final[dict[str, Call]] = {

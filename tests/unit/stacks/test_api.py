@@ -120,6 +120,7 @@ def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
 def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesise: Synthesise) -> None:
     assert limits_of(synthesise("prod")) == {
         "GET /feed/{partition}": 50,
+        "GET /tags": 10,
         "GET /dcb/tags": 10,
         "GET /dcb/count": 2,
         "POST /bodies": 10,
@@ -130,6 +131,7 @@ def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synt
     found = limits_of(synthesise(**CHOSEN))
     assert found == {
         "GET /feed/{partition}": 40,
+        "GET /tags": 10,
         "GET /dcb/tags": 10,
         "GET /dcb/count": 2,
         "POST /bodies": 3,

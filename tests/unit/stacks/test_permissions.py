@@ -64,7 +64,7 @@ BUCKET = on("bodies", "ListBucket", service="s3")
 EXPECTED: dict[str, Allowed] = {
     "append": {
         *OWN_LOG,
-        *on("streams", "GetItem", "Query", "PutItem", "UpdateItem"),
+        *on("streams", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem"),
         *on("tips", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         *on("journal", "GetItem", "BatchGetItem", "PutItem"),
         *on("snapshot", "GetItem", "PutItem", "UpdateItem"),
@@ -78,7 +78,7 @@ EXPECTED: dict[str, Allowed] = {
     },
     "replay": {
         *OWN_LOG,
-        *on("streams", "Query"),
+        *on("streams", "GetItem", "BatchGetItem", "Query", "Scan"),
         *on("tips", "GetItem", "Query"),
         *on("journal", "GetItem", "BatchGetItem", "Query"),
         *on("snapshot", "GetItem"),
@@ -98,7 +98,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("journal", "GetItem", "BatchGetItem"),
         *on("events", "BatchGetItem"),
         *on("tags", "Query"),
-        *on("streams", "Query"),
+        *on("streams", "GetItem", "BatchGetItem", "Query"),
         *BUCKET,
         *on("bodies/*", "GetObject", service="s3"),
     },
@@ -139,7 +139,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("journal", "GetItem", "BatchGetItem"),
         *on("events", "BatchGetItem"),
         *on("tags", "BatchGetItem", "Query"),
-        *on("streams", "Query"),
+        *on("streams", "GetItem", "BatchGetItem", "Query"),
         *BUCKET,
         *on("bodies/*", "GetObject", service="s3"),
         *on(
@@ -326,7 +326,9 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Action"] == "lambda:InvokeFunction"
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
-        assert re.fullmatch(r"/\*/\*/(streams|tips|aggregates|dcb|projections|feed|bodies|health).*", path)
+        assert re.fullmatch(
+            r"/\*/\*/(streams|tips|events|tags|aggregates|dcb|projections|feed|bodies|health).*", path
+        )
 
 
 def allowed(deployment: Deployment, name: str) -> Allowed:

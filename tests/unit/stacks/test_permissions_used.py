@@ -58,6 +58,7 @@ from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, streams_of, tips_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
+from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.objects import MemoryObjects
@@ -71,6 +72,7 @@ SETTINGS = Settings.of(
     tags_table="tags",
     projection_states_table="projection-states",
 )
+ON_PAGES = Settings.of(streams_table="streams")
 ORDER = aggregate_id("order", "1")
 TAGGED = {EVENTS.kind, TAGS.kind, f"GSI1 of {TAGS.kind}"}
 STATES = {PROJECTION_STATES.kind}
@@ -125,6 +127,10 @@ class Tables:
         return DcbEvents(driver=self.driver, site=tag_site_of(SETTINGS))
 
     @property
+    def tagged(self) -> TaggedEvents:
+        return tagged_of(ON_PAGES, self.driver, BodyCodec())
+
+    @property
     def aggregates(self) -> AggregateStore:
         return AggregateStore(driver=self.driver, site=site_of(SETTINGS))
 
@@ -156,8 +162,19 @@ def append(tables: Tables) -> None:
     expire(tables)
     store.try_append([paid("order:1")], fail_if=order, after=position)
 
+    write_tags(tables)
     write_streams(tables)
     write_aggregates(tables)
+
+
+def write_tags(tables: Tables) -> None:
+    """Tags of pages: fenced by others; an event again whose body is on one of its tags' pages alone; a conflict."""
+    store = tables.tagged
+    store.append([paid("order:2")], fail_if=Query(items=(QueryItem(tags=frozenset({"order:3"})),)))
+    again = replace(large("order:1", "shop:1"), id=str(uuid.UUID(int=1)))
+    store.append([again])
+    assert store.append([again]).replayed
+    store.try_append([paid("order:1")], fail_if=Query(items=(QueryItem(tags=frozenset({"shop:1"})),)))
 
 
 def write_streams(tables: Tables) -> None:
@@ -203,6 +220,7 @@ def replay(tables: Tables) -> None:
     pages.tagged("order:1", limit=10)
     pages.all_events(limit=10)
     pages.listings.count()
+    read_tags(tables)
     tables.states.find("totals", "1")
     tables.states.list("totals")
     for streams, name in ((tables.tips, "Flight-1"), (tables.streams, "Cart-1")):
@@ -223,6 +241,15 @@ def replay(tables: Tables) -> None:
         )
 
 
+def read_tags(tables: Tables) -> None:
+    """Tags of pages: a body that is on another page, an id, listings."""
+    store = tables.tagged
+    assert len(store.read(Query(items=(QueryItem(tags=frozenset({"shop:1"})),))).events) == 1
+    assert store.event(str(uuid.UUID(int=2))) is not None
+    assert TagPages(listings=store.listings).tags(limit=10).tags
+    assert list(store.listings.tagged("shop:1"))
+
+
 def feed(tables: Tables) -> None:
     """What `feed` does to fill in events."""
     assert len(list(TagHistory(tables.dcb).events()("order:1", 0, 1))) == 1
@@ -233,6 +260,21 @@ def feed(tables: Tables) -> None:
     *_, missing = AggregateHistory(tables.aggregates).events()(str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
     assert len(list(StreamHistory(tables.streams).events()("Cart-1", 0, CALVES))) == CALVES
+    read_between(tables.driver)
+
+
+def read_between(driver: Driver) -> None:
+    """Events of a tag of pages whose bodies are elsewhere; one of them is being written."""
+    store = tagged_of(ON_PAGES, driver, BodyCodec())
+    assert len(store.between("shop:1", 0, 1)) == 1
+    hidden = store.driver.execute
+
+    def late(op: ops.Op) -> ops.Reply:
+        reply = hidden(op)
+        return replace(reply, items=()) if isinstance(op, ops.BatchGet) else reply
+
+    late_store = replace(store, driver=replace(driver, execute=late))
+    assert len(late_store.between("shop:1", 0, 1)) == 1
 
 
 def index(tables: Tables) -> None:
@@ -269,6 +311,7 @@ def react(tables: Tables) -> None:
     *_, missing = member.reader.events(base_of("journal"), str(ORDER), 0, EVENTS_OF_ORDER + 1)
     assert "missing" in str(missing.fault)
     assert len(member.reader.partitions()) == len(layout_names())
+    read_between(tables.driver)
     models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
     counts = models.open("counts", 1)
     feed.react(Reaction(name="counts", handler=lambda delivery: counts.apply(delivery, put_or_delete)))
@@ -292,6 +335,11 @@ def refusing(_: Delivery) -> None:
     raise RuntimeError("on purpose")
 
 
+def large(*tags: str) -> TaggedEvent:
+    """An event whose body is copied to no second page."""
+    return TaggedEvent(type="Paid", data=Random(1).randbytes(5_000), tags=tags)
+
+
 def paid(*tags: str) -> TaggedEvent:
     return TaggedEvent(type="Paid", data="{}", tags=tags)
 
@@ -304,6 +352,7 @@ def tables() -> Tables:
         found.tips.append("Flight-1", [Event(type="Moved", data=bytes(2_000))])
         found.streams.append("Cart-1", [Event(type="Added", data=Random(1).randbytes(2_000))])
     found.dcb.append([paid("order:1", "shop:1")])
+    found.tagged.append([replace(large("order:1", "shop:1"), id=str(uuid.UUID(int=2)))])
     found.states.save("totals", "1", [b"{}"], events_processed=1, last_sortable_id="0" * 30)
     found.aggregates.append(ORDER, [OCCURRED] * EVENTS_OF_ORDER, snapshot=b"{}")
     found.used.clear()

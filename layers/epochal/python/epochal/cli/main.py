@@ -18,6 +18,7 @@ from epochal.cli import index_rebuild, quarantine, tagged_import, tagged_listing
 from epochal.cli.aggregates import aggregate
 from epochal.cli.console import console
 from epochal.cli.copying import copy
+from epochal.cli.dcb import dcb
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
@@ -62,6 +63,7 @@ for command in (
     copy,
     aggregate,
     tagged,
+    dcb,
     projections,
     feed,
     react,

@@ -21,8 +21,8 @@ from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Meter
+from epochal.store.tagged_store import TaggedStore
 
 PAGE = 1_000
 """Events of a query that are asked for at a time."""
@@ -45,8 +45,9 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
     @pass_store
     @wraps(command)
     def found(store: Store, **options: Any) -> None:
-        site = store.tagged.site
-        must_be_named("is needed for tagged events", events_table=site.events, tags_table=site.tags)
+        for kind in store.tagged_in:
+            table = {f"{kind}_table": store.deployment.settings.table(kind)}
+            must_be_named("is needed for tagged events", **table)
         command(store.tagged, **options)
 
     return found
@@ -68,7 +69,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 @output.json_option
 @pass_tagged
 def append(
-    store: DcbEvents,
+    store: TaggedStore,
     *,
     type: str | None,  # noqa: A002  the argument's name, as users see it
     data: str | None,
@@ -115,7 +116,7 @@ def append(
 @output.json_option
 @pass_tagged
 def query(
-    store: DcbEvents,
+    store: TaggedStore,
     *,
     types: Sequence[str],
     tags: Sequence[str],
@@ -140,7 +141,7 @@ def query(
 @click.argument("event_id", metavar="ID")
 @output.json_option
 @pass_tagged
-def event(store: DcbEvents, *, event_id: str, as_json: bool) -> None:
+def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
     """Print the event of an ID."""
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
@@ -168,7 +169,7 @@ def _shown(body: TaggedBody) -> str:
 class _Read:
     """A query, page by page. Once all is taken, `position` is known, unless a limit cut it short forward."""
 
-    store: DcbEvents
+    store: TaggedStore
     query: Query
     after: Position | None
     limit: int | None
@@ -209,7 +210,7 @@ def _text_of(source: str, name: str) -> str:
 
 
 def _made(
-    store: DcbEvents, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
+    store: TaggedStore, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
 ) -> TaggedAppended:
     """The append; raises what kept it from being made."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
@@ -219,15 +220,13 @@ def _made(
             raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
 
 
-def _query_of(store: DcbEvents, source: str, option: str) -> Query:
-    return representation.query_of(
-        Node(inputs.json_of(source, option), option), type_heads=store.site.type_heads
-    )
+def _query_of(store: TaggedStore, source: str, option: str) -> Query:
+    return representation.query_of(Node(inputs.json_of(source, option), option), store)
 
 
-def _item_of(store: DcbEvents, types: Sequence[str], tags: Sequence[str]) -> Query:
+def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
-    return representation.query_of(Node({"items": [item]}, "query"), type_heads=store.site.type_heads)
+    return representation.query_of(Node({"items": [item]}, "query"), store)
 
 
 def _position_of(after: str | None) -> Position | None:

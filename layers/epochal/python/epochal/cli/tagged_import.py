@@ -15,8 +15,8 @@ from epochal.errors import EpochalError
 from epochal.http.fields import Node, moment, required
 from epochal.http.tagged.representation import EVENT_FIELDS, event_of
 from epochal.model.dcb import parse_sortable_id
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.importing import Imported, ImportedEvent, Importer
+from epochal.store.importing import Imported, ImportedEvent
+from epochal.store.tagged_store import TaggedStore
 
 FIELDS: Final = (*EVENT_FIELDS, "timestamp", "sortableId")
 
@@ -28,7 +28,7 @@ FIELDS: Final = (*EVENT_FIELDS, "timestamp", "sortableId")
 )
 @output.json_option
 @pass_tagged
-def import_(store: DcbEvents, *, source: str, skip: int, as_json: bool) -> None:
+def import_(store: TaggedStore, *, source: str, skip: int, as_json: bool) -> None:
     """Append a history from FILE, an event a line.
 
     The events are in order of time, as `read --json` prints them; FILE may be - for standard input.
@@ -45,7 +45,7 @@ def import_(store: DcbEvents, *, source: str, skip: int, as_json: bool) -> None:
     lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
     with lines, output.progress("importing") as tell:
         try:
-            done = Importer(store=store).run(_history(lines), after=done, progress=heard)
+            done = store.importer.run(_history(lines), after=done, progress=heard)
         except EpochalError as error:
             raise ImportStopped(done.read, error) from error
     view = {"read": done.read, "written": done.written, "found": done.found, "renumbered": done.renumbered}

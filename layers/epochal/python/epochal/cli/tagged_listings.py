@@ -13,9 +13,8 @@ from epochal.cli.tagged import line, pass_tagged
 from epochal.http.tagged import representation
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
 from epochal.model.tagged_results import TagCount
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.listings import until_whole
-from epochal.store.tag_listings import TagListings
+from epochal.store.listings import Listings, until_whole
+from epochal.store.tagged_store import TaggedStore
 
 SINCE = click.option("--since", help="Only events after this sortable id.")
 
@@ -30,12 +29,13 @@ SINCE = click.option("--since", help="Only events after this sortable id.")
 )
 @output.json_option
 @pass_tagged
-def read(store: DcbEvents, *, tag: str | None, since: str | None, limit: int | None, as_json: bool) -> None:
+def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int | None, as_json: bool) -> None:
     """Print the events of TAG, or all events, in order.
 
-    All events are those that their index knows; it lags by moments.
+    All events are in a stream of their own, where there is one; in Sekiban's tables those that their index knows, which
+    lags by moments.
     """
-    listings, first = TagListings(store=store), _sortable(since)
+    listings, first = store.listings, _sortable(since)
     found: Iterable[RecordedTaggedEvent] = (
         listings.all_events(since=first, max_count=limit)
         if tag is None
@@ -49,16 +49,16 @@ def read(store: DcbEvents, *, tag: str | None, since: str | None, limit: int | N
 @click.option("--groups", is_flag=True, help="List groups and how many tags each has, instead of tags.")
 @output.json_option
 @pass_tagged
-def tags(store: DcbEvents, *, group: str | None, groups: bool, as_json: bool) -> None:
+def tags(store: TaggedStore, *, group: str | None, groups: bool, as_json: bool) -> None:
     """Print the tags of GROUP, or all tags, with their numbers of events.
 
-    All tags are found by reading through their table.
+    They are found by reading through their table; in Sekiban's tables an index knows those of a group.
     """
     if groups and group is not None:
         raise click.UsageError("--groups lists all groups.")
-    listings = TagListings(store=store)
+    listings = store.listings
     if groups:
-        with output.progress("reading the tags table"):
+        with output.progress("reading the table"):
             counted = listings.groups()
         output.stream(
             counted,
@@ -79,9 +79,9 @@ def tags(store: DcbEvents, *, group: str | None, groups: bool, as_json: bool) ->
 @click.argument("name", metavar="TAG")
 @output.json_option
 @pass_tagged
-def tag(store: DcbEvents, *, name: str, as_json: bool) -> None:
+def tag(store: TaggedStore, *, name: str, as_json: bool) -> None:
     """Print how many events TAG has, and the latest of them."""
-    listings = TagListings(store=store)
+    listings = store.listings
     latest = listings.latest(name)
     if latest is None:
         raise TagMissing(name)
@@ -99,19 +99,22 @@ def tag(store: DcbEvents, *, name: str, as_json: bool) -> None:
 @SINCE
 @output.json_option
 @pass_tagged
-def count(store: DcbEvents, *, since: str | None, as_json: bool) -> None:
-    """Count events, by walking the index of all events."""
+def count(store: TaggedStore, *, since: str | None, as_json: bool) -> None:
+    """Count events.
+
+    As the stream of all events says, where there is one; in Sekiban's tables by walking the index of all events.
+    """
     with output.progress("counting") as tell:
-        total = TagListings(store=store).count(
+        total = store.listings.count(
             since=_sortable(since), progress=lambda so_far: tell(f"{so_far:,} events")
         )
     output.document({"events": total}, [f"{total:,}"], as_json=as_json)
 
 
-def _tags(listings: TagListings, group: str | None) -> list[TagCount]:
+def _tags(listings: Listings, group: str | None) -> list[TagCount]:
     if group is not None:
         return listings.tags(group)
-    with output.progress("reading the tags table") as tell:
+    with output.progress("reading the table") as tell:
         return listings.all_tags(progress=lambda so_far: tell(f"{so_far:,} tags"))
 
 

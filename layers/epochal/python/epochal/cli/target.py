@@ -7,7 +7,7 @@ project.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
@@ -33,10 +33,10 @@ from epochal.local.places import here
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
+from epochal.store.tagged_store import TaggedStore
 
 _URL = re.compile(r"https?://[^/\s]+")
 
@@ -72,6 +72,7 @@ class Store:
     """An opened store.
 
     Attributes:
+        tagged_in: the kinds of the tables that the tagged events are in.
         sources: of the feed, with as many partitions as is told without asking the index.
         kinds: of its tables, by their names.
         client: of another service where the store is, made when it is asked for.
@@ -80,13 +81,14 @@ class Store:
     deployment: Deployment
     streams: Streams
     aggregates: AggregateStore
-    tagged: DcbEvents
+    tagged: TaggedStore
     states: ProjectionStates
     feed: FeedReader
     sources: tuple[Source, ...]
     kinds: Mapping[str, str]
     sizes: Callable[[], list[TableSize]]
     client: Callable[[str], Any]
+    tagged_in: Sequence[str] = ("streams",)
 
     @classmethod
     def of(
@@ -97,7 +99,7 @@ class Store:
             deployment=found,
             streams=found.streams,
             aggregates=found.aggregates,
-            tagged=found.dcb,
+            tagged=found.tagged,
             states=found.states,
             feed=found.feed,
             sources=found.sources,

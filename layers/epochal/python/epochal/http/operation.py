@@ -17,6 +17,9 @@ Scope = Literal["append", "manage", "read", "feed"]
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 
+_AS_PAGES: Final = ("streams", "tagged")
+"""Stores of a deployment that an operation is of where its name says no other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -33,8 +36,8 @@ class Operation:
             carry one of the scopes that the deployment maps it to.
         requests_per_second: its own limit, where one request can cost the store much more than its sender.
         rare: what it runs on is opened at its first request, not at a cold start: most deployments never need it.
-        streams: which of a deployment's stores of streams it runs on, by the name of the property; empty where it runs
-            on none. Its name tells all but `streams` itself.
+        store: which of a deployment's stores it runs on, where one module serves several, by the name of the property.
+            Its name tells all but those that are stored as pages.
     """
 
     method: Method
@@ -47,12 +50,12 @@ class Operation:
     table: str = ""
     requests_per_second: int | None = None
     rare: bool = False
-    streams: str = ""
+    store: str = ""
 
     @property
     def name(self) -> str:
         """Its name in logs, metrics and the OpenAPI document."""
-        words = self.perform if self.streams in ("", "streams") else f"{self.perform}_of_{self.streams}"
+        words = self.perform if self.store in ("", *_AS_PAGES) else f"{self.perform}_of_{self.store}"
         first, *rest = words.split("_")
         return first + "".join(map(str.capitalize, rest))
 

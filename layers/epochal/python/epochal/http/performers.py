@@ -32,9 +32,9 @@ class Performers:
         """What answers the operation's requests."""
         if operation.table and not self._deployment.settings.table(operation.table):
             return partial(_left_out, operation.table)
-        module, opened = import_module(operation.module), (operation.module, operation.streams)
+        module, opened = import_module(operation.module), (operation.module, operation.store)
         if opened not in self._opened:
-            which = (operation.streams,) if operation.streams else ()
+            which = (operation.store,) if operation.store else ()
             self._opened[opened] = module.opened(self._deployment, *which)
         return partial(getattr(module, operation.perform), self._opened[opened])
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, SortableId
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, SortableId, TaggedEvent
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.positions import read_position, write_position
+from epochal.model.times import Ticks
 
 REST: Final = "from"
 """The field in which a page says where the next one goes on."""
@@ -160,3 +161,18 @@ class TagCount:
 
     tag: str
     events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedEvent:
+    """An event to import, checked.
+
+    Attributes:
+        happened: its timestamp.
+        place: the sortable id that it had, or that follows from the rest.
+    """
+
+    event: TaggedEvent
+    timestamp: str
+    happened: Ticks
+    place: SortableId

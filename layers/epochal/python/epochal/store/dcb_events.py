@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import append
@@ -20,10 +20,9 @@ from epochal.layout.dcb.paging import first_events, read_page
 from epochal.layout.dcb.reading import read
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
-from epochal.layout.fences import Condition, Fence, fence
+from epochal.layout.fences import Condition, Fence
 from epochal.model.dcb import (
     Position,
-    Query,
     RecordedTaggedEvent,
     TaggedEvent,
     sortable_id,
@@ -40,23 +39,21 @@ from epochal.model.tagged_results import (
     Takes,
 )
 from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
+
+if TYPE_CHECKING:
+    from epochal.store.dcb_importing import DcbImporter
+    from epochal.store.tag_listings import TagListings
 
 READS_AT_ONCE: Final = 4
 """Requests that a listing has under way: some 400 events by tag, of which each may have 400 KB."""
 
 MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
-
-
-def heads_watched(query: Query, *, type_heads: bool) -> int:
-    """How many heads an append on the condition of this query looks at; raises `InvalidInput` where it names no tags
-    and type heads are off.
-    """
-    return len(fence(query, type_heads=type_heads).all_tags)
 
 
 def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
@@ -83,6 +80,10 @@ class DcbEvents(TaggedStore):
     site: TagSite
     consistent: bool = True
     reads_at_once: int = 1
+    # Each has an entry at least, and they share a head at best. More tags leave room for fewer.
+    most_events: ClassVar[int] = (TRANSACTION_ITEMS - 1) // 2
+    # An item has room for 400 KB, its tags and the rest of its fields included.
+    most_bytes: ClassVar[int | None] = 390_000
 
     def __post_init__(self) -> None:
         must_be_whole(self.reads_at_once, "reads_at_once", -MAX_WHOLE)
@@ -109,8 +110,23 @@ class DcbEvents(TaggedStore):
         return found
 
     @property
-    def _type_heads(self) -> bool:
+    def type_heads(self) -> bool:
+        """As of any store."""
         return self.site.type_heads
+
+    @property
+    def importer(self) -> DcbImporter:
+        """As of any store."""
+        from epochal.store.dcb_importing import DcbImporter  # noqa: PLC0415  rare
+
+        return DcbImporter(store=self)
+
+    @property
+    def listings(self) -> TagListings:
+        """As of any store."""
+        from epochal.store.tag_listings import TagListings  # noqa: PLC0415  appends do without
+
+        return TagListings(store=self)
 
     def _append(
         self, events: Sequence[TaggedEvent], condition: Condition | None

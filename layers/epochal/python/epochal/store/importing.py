@@ -1,29 +1,27 @@
 """Importing a history into tagged events: for migrations. Not atomic as a whole, and made to be run again.
 
-    atomic      each batch of up to 100 items or 4 MB is one append: events, entries and heads together
+    atomic      each batch is one append, with all that belongs to it
     resumable   whatever ended a run, running it again writes what is missing: ids tell what is there
     in order    batches follow each other, so each tag's events come in the order of the history
-    kept        ids and timestamps always; sortable ids where they exceed those of all earlier events of their tags,
-                which an ordered history into an empty store always does; else the event gets the id that follows, and
-                the report counts it (decision 71)
+    kept        ids and timestamps always; sortable ids as the tables have it: where one cannot be kept, the event gets
+                one that follows, and the report counts it (decision 71)
 
 It runs beside appends, but only one import of the same events at a time.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.append import append
-from epochal.layout.dcb.importing import Dated, cut
-from epochal.layout.dcb.writes import Stamp, TaggedBatch, recorded
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent, parse_sortable_id, sortable_id
+from epochal.model.tagged_results import DatedEvent
 from epochal.model.times import PER_SECOND, Ticks, from_unix_nanoseconds, parse_time
-from epochal.store.dcb_events import DcbEvents
+from epochal.store.tagged_store import TaggedStore
 
 FUTURE: Final = 24 * 60 * 60 * PER_SECOND
 """How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the
@@ -37,7 +35,7 @@ class ImportedEvent:
     Attributes:
         event: with its id.
         timestamp: when it happened, ISO 8601.
-        sortable_id: None where it had none: it is then made from the timestamp and the id, the same every time.
+        sortable_id: None where it had none, or where the tables could not keep it.
     """
 
     event: TaggedEvent
@@ -77,11 +75,11 @@ def imported(event: RecordedTaggedEvent) -> ImportedEvent:
     return ImportedEvent(event=plain, timestamp=event.timestamp, sortable_id=event.sortable_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Importer:
+class Importer(ABC):
     """Imports into one store."""
 
-    store: DcbEvents
+    __slots__ = ()
+    store: TaggedStore
 
     def run(
         self,
@@ -103,23 +101,35 @@ class Importer:
             TooLarge: an event with more tags or bytes than a transaction holds.
         """
         done = after or Imported()
-        for batch in cut(self.store.site, self._dated(islice(history, done.read, None), done.read)):
+        for batch in self._cut(self._dated(islice(history, done.read, None), done.read)):
             done = self._import(batch, done)
             if progress is not None:
                 progress(done)
         return done
 
-    def _import(self, batch: Sequence[Dated], done: Imported) -> Imported:
+    @abstractmethod
+    def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        """Parts of the history, each an append within the limits, if its first event is.
+
+        An id appears once in a part.
+        """
+
+    @abstractmethod
+    def _as_stored(self, dated: DatedEvent, found: RecordedTaggedEvent) -> RecordedTaggedEvent:
+        """What an event would be, if it were the one that was found under its id."""
+
+    @abstractmethod
+    def _append(self, new: Sequence[DatedEvent]) -> int:
+        """Append a part; answers how many of its sortable ids could not be kept."""
+
+    def _import(self, batch: Sequence[DatedEvent], done: Imported) -> Imported:
         stored = self.store.events([dated.event.id or "" for dated in batch])
         new = [dated for dated in batch if dated.event.id not in stored]
         for place, dated in enumerate(batch, done.read):
             found = stored.get(dated.event.id or "")
-            if found is not None and recorded(dated.event, found.sortable_id, found.timestamp) != found:
+            if found is not None and self._as_stored(dated, found) != found:
                 raise InvalidInput(f"history[{place}]", f"the id {found.id} exists with other contents")
-        written = self._append(new) if new else ()
-        moved = sum(
-            event.sortable_id != dated.stamp.proposed for event, dated in zip(written, new, strict=True)
-        )
+        moved = self._append(new) if new else 0
         return replace(
             done,
             read=done.read + len(batch),
@@ -128,22 +138,17 @@ class Importer:
             renumbered=done.renumbered + moved,
         )
 
-    def _append(self, new: Sequence[Dated]) -> tuple[RecordedTaggedEvent, ...]:
-        batch = TaggedBatch(
-            events=tuple(dated.event for dated in new), stamps=tuple(dated.stamp for dated in new)
-        )
-        return self.store.driver.run(append(self.store.site, batch)).events
-
-    def _dated(self, history: Iterable[ImportedEvent], first: int) -> Iterator[Dated]:
+    def _dated(self, history: Iterable[ImportedEvent], first: int) -> Iterator[DatedEvent]:
         for place, each in enumerate(history, first):
             field = f"history[{place}]"
             if each.event.id is None:
                 raise InvalidInput(f"{field}.id", "must be given: it tells what was imported before")
             event = self.store.checked(each.event, field)
             happened = parse_time(each.timestamp, f"{field}.timestamp")
-            yield Dated(event, Stamp(self._id_of(each, event, happened, field), each.timestamp))
+            chosen = self._place_of(each, event, happened, field)
+            yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
 
-    def _id_of(self, each: ImportedEvent, event: TaggedEvent, happened: Ticks, field: str) -> SortableId:
+    def _place_of(self, each: ImportedEvent, event: TaggedEvent, happened: Ticks, field: str) -> SortableId:
         if each.sortable_id is None:
             chosen = sortable_id(happened, int((event.id or "").replace("-", ""), 16))
         else:

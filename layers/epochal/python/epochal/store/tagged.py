@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
@@ -45,6 +46,10 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import EVENTS_INLINE
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
+if TYPE_CHECKING:
+    from epochal.store.tagged_importing import TaggedImporter
+    from epochal.store.tagged_listings import TaggedListings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvents(TaggedStore):
@@ -53,12 +58,10 @@ class TaggedEvents(TaggedStore):
     Attributes, besides those of any store of them:
         site: the table, and of which types there are streams.
         codec: where large bodies are.
-        fetch: whether they are fetched from there; else events come with `Unfetched` in their place.
     """
 
     site: TagStreams
     codec: BodyCodec = field(default_factory=BodyCodec)
-    fetch: bool = True
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
         """As of any store."""
@@ -96,26 +99,44 @@ class TaggedEvents(TaggedStore):
         return tuple(map(self._fetched, events)) if self.fetch else events
 
     @property
-    def _type_heads(self) -> frozenset[str]:
+    def type_heads(self) -> frozenset[str]:
+        """As of any store."""
         return self.site.type_heads
 
-    def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None
-    ) -> Steps[TaggedAppended | TaggedConflict]:
+    @property
+    def listings(self) -> TaggedListings:
+        """As of any store."""
+        from epochal.store.tagged_listings import TaggedListings  # noqa: PLC0415  appends do without
+
+        return TaggedListings(store=self)
+
+    @property
+    def importer(self) -> TaggedImporter:
+        """As of any store."""
+        from epochal.store.tagged_importing import TaggedImporter  # noqa: PLC0415  rare
+
+        return TaggedImporter(store=self)
+
+    def batch(self, events: Sequence[TaggedEvent]) -> TaggedBatch:
+        """Events that have been checked, as one append of now."""
         bodies = [bytes_of(body) for event in events for body in (event.data, event.meta)]
         packed = (
             self.codec.pack(bodies, EVENTS_INLINE, "events")
             if self.codec.bodies
             else list(map(_plain, bodies))
         )
-        batch = TaggedBatch(
+        return TaggedBatch(
             events=tuple(events),
             bodies=tuple(zip(packed[::2], packed[1::2], strict=True)),
             now=from_unix_nanoseconds(self.now()),
             append_id=self.fresh(16),
             etag=self.fresh(16).hex(),
         )
-        return append(self.site, batch, condition)
+
+    def _append(
+        self, events: Sequence[TaggedEvent], condition: Condition | None
+    ) -> Steps[TaggedAppended | TaggedConflict]:
+        return append(self.site, self.batch(events), condition)
 
     def _read(
         self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool

@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
@@ -39,8 +39,15 @@ from epochal.plan.ops import Steps
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import AMBIENT
 
+if TYPE_CHECKING:
+    from epochal.store.importing import Importer
+    from epochal.store.listings import Listings
+
 MAX_FIELD_BYTES: Final = 1024
 """Bytes of the ids and the name that say why and by whom an event came about."""
+
+MAX_EVENTS: Final = 1_000
+"""Events of an append over HTTP."""
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""
@@ -53,6 +60,9 @@ class TaggedStore(ABC):
     Attributes:
         now: nanoseconds since 1970.
         fresh: random bytes, for ids.
+        fetch: whether bodies in the bucket are fetched from there; else events come with `Unfetched` in their place.
+        most_events: of one append.
+        most_bytes: of one body; None where it may go to the bucket.
 
     Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
     `Refused` and `CorruptData`.
@@ -61,6 +71,9 @@ class TaggedStore(ABC):
     driver: Driver
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
+    fetch: bool = True
+    most_events: ClassVar[int] = MAX_EVENTS
+    most_bytes: ClassVar[int | None] = None
 
     def append(
         self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
@@ -174,6 +187,21 @@ class TaggedStore(ABC):
         wanted = parse_event_id(event_id)
         return self.events([wanted]).get(wanted)
 
+    @property
+    @abstractmethod
+    def type_heads(self) -> TypeHeads:
+        """Whether, or of which reserved tags, types have what a condition by type alone can rest on."""
+
+    @property
+    @abstractmethod
+    def listings(self) -> Listings:
+        """What the store holds, listed."""
+
+    @property
+    @abstractmethod
+    def importer(self) -> Importer:
+        """Brings a history along, with its ids and times."""
+
     @abstractmethod
     def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
         """Events by id, at most 100; those that never were are missing."""
@@ -181,6 +209,12 @@ class TaggedStore(ABC):
     def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
         """The events with all of their bodies, as a layout has read them."""
         return events
+
+    def heads_watched(self, query: Query) -> int:
+        """How many heads an append on the condition of this query looks at; raises `InvalidInput` where it names no
+        tags and there are no type heads.
+        """
+        return len(fence(query, type_heads=self.type_heads).all_tags)
 
     def metered(self) -> tuple[Self, Meter]:
         """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
@@ -206,14 +240,10 @@ class TaggedStore(ABC):
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
         must_be(Query, query, field, "a Query")
         must_be((Position, type(None)), after, "after", "a position that a read returned")
-        heads = self._type_heads
+        heads = self.type_heads
         return (
             fence(query, type_heads=heads) if after is None else fence_after(query, after, type_heads=heads)
         )
-
-    @property
-    @abstractmethod
-    def _type_heads(self) -> TypeHeads: ...
 
     @abstractmethod
     def _append(

@@ -21,8 +21,8 @@ _read: Final = partial(Operation, module=f"{__name__}.reading", function="replay
 
 def _on(streams: str, *, rare: bool = False) -> tuple[Operation, ...]:
     """The operations on the streams of one store, whose path begins with its name."""
-    write = partial(_write, table=streams, streams=streams, rare=rare)
-    read = partial(_read, table=streams, streams=streams, rare=rare)
+    write = partial(_write, table=streams, store=streams, rare=rare)
+    read = partial(_read, table=streams, store=streams, rare=rare)
     one = f"/{streams}/{{stream}}"
     return (
         write("POST", f"{one}/events", "append_events", scope="append"),
@@ -43,10 +43,10 @@ OPERATIONS: Final = (
         function="append",
         scope="append",
         table="streams",
-        streams="streams",
+        store="streams",
         rare=True,
     ),
     *_on("tips", rare=True),
     # Each lets its caller store `max_upload_bytes` for a day or two.
-    _write("POST", "/bodies", "upload_body", scope="append", requests_per_second=10, streams="streams"),
+    _write("POST", "/bodies", "upload_body", scope="append", requests_per_second=10, store="streams"),
 )

@@ -44,7 +44,7 @@ VERSION: Final = whole("The stream's version: the index that its next event gets
 
 _LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
 
-_OMITTED: Final = {
+OMITTED: Final = {
     "const": True,
     "description": "The answer had no room for the bodies: read the event alone.",
 }
@@ -101,7 +101,7 @@ def shown_bodies() -> dict[str, Schema]:
         "meta": {"description": "Metadata, where it is JSON."},
         "meta64": _base64("Metadata"),
         "metaUrl": ref("Link"),
-        "omitted": _OMITTED,
+        "omitted": OMITTED,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from epochal.http import problems
 from epochal.http.openapi.description import MEGABYTES, TAKES_JSON, Description, Perform, parameter
 from epochal.http.openapi.shapes import text, whole
-from epochal.http.tagged import operations
+from epochal.http.tagged import listing, operations
 from epochal.http.tagged.schemas import ID, SORTABLE_ID, TAG
 from epochal.model.dcb import MAX_TAG_BYTES
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
@@ -32,12 +32,13 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="TaggedEventPage",
         fails=TAKES_JSON,
     ),
-    operations.list_tagged: Description(
+    listing.list_tagged: Description(
         summary="List events, or a tag's, that came after a sortable id",
         description=f"In order of their sortable ids. A page ends at its limit or at {MEGABYTES} MB, and never between "
-        "events of one id. All events come through an index that lags by moments; what an append that is under way "
-        "brings later may sort before what was listed. A tag's are strongly consistent; those that have expired are "
-        "missing.",
+        "events of one id. A tag's are strongly consistent. All events come from the stream that has them, where the "
+        "stage has one (`tagged_everything`); without `tag` it is refused otherwise. Below `/dcb` all events come "
+        "through an index that lags by moments; what an append that is under way brings later may sort before what was "
+        "listed; and events that have expired are missing.",
         parameters=(
             parameter("query", "tag", {**TAG, "description": "Only events with this tag."}),
             parameter("query", "from", {**SORTABLE_ID, "description": "`next` of the page before."}),
@@ -45,10 +46,10 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="ListedEvents",
     ),
-    operations.count_tagged: Description(
+    listing.count_tagged: Description(
         summary="Count all events, or those that came after a sortable id",
-        description="By walking an index that lags by moments, which costs what it holds; the number of a tag's events "
-        "is kept, see `readTag`.",
+        description="As the stream of all events says, where the stage has one (`tagged_everything`). Below `/dcb` by "
+        "walking an index that lags by moments, which costs what it holds. Of a tag `readTag` tells the number.",
         parameters=(
             parameter("query", "from", {**SORTABLE_ID, "description": "Only events after this sortable id."}),
         ),
@@ -56,15 +57,15 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
     ),
     operations.read_tagged: Description(
         summary="Read a tagged event by its id",
-        description="Strongly consistent.",
+        description="Strongly consistent. By an id that its writer has chosen; below `/dcb` by any.",
         parameters=(parameter("path", "id", ID, required=True),),
         gives="TaggedEvent",
         fails=(problems.EVENT_NOT_FOUND,),
     ),
-    operations.list_tags: Description(
+    listing.list_tags: Description(
         summary="List tags with their numbers of events",
-        description="Those of a group, in order; without one those of all groups, by reading through the tags table. A "
-        "page may be empty: go by `next`. Indexes lag by moments.",
+        description="Those of a group, or of all, by reading through the table of streams. A page may be empty: go by "
+        "`next`. Below `/dcb` an index has those of a group, in order; it lags by moments.",
         parameters=(
             parameter(
                 "query", "group", text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
@@ -75,7 +76,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         ),
         gives="TagPage",
     ),
-    operations.read_tag: Description(
+    listing.read_tag: Description(
         summary="Read how many events a tag has, and which is the latest",
         description="Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.",
         parameters=(parameter("path", "tag", TAG, required=True),),

@@ -4,8 +4,9 @@
     {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
 
 `data` is any JSON, null included, its numbers exact; `data64` any bytes in its place; `meta` and `meta64` likewise. A
-query's items are alternatives; an item asks for any of its types and all of its tags. Every event has room in an answer
-of its own: it is an item of at most 400 KB.
+query's items are alternatives; an item asks for any of its types and all of its tags.
+
+A page ends where the next event has no room (`answer_size`). What is in the bucket is shown as a link.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from simplejson import RawJSON
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import bodies
 from epochal.http.answer_size import AnswerSize, capacity
+from epochal.http.bodies import Link
 from epochal.http.fields import MAX_ID_BYTES, Node, json_body, required
 from epochal.model.dcb import (
     MAX_TAG_BYTES,
@@ -29,6 +31,7 @@ from epochal.model.dcb import (
     RecordedTaggedEvent,
     TaggedBody,
     TaggedEvent,
+    Unfetched,
     check_tag,
     check_type,
     group_of,
@@ -39,14 +42,11 @@ from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, Tagge
 from epochal.model.times import MAX_EXPIRES
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
-from epochal.store.dcb_events import heads_watched
 from epochal.store.tag_pages import DatedPage, TagPage
+from epochal.store.tagged_store import TaggedStore
 
 MAX_NAMED: Final = TRANSACTION_ITEMS
 """Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
-
-MAX_DATA_BYTES: Final = 390_000
-"""An item has room for 400 KB, its tags and the rest of its fields included."""
 
 MAX_POSITION_BYTES: Final = 1024 * 1024
 
@@ -65,14 +65,18 @@ EVENT_FIELDS: Final = (
 )
 
 
-def event_of(node: Node) -> TaggedEvent:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+def event_of(node: Node, most: int | None = None) -> TaggedEvent:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule.
+
+    Args:
+        most: bytes of a body at most, where the store has such a limit.
+    """
     fields = node.members(EVENT_FIELDS)
     kind = required(node, fields, "type")
     return TaggedEvent(
         type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
-        data=_body(fields, "data", "data64"),
-        meta=_body(fields, "meta", "meta64"),
+        data=_body(fields, "data", "data64", most),
+        meta=_body(fields, "meta", "meta64", most),
         tags=tuple(map(_tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
         id=_event_id(fields["id"]) if "id" in fields else None,
         causation_id=_text(fields, "causationId"),
@@ -82,8 +86,8 @@ def event_of(node: Node) -> TaggedEvent:
     )
 
 
-def query_of(node: Node, *, type_heads: bool) -> Query:
-    """A query that a store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
+def query_of(node: Node, store: TaggedStore) -> Query:
+    """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
     fields = node.members(("items",))
     items = required(node, fields, "items")
     found = tuple(map(_item, items.items(MAX_NAMED)))
@@ -91,7 +95,7 @@ def query_of(node: Node, *, type_heads: bool) -> Query:
         raise InvalidInput(items.name, "must have at least one item")
     asked = Query(items=found)
     try:
-        heads = heads_watched(asked, type_heads=type_heads)
+        heads = store.heads_watched(asked)
     except InvalidInput as error:
         raise InvalidInput(items.name, error.rule) from error
     if heads > MAX_NAMED:
@@ -102,8 +106,9 @@ def query_of(node: Node, *, type_heads: bool) -> Query:
 class Listed:
     """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
 
-    def __init__(self, limit: int, *, positions: bool = False) -> None:
+    def __init__(self, limit: int, link: Link, *, positions: bool = False) -> None:
         self._limit = limit
+        self._link = link
         self._positions = positions
         self._answer = AnswerSize()
         self.views: list[Any] = []
@@ -112,10 +117,11 @@ class Listed:
         """Take an event, if there is room for it."""
         if len(self.views) >= self._limit:
             return False
-        shown = event(found)
+        frame = fields(found)
         if self._positions and found.position is not None:
-            shown["position"] = write_position(found.position)
-        view = self._answer.fit(shown)
+            frame["position"] = write_position(found.position)
+        shown = {**frame, **_bodies(found, self._link)}
+        view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
         if view is not None:
             self.views.append(view)
         return view is not None
@@ -143,9 +149,23 @@ def page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
     }
 
 
-def listed(found: DatedPage[RecordedTaggedEvent]) -> dict[str, Any]:
-    """A page of a listing of events."""
-    return {"events": [event(each) for each in found.items], "next": found.next}
+def listed(found: DatedPage[RecordedTaggedEvent], link: Link) -> dict[str, Any]:
+    """A page of a listing of events; it ends earlier than `found` where the answer is full."""
+    answer, shown, last = AnswerSize(), list[Any](), ""
+    for each in found.items:
+        # A page never ends between events of one id: it could not be gone on from.
+        ends = bool(shown) and each.sortable_id > last
+        view = answer.fit(event(each, link)) if ends else answer.put(event(each, link), fields(each))
+        if view is None:
+            return {"events": shown, "next": last}
+        shown.append(view)
+        last = each.sortable_id
+    return {"events": shown, "next": found.next}
+
+
+def single(found: RecordedTaggedEvent, link: Link) -> Any:
+    """An event as an answer of its own."""
+    return AnswerSize().put(event(found, link), fields(found))
 
 
 def tags(found: TagPage) -> dict[str, Any]:
@@ -167,9 +187,9 @@ def tag(found: TagCount, latest: TagEntry) -> dict[str, Any]:
     }
 
 
-def event(found: RecordedTaggedEvent) -> dict[str, Any]:
-    """An event."""
-    return {**fields(found), **_bodies(found)}
+def event(found: RecordedTaggedEvent, link: Link | None = None) -> dict[str, Any]:
+    """An event; a link is needed where bodies have been left in the bucket."""
+    return {**fields(found), **_bodies(found, link)}
 
 
 def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
@@ -194,14 +214,16 @@ def tag_count(found: TagCount) -> dict[str, Any]:
     return {"tag": found.tag, "events": found.events}
 
 
-def _bodies(found: RecordedTaggedEvent) -> dict[str, Any]:
-    """Data and metadata: text to the byte as it is stored, bytes in base64, nothing as nothing.
+def _bodies(found: RecordedTaggedEvent, link: Link | None) -> dict[str, Any]:
+    """Data and metadata: text to the byte as it is stored, bytes in base64, nothing as nothing, a link to the bucket.
 
     Text that is no JSON, which another library stored, is shown as text.
     """
     shown: dict[str, Any] = {}
     for name, body, foreign in (("data", found.data, "payload"), ("meta", found.meta, "metaText")):
-        if isinstance(body, bytes):
+        if isinstance(body, Unfetched) and link is not None:
+            shown[f"{name}Url"] = bodies.claimed(body.claim, link)
+        elif isinstance(body, bytes):
             shown |= {f"{name}64": b64encode(body).decode()} if body else {}
         else:
             text = bodies.json_text(body.encode())
@@ -231,7 +253,7 @@ def _event_id(node: Node) -> str:
     return parse_event_id(node.text(64), node.name)
 
 
-def _body(fields: Mapping[str, Node], plain: str, coded: str) -> TaggedBody:
+def _body(fields: Mapping[str, Node], plain: str, coded: str, most: int | None) -> TaggedBody:
     """JSON as text, base64 as bytes; nothing is no bytes."""
     given = [fields[name] for name in (plain, coded) if name in fields]
     if not given:
@@ -239,8 +261,8 @@ def _body(fields: Mapping[str, Node], plain: str, coded: str) -> TaggedBody:
     if len(given) > 1:
         raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
     body = json_body(given[0]) if plain in fields else given[0].base64()
-    if len(body) > MAX_DATA_BYTES:
-        raise TooLarge(given[0].name, len(body), MAX_DATA_BYTES)
+    if most is not None and len(body) > most:
+        raise TooLarge(given[0].name, len(body), most)
     return body.decode() if plain in fields else body
 
 

@@ -18,10 +18,11 @@ from epochal.http.openapi.shapes import (
     whole,
 )
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT
-from epochal.http.tagged.operations import MAX_EVENTS
+from epochal.http.streams.schemas import OMITTED
 from epochal.http.tagged.representation import MAX_NAMED, MAX_POSITION_BYTES
 from epochal.model.dcb import MAX_TAG_BYTES, MAX_TYPE_BYTES
 from epochal.model.times import MAX_EXPIRES
+from epochal.store.tagged_store import MAX_EVENTS
 
 ID: Final = text(
     "The event's id, a UUID.",
@@ -63,7 +64,7 @@ _STAMP: Final[dict[str, Any]] = {"type": "string", "description": "When it was a
 
 _TAG_COUNT: Final[dict[str, Schema]] = {
     "tag": TAG,
-    "events": whole("How many events have it, those that have expired included."),
+    "events": whole("How many events have it, in Sekiban's tables also those that have expired."),
 }
 
 SCHEMAS: Final[dict[str, Schema]] = {
@@ -77,10 +78,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "tags": array(TAG, "What it concerns; order and repetition do not matter.", MAX_NAMED),
             "id": {
                 **ID,
-                "description": "A UUID of the caller's makes repeats of the append harmless, for good.",
+                "description": "A UUID of the caller's makes repeats of the append harmless, and finds the event.",
             },
             **_MADE,
-            "expires": whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
+            "expires": whole(
+                "Seconds since 1970 after which it may be deleted: below `/dcb` alone.", 1, MAX_EXPIRES
+            ),
         },
         required=("type",),
         allOf=[only_one("data", "data64"), only_one("meta", "meta64")],
@@ -97,7 +100,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "types": array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
             "tags": array(
-                TAG, "All of these. Where the deployment has no type heads, at least one.", MAX_NAMED
+                TAG,
+                "All of these. At least one, unless the deployment lets the types be asked for alone.",
+                MAX_NAMED,
             ),
         },
         required=(),
@@ -160,6 +165,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
             },
             "meta": {"description": "As it was sent."},
             "meta64": base64("As it was sent."),
+            "dataUrl": ref("Link"),
+            "metaUrl": ref("Link"),
+            "omitted": OMITTED,
             "metaText": {"type": "string", "description": "In its place, what is no JSON."},
             "position": {
                 **POSITION,
@@ -170,7 +178,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "TagPage": record(
         {
-            "tags": array(record(_TAG_COUNT), "Tags of a group in order; of all groups in none."),
+            "tags": array(
+                record(_TAG_COUNT), "Below `/dcb` those of a group are in order; all others in none."
+            ),
             "next": _or_null(text(""), "`from` of the page that goes on; null where there is none."),
         }
     ),

@@ -7,13 +7,12 @@ a head without its lists, and than what one event adds to these lists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from epochal.layout.dcb.items import write_entry, write_event
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.writes import Stamp, recorded, tags_of
-from epochal.model.dcb import TaggedEvent
+from epochal.layout.dcb.writes import recorded, tags_of
+from epochal.model.tagged_results import DatedEvent
 from epochal.plan.limits import TRANSACTION_BYTES, TRANSACTION_ITEMS
 from epochal.plan.sizes import item_size
 
@@ -24,17 +23,9 @@ _LAST_INDEX: Final = 10**20
 """More digits than a tag's index will ever have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dated:
-    """An event, with its id, and when it happened."""
-
-    event: TaggedEvent
-    stamp: Stamp
-
-
-def cut(site: TagSite, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
+def cut(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[DatedEvent, ...]]:
     """Parts of a history, each an append within the limits, if its first event is. An id appears once in a part."""
-    taken: list[Dated] = []
+    taken: list[DatedEvent] = []
     ids: set[str | None] = set()
     tags: set[str] = set()
     items, size = 0, 0
@@ -53,7 +44,7 @@ def cut(site: TagSite, history: Iterable[Dated]) -> Iterator[tuple[Dated, ...]]:
         yield tuple(taken)
 
 
-def _bytes(site: TagSite, dated: Dated, tags: set[str]) -> int:
-    stored = recorded(dated.event, dated.stamp.proposed, dated.stamp.timestamp)
+def _bytes(site: TagSite, dated: DatedEvent, tags: set[str]) -> int:
+    stored = recorded(dated.event, dated.place, dated.timestamp)
     entries = sum(item_size(write_entry(site.keys, tag, _LAST_INDEX, stored)) for tag in tags)
     return item_size(write_event(site.keys, stored, dated.event.expires)) + _PER_TAG * entries

@@ -50,6 +50,7 @@ class Packed:
         etag: likewise; of unfolds alone, that they leave (see `unfolding`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
+        dated: their times are their own, and kept exactly.
         above: no stamp of it is at this time or before: of the streams that it is for besides this one.
     """
 
@@ -65,6 +66,7 @@ class Packed:
     etag: str
     keyed: bool
     dictionary: Dictionary | None = None
+    dated: bool = False
     above: Ticks = NEVER
     before: tuple[Packed, ...] = ()
 
@@ -99,7 +101,7 @@ class Packed:
         return Frame(stamp=stamp, count=len(self.events), content=self._dated(time))
 
     def _dated(self, time: Ticks) -> Encoded:
-        if time - self.now <= AHEAD:
+        if time - self.now <= (0 if self.dated else AHEAD):
             return self.content
         return pack_events(self.events, time, dictionary=self.dictionary)
 

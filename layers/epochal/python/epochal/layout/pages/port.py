@@ -78,14 +78,19 @@ def _is_of_id(item: Item) -> bool:
 
 
 def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
-    """A stream is read by its key; a page is put and updated, and got where a transaction has to be told."""
+    """A stream is read by its key; a page is put and updated, and got where a transaction has to be told.
+
+    Bodies of tagged events may be on another page than that of their tag, and ids have records; which tags there are a
+    scan tells.
+    """
+    reading = ("Query", "GetItem", "BatchGetItem")
     actions = {
-        "append": ("GetItem", "Query", "PutItem", "UpdateItem"),
-        "replay": ("Query",),
-        "feed": ("Query",),
+        "append": (*reading, "PutItem", "UpdateItem", "ConditionCheckItem"),
+        "replay": (*reading, "Scan"),
+        "feed": reading,
         "indexer": ("Query",),
         "auditor": ("GetItem", "Query", "Scan"),
-        "reaction": ("Query",),
+        "reaction": reading,
     }
     found = {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
     trained = Access(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))

@@ -10,7 +10,7 @@ that tag another read. So small ones are copied, which most are, and a tag is re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.codec.bodies import EMPTY, Encoded
@@ -37,6 +37,7 @@ class TaggedBatch:
         now: the writer's clock.
         append_id: 16 fresh bytes, and
         etag: 32 fresh hex digits: the same over all tries.
+        times: when each happened, where that is not now; a stamp is never below `now`.
     """
 
     events: tuple[TaggedEvent, ...]
@@ -44,6 +45,7 @@ class TaggedBatch:
     now: Ticks
     append_id: bytes
     etag: str
+    times: tuple[Ticks, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ class TaggedBatch:
     def recorded(self, stamp: bytes) -> tuple[RecordedTaggedEvent, ...]:
         """The events as the append of this stamp stores them."""
         time = time_of(stamp)
-        timestamp = format_ticks(time if time - self.now <= AHEAD else self.now)
+        times = self.times or (time if time - self.now <= AHEAD else self.now,) * len(self.events)
         return tuple(
             RecordedTaggedEvent(
                 id=event_id(stamp, Label(number=number, id=event.id)),
@@ -62,7 +64,7 @@ class TaggedBatch:
                 data=event.data,
                 meta=event.meta,
                 tags=tuple(sorted(set(event.tags))),
-                timestamp=timestamp,
+                timestamp=format_ticks(times[number]),
                 causation_id=event.causation_id,
                 correlation_id=event.correlation_id,
                 executed_user=event.executed_user,
@@ -121,7 +123,7 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[Share]:
 
 
 def _packed(batch: TaggedBatch, tag: str, events: Sequence[StoredEvent]) -> Packed:
-    return packed(
+    found = packed(
         Batch(
             stream=stream_of(tag),
             events=tuple(events),
@@ -130,6 +132,7 @@ def _packed(batch: TaggedBatch, tag: str, events: Sequence[StoredEvent]) -> Pack
             now=batch.now,
         )
     )
+    return replace(found, dated=bool(batch.times))
 
 
 def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> StoredEvent:
@@ -149,7 +152,7 @@ def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> Stor
         type=event.type,
         data=data if here else EMPTY,
         meta=label.encoded(),
-        timestamp=format_ticks(batch.now),
+        timestamp=format_ticks(batch.times[number] if batch.times else batch.now),
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
     )

@@ -1,0 +1,38 @@
+"""Importing a history into Sekiban's tables.
+
+atomic      a batch has up to 100 items or 4 MB: events, entries and heads together
+kept        sortable ids where they exceed those of all earlier events of their tags, which an ordered history into
+            an empty store always does
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from epochal.layout.dcb.append import append
+from epochal.layout.dcb.importing import cut
+from epochal.layout.dcb.writes import Stamp, TaggedBatch, recorded
+from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.tagged_results import DatedEvent
+from epochal.store.dcb_events import DcbEvents
+from epochal.store.importing import Importer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcbImporter(Importer):
+    """Imports into one store."""
+
+    store: DcbEvents
+
+    def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        return cut(self.store.site, history)
+
+    def _as_stored(self, dated: DatedEvent, found: RecordedTaggedEvent) -> RecordedTaggedEvent:
+        return recorded(dated.event, found.sortable_id, found.timestamp)
+
+    def _append(self, new: Sequence[DatedEvent]) -> int:
+        stamps = tuple(Stamp(dated.place, dated.timestamp) for dated in new)
+        batch = TaggedBatch(events=tuple(dated.event for dated in new), stamps=stamps)
+        written = self.store.driver.run(append(self.store.site, batch)).events
+        return sum(event.sortable_id != dated.place for event, dated in zip(written, new, strict=True))
