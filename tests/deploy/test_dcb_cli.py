@@ -48,14 +48,14 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
 def test_tagged_events_are_appended_found_and_listed(run: Run) -> None:
     tag = f"cli{uuid.uuid4().hex}:1"
     condition = json.dumps({"items": [{"tags": [tag]}]})
-    (made,) = run("tagged", "append", "Opened", '{"n": 1.5}', "--tag", tag, "--fail-if", condition)
-    event, end = run("tagged", "query", "--tag", tag)
+    (made,) = run("dcb", "append", "Opened", '{"n": 1.5}', "--tag", tag, "--fail-if", condition)
+    event, end = run("dcb", "query", "--tag", tag)
     assert (event["id"], event["data"]) == (made["events"][0]["id"], {"n": 1.5})
-    run("tagged", "append", "Closed", "--tag", tag, "--fail-if", condition, "--after", end["position"])
-    assert [each["type"] for each in run("tagged", "read", tag)] == ["Opened", "Closed"]
-    assert run("tagged", "tags", tag.partition(":")[0]) == [{"tag": tag, "events": 2}]
-    assert {"tag": tag, "events": 2} in run("tagged", "tags")
-    assert run("tagged", "count")[0]["events"] >= 2
+    run("dcb", "append", "Closed", "--tag", tag, "--fail-if", condition, "--after", end["position"])
+    assert [each["type"] for each in run("dcb", "read", tag)] == ["Opened", "Closed"]
+    assert run("dcb", "tags", tag.partition(":")[0]) == [{"tag": tag, "events": 2}]
+    assert {"tag": tag, "events": 2} in run("dcb", "tags")
+    assert run("dcb", "count")[0]["events"] >= 2
 
 
 def test_a_large_state_goes_to_the_bucket_and_comes_back(run: Run, tmp_path: Path) -> None:

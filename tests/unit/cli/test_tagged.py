@@ -229,7 +229,7 @@ def test_without_its_tables_it_says_which_option_is_missing(group: str, table: s
     found = Terminal()
     tables = {**found.deployment.settings.tables, table: ""}
     deployment = replace(found.deployment, settings=replace(found.deployment.settings, tables=tables))
-    bare = Store.of(deployment, list)
+    bare: Store = replace(found.store, deployment=deployment)
     result = CliRunner().invoke(epochal, (group, "count"), obj=lambda: bare)
     assert f"--{table}-table: is needed for tagged events" in str(result.exception)
 
