@@ -18,5 +18,8 @@ index       index status, verify, repair
 index_rebuild  index rebuild
 poison      index poison list, retry, discard
 stats       stats
+looking     streams, search, trace
+watch       watch
+completion  completion
 local       local up, down, status
 """

@@ -114,11 +114,23 @@ class ProjectionMissing(EpochalError, LookupError):
         super().__init__(f"{name} {version}: there is no such state")
 
 
+class ConversationMissing(EpochalError, LookupError):
+    """No event that was looked at belongs to a conversation."""
+
+    def __init__(self, correlation_id: str, items: int) -> None:
+        super().__init__(
+            f"{correlation_id}: no event among the last {items:,} entries of each partition has this correlation id "
+            "or this place; --items looks further back"
+        )
+
+
 class StreamMissing(EpochalError, LookupError):
     """There is no such stream."""
 
     def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream}: there is no such stream")
+        super().__init__(
+            f"{stream}: there is no such stream; `epochal streams` lists those of the latest events"
+        )
         self.stream = stream
 
 

@@ -14,14 +14,16 @@ from typing import Any, Final
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.cli import index_rebuild, quarantine, tagged_import, tagged_listings
+from epochal.cli import index_rebuild, output, quarantine, tagged_import, tagged_listings
 from epochal.cli.aggregates import aggregate
+from epochal.cli.completion import completion
 from epochal.cli.console import console
 from epochal.cli.copying import copy
 from epochal.cli.dcb import dcb
 from epochal.cli.feed import feed, tail
 from epochal.cli.index import index
 from epochal.cli.local import local
+from epochal.cli.looking import search, streams, trace
 from epochal.cli.new import new
 from epochal.cli.projections import projections
 from epochal.cli.react import parked, react
@@ -32,6 +34,7 @@ from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips
 from epochal.cli.training import train
+from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import Settings
 
@@ -70,6 +73,11 @@ for command in (
     parked,
     index,
     stats,
+    streams,
+    search,
+    trace,
+    watch,
+    completion,
     console,
     train,
     local,
@@ -108,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (EpochalError, BotoCoreError, ClientError) as error:
-        click.echo(f"epochal: {' '.join(_words(error).split())}", err=True)
+        output.complain(_words(error))
         sys.exit(FAILED)
 
 

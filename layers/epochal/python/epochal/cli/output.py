@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +39,25 @@ def document(view: Any, lines: Iterable[str], *, as_json: bool) -> None:
 
 def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str], *, as_json: bool) -> None:
     """Print things as they come, a line each; on a terminal a line is cut to its width."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = _width()
     for each in found:
         click.echo(json.dumps(view(each)).decode() if as_json else _cut(line(each), width))
+
+
+def fitting(lines: Iterable[str]) -> Iterator[str]:
+    """Lines, cut to the width of the terminal where there is one."""
+    width = _width()
+    return (_cut(line, width) for line in lines)
+
+
+def complain(words: str) -> None:
+    """Say what went wrong, in a line; in colour on a terminal, unless NO_COLOR says otherwise."""
+    name = "epochal:" if os.environ.get("NO_COLOR") else click.style("epochal:", fg="red")
+    click.echo(f"{name} {' '.join(words.split())}", err=True)
+
+
+def _width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def events(count: int) -> str:

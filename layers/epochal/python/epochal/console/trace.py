@@ -34,11 +34,12 @@ class Node:
 def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
     """The conversation that `id` names: by its correlation id, or by one of its events."""
     wanted, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
-    roots = tree(_conversation(deployment.feed, wanted, count)) if wanted else []
+    roots = tree(conversation(deployment.feed, wanted, count)) if wanted else []
     return {"id": wanted, "items": count, "roots": roots, "more": min(10 * count, MOST)}
 
 
-def _conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
+def conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
+    """Events of the conversation that a correlation id or one of its events names, among the last so many items."""
     found = [
         Node(at.partition, item.event)
         for at in feed.partitions()

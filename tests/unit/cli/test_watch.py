@@ -1,0 +1,66 @@
+"""`watch`: tails, and how far groups are behind, look by look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from epochal import Delivery, reaction
+from epochal.cli import watch as command
+from epochal.codec import json
+from epochal.model.events import Event
+from epochal.reactions.group_member import Member
+from epochal.reactions.reactor import Reactor
+from tests.support.terminal import Terminal
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    """A reaction that has handled one of two entries."""
+    made = Terminal()
+    made.streams.append("Order-1", [Event(type="Placed")])
+    made.index()
+
+    @reaction(name="board", categories=["Order"])
+    def board(_: Delivery) -> None:
+        pass
+
+    Reactor(member=Member(reaction=board, reader=made.store.feed)).run(30_000, seconds=60)
+    made.streams.append("Order-1", [Event(type="Paid")])
+    made.index()
+    return made
+
+
+def looks(terminal: Terminal, *arguments: str) -> list[Any]:
+    ran = terminal.run("watch", "--for", "0", "--json", *arguments)
+    assert ran.exception is None, ran.exception
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("which", [["--group", "board"], ["--all-groups"]])
+def test_a_look_tells_how_far_a_reaction_is_behind(terminal: Terminal, which: list[str]) -> None:
+    (look,) = looks(terminal, *which)
+    (pages,) = [each for each in look["partitions"] if each["partition"] == 30_000]
+    (group,) = pages["groups"]
+    assert (group["group"], group["behind"], group["seconds"]) == ("board", 1, 0.0)
+    shown = terminal.run("watch", "--for", "0", *which).stdout
+    assert "board" in shown
+    assert "1 behind" in shown
+
+
+def test_how_long_a_reaction_is_behind_counts_from_when_it_was_not(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 1_000, 5))
+    monkeypatch.setattr(command.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(command.time, "sleep", lambda _: None)
+    ran = terminal.run("watch", "--for", "12", "--json", "--group", "board")
+    found = [json.loads(line)["partitions"] for line in ran.stdout.splitlines()]
+    seconds = [each["groups"][0]["seconds"] for look in found for each in look if each["partition"] == 30_000]
+    assert seconds == [0, 5, 10]
+
+
+def test_the_table_of_a_terminal_has_every_row(terminal: Terminal) -> None:
+    found = next(iter(command.looks(terminal.store, ["board"], 1.0, 0)))
+    assert found.table().row_count == len(list(found.rows())) >= 2
