@@ -22,6 +22,8 @@ def prepare(place: Path) -> None:
     shutil.rmtree(place / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", place / "docs", ignore=shutil.ignore_patterns("requirements.txt"))
     shutil.copy(ROOT / "zensical.toml", place)
+    if not (library := place / "layers").exists():  # whose docstrings are the pages of the Python API
+        library.symlink_to(ROOT / "layers")
     machine_index.write(place / "docs")
 
 

@@ -15,6 +15,7 @@ VERSION: Final = "$v"
 """Member of a stored object."""
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
+"""Takes an event's object of one version, and answers it as of a later one."""
 
 
 @dataclass(frozen=True, slots=True)

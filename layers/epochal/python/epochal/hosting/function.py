@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
+"""What Lambda calls."""
 
 SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""

@@ -30,6 +30,7 @@ class Claim:
 
 
 Body = bytes | Claim
+"""A payload, or where it is in the bucket."""
 
 
 def content_of(body: Body) -> bytes:

@@ -63,3 +63,4 @@ class Undetermined:
 
 
 Outcome = Appended | Conflict | Undetermined
+"""How an append ends. Match on all three."""

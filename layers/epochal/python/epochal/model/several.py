@@ -48,3 +48,4 @@ class AllUndetermined:
 
 
 AllOutcome = AllAppended | Conflicts | AllUndetermined
+"""How an append to several streams ends. Match on all three."""

@@ -31,8 +31,11 @@ class Expected(Enum):
 
 
 ANY: Final = Expected.ANY
+"""Whatever there is, or nothing."""
 NO_STREAM: Final = Expected.NO_STREAM
+"""Nothing has been written to the stream."""
 STREAM_EXISTS: Final = Expected.STREAM_EXISTS
+"""Something has been written to the stream, if only unfolds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ class Token:
 
 
 ExpectedVersion = Expected | AtVersion | Token
+"""What a writer expects of a stream."""
 
 
 def meets(expected: Expected | AtVersion, version: int | None) -> bool:

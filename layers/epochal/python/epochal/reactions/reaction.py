@@ -34,6 +34,7 @@ Start = Literal["beginning", "tail"] | Mapping[int, Checkpoint]
 it names and at the beginning of the others."""
 
 OnFailure = Literal["park", "block"]
+"""What a handler that keeps failing does: set its stream aside, or hold up the partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class Delivery:
 
 
 Handler = Callable[[Delivery], object]
+"""What a reaction does with a delivery; one that is an `async def` is awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

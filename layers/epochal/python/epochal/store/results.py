@@ -11,6 +11,7 @@ from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.versions import Token
 
 Direction = Literal["forward", "backward"]
+"""From the first event on, or from the last one back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

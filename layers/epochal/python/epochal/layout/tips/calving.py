@@ -23,6 +23,7 @@ from epochal.plan.units import WRITE_UNIT, write_units
 from epochal.settings import CALVING, TIP_BYTES, Settings, variable
 
 Mode = Literal["two-step", "transactional"]
+"""Whether a calf and its Tip are written one after the other, or in one transaction."""
 
 ROOM: Final = 8 * 1024
 """Kept free below the item limit for keys, counters and what sizes in a token may be off by."""
@@ -85,6 +86,7 @@ class Fixed:
 
 
 Calving = ByCost | Fixed
+"""When events leave a Tip."""
 
 
 def calving_of(settings: Settings) -> Calving:

@@ -1,0 +1,138 @@
+"""docs/reference/python: every name that `epochal` leads to is there once, with a docstring."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import griffe
+import pytest
+
+import epochal
+
+pytestmark = pytest.mark.slow  # all of the library is parsed
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "reference" / "python"
+LISTED = Counter(
+    name
+    for page in PAGES.glob("*.md")
+    for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+)
+INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
+"""What stores are made of, and no program names: a store's attributes and openers lead there."""
+
+INNER = {
+    f"epochal.{name}"
+    for name in (
+        "codec.bodies.Encoded",
+        "feed.categories.Predicate",
+        "feed.history.History",
+        "feed.hydration.Hydrate",
+        "feed.page_limits.PageBounds",
+        "store.bodies.Bodies",
+        "store.bodies.BodyCodec",
+        "store.driver.Driver",
+        "store.folding.Folder",
+        "store.loading.Loader",
+        "store.reading.Found",
+        "store.reading.Reader",
+    )
+}
+"""Likewise, of rooms that have others."""
+
+
+@cache
+def library() -> griffe.Module:
+    found = griffe.load(
+        "epochal", search_paths=[ROOT / "layers" / "epochal" / "python"], allow_inspection=False
+    )
+    assert isinstance(found, griffe.Module)
+    return found
+
+
+def found(path: str) -> griffe.Object | None:
+    """What a dotted path names: a class, a function or a value of a module of the library."""
+    if not path.startswith("epochal."):
+        return None
+    try:
+        named = library()[path.removeprefix("epochal.")]
+        named = named.final_target if isinstance(named, griffe.Alias) else named
+    except (KeyError, griffe.GriffeError):
+        return None
+    assert isinstance(named, griffe.Object)
+    generic = named.is_attribute and "TypeVar" in str(getattr(named, "value", ""))
+    inner = (
+        named.is_module
+        or generic
+        or not isinstance(named.parent, griffe.Module)
+        or named.name.startswith("_")
+    )
+    return None if inner else named
+
+
+def members(each: griffe.Object) -> Iterator[griffe.Object]:
+    """What a page shows of it: the thing, and the public members of a class."""
+    yield each
+    if isinstance(each, griffe.Class):
+        own = (member for member in each.members.values() if isinstance(member, griffe.Object))
+        yield from (member for member in own if not member.name.startswith("_"))
+
+
+def named_in(each: griffe.Object) -> Iterator[str]:
+    """The names in its signatures and annotations."""
+    for member in members(each):
+        written = [getattr(member, name, None) for name in ("annotation", "returns")]
+        written += [parameter.annotation for parameter in getattr(member, "parameters", ())]
+        written += getattr(member, "bases", [])
+        written += [each.value] if isinstance(each, griffe.Attribute) else []
+        for expression in written:
+            if isinstance(expression, griffe.Expr):
+                parts = (expression, *expression.iterate(flat=True))
+                yield from (part.canonical_path for part in parts if isinstance(part, griffe.ExprName))
+
+
+@cache
+def reached() -> dict[str, griffe.Object]:
+    """Every name that `epochal` has, and every name that one of those leads to."""
+    at: dict[str, griffe.Object] = {}
+    paths = [f"epochal.{room}.{name}" for name, room in epochal._ROOMS.items()]  # noqa: SLF001  where they are
+    while paths:
+        each = found(paths.pop())
+        if each is None or each.canonical_path in at or each.canonical_path in INNER:
+            continue
+        room, tips = each.canonical_path.split(".")[1], ".tips.calving." in each.canonical_path
+        if room not in INNER_ROOMS or tips:
+            at[each.canonical_path] = each
+            paths.extend(named_in(each))
+    return at
+
+
+def test_every_name_that_epochal_leads_to_is_on_one_page() -> None:
+    errors = {name for name in LISTED if name.startswith("epochal.errors.")}
+    assert {name for name, count in LISTED.items() if count > 1} == set()
+    assert set(LISTED) - errors == {name for name in reached() if not name.startswith("epochal.errors.")}
+
+
+def test_every_error_is_on_its_page() -> None:
+    raised = {
+        f"epochal.errors.{each.name}"
+        for each in library()["errors"].classes.values()
+        if not each.name.startswith("_")
+    }
+    assert {name for name in LISTED if name.startswith("epochal.errors.")} == raised
+
+
+def test_what_is_shown_has_a_docstring() -> None:
+    bare = [
+        member.canonical_path
+        for name in LISTED
+        if (each := found(name))
+        for member in members(each)
+        if member.docstring is None and (member is each or member.is_function)
+    ]
+    assert bare == []
+    assert all(found(name) for name in LISTED)
