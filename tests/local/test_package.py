@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
+
+LAMBDAS = [path for path in (ROOT / "lambdas").rglob("*") if path.is_file() and path.suffix == ".py"]
+SHIPPED = {f"epochal/cdk/shipped/{path.relative_to(ROOT)}": path for path in LAMBDAS} | {
+    "epochal/cdk/shipped/layers/vendor/requirements.txt": ROOT / "layers" / "vendor" / "requirements.txt"
+}
 
 MEGABYTES = 25
 """Of what comes with the library, beyond boto3 and what that brings."""
@@ -61,12 +70,65 @@ def test_the_wheel_has_every_file_of_the_library_and_no_other(wheel: zipfile.Zip
         for path in (LIBRARY / "epochal").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == kept
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == kept | SHIPPED.keys()
     assert {
         "epochal/py.typed",
         "epochal/console/templates/base.html",
         "epochal/console/static/live.js",
     } <= kept
+
+
+@pytest.mark.slow
+def test_it_has_what_the_constructs_deploy_beside_the_library(wheel: zipfile.ZipFile) -> None:
+    for name, path in SHIPPED.items():
+        assert wheel.read(name) == path.read_bytes()
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+def test_an_app_of_ones_own_is_synthesised_with_the_wheel_alone(built: Path, tmp_path: Path) -> None:
+    (path,) = built.glob("*.whl")
+    installed, app = tmp_path / "installed", tmp_path / "app"
+    with zipfile.ZipFile(path) as opened:
+        opened.extractall(installed)
+    guide = (ROOT / "docs" / "guide" / "your-own-app.md").read_text("utf-8")
+    for block in re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL):
+        if found := re.match(r"# (\S+\.py)\n", block):
+            (app / found[1]).parent.mkdir(parents=True, exist_ok=True)
+            (app / found[1]).write_text(block)
+    (app / "reactions" / "board" / "requirements.txt").write_text("epochal\nsimplejson==4.3.0\n")
+    out = app / "out"
+    environment = {
+        **{name: each for name, each in os.environ.items() if not name.startswith(("AWS_", "CDK_"))},
+        "PYTHONPATH": str(installed),
+        "CDK_OUTDIR": str(out),
+        "EPOCHAL_CACHE": str(ROOT / ".cache" / "layers"),
+    }
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=app, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    resources = json.loads((out / "Shop.template.json").read_text("utf-8"))["Resources"]
+    assets = {id_: set(_files(out, each["Properties"])) for id_, each in resources.items()}
+    assert sum("handler.py" in each for each in assets.values()) == len(LAMBDAS)
+    (library,) = (
+        each for id_, each in assets.items() if "LayersLibrary" in id_ or ("Library" in id_ and each)
+    )
+    assert {"python/epochal/__init__.py", "python/epochal/hosting/named.py"} <= library
+    assert not [each for each in library if each.startswith("python/epochal/cdk/")]
+    (vendor,) = (each for id_, each in assets.items() if "Vendor" in id_ and each)
+    assert "python/aws_lambda_powertools/__init__.py" in vendor
+    (packages,) = (each for id_, each in assets.items() if "Packages" in id_ and each)
+    assert "python/simplejson/__init__.py" in packages
+    assert not [each for each in packages if each.startswith("python/epochal")]
+
+
+def _files(out: Path, properties: dict[str, Any]) -> Iterator[str]:
+    """What is in the folder that a function or layer is made of."""
+    code = properties.get("Code") or properties.get("Content")
+    if isinstance(code, dict) and "S3Key" in code:
+        folder = out / f"asset.{code['S3Key'].removesuffix('.zip')}"
+        yield from (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.slow

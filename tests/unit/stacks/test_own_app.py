@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from json import loads
 from pathlib import Path
+from runpy import run_path
 from typing import Any, get_type_hints
 
 import pytest
@@ -22,7 +19,7 @@ from aws_cdk.assertions import Template
 from epochal.cdk import EventStore, Reaction
 from epochal.cdk.fields import RULES
 from epochal.cdk.options import APPS_OWN, StoreOptions
-from epochal.cdk.sources import CACHE, Sources
+from epochal.cdk.sources import Sources
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.targets import TARGET
 from epochal.settings import FOUND_BY, Settings, variable
@@ -76,76 +73,36 @@ def named(resources: Resources, begin: str) -> dict[str, Any]:
 
 def files(page: str) -> Iterator[tuple[str, str]]:
     """The files that a page shows, by the comment at their beginning."""
-    for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         path = re.match(r"# (\S+\.py)\n", block)
         if path:
             yield path[1], block
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The template of the guide's app, run as its users run it: all it sees of this checkout is the library."""
-    place = tmp_path_factory.mktemp("shop")
+@pytest.fixture
+def guides_app(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """The guide's own, as it stands there; `tests/local/test_package.py` runs it with the wheel."""
     for path, text in files(GUIDE):
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_text(text)
-    kept = {name: each for name, each in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-    library = ROOT / "layers" / "epochal" / "python"
-    ran = subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=place,
-        env={
-            **kept,
-            "PYTHONPATH": str(library),
-            "CDK_OUTDIR": str(place / "out"),
-            CACHE: str(ROOT / ".cache" / "layers"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = loads((place / "out" / "Shop.template.json").read_text())
-    for each in found["Resources"].values():
-        key = each.get("Properties", {}).get("Code", each.get("Properties", {}).get("Content", {}))
-        if isinstance(key, dict) and "S3Key" in key:
-            digest = key["S3Key"].removesuffix(".zip")
-            (folder,) = (place / "out").glob(f"asset.{digest}*")
-            each["asset"] = {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
-    return found
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        # CDK's own process stays in the folder that it was started in.
+        (tmp_path / path).write_text(text.replace('"functions/', f'"{tmp_path}/functions/'))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    defined = run_path("app.py")
+    (stack,) = (each for each in defined["app"].node.children if isinstance(each, Stack))
+    return stack
 
 
-@pytest.mark.slow
-def test_the_guides_app_has_a_store_with_all_that_looks_after_it(program: dict[str, Any]) -> None:
-    names = {
-        each["Properties"]["FunctionName"]
-        for each in program["Resources"].values()
-        if each["Type"] == FUNCTION and "FunctionName" in each["Properties"]
-    }
-    assert names == {
+def test_the_guides_app_has_a_store_with_all_that_looks_after_it(guides_app: Stack) -> None:
+    functions = of_type(guides_app, FUNCTION)
+    assert {each["Properties"].get("FunctionName") for each in functions.values()} == {
         *(f"shop-events-{each}" for each in ("append", "replay", "feed", "indexer", "notifier", "auditor")),
         "shop-events-reaction-departures-board",
+        None,  # the app's own
     }
-
-
-@pytest.mark.slow
-def test_what_it_deploys_came_with_the_package(program: dict[str, Any]) -> None:
-    resources: Resources = program["Resources"]
-    (library,) = (each["asset"] for id_, each in resources.items() if id_.endswith("Library8A3669A3"))
-    assert {"python/epochal/__init__.py", "python/epochal/hosting/named.py"} <= library
-    assert not [each for each in library if each.startswith("python/epochal/cdk/")]
-    (wheels,) = (each["asset"] for id_, each in resources.items() if "Vendor" in id_ and "asset" in each)
-    assert "python/aws_lambda_powertools/__init__.py" in wheels
-    own = [each for each in resources.values() if each["Type"] == FUNCTION]
-    assert all("handler.py" in each["asset"] or len(each["asset"]) == 1 for each in own)
-
-
-@pytest.mark.slow
-def test_the_guides_function_and_reaction_import_with_what_they_are_told(program: dict[str, Any]) -> None:
-    resources: Resources = program["Resources"]
-    functions = {id_: each for id_, each in resources.items() if each["Type"] == FUNCTION}
     checkout = named(functions, "Checkout")["Environment"]["Variables"]
-    assert {variable("streams_table"), variable("bucket")} <= checkout.keys()
+    (code,) = (text for path, text in files(GUIDE) if path.endswith("checkout.py"))
+    assert set(re.findall(r"EPOCHAL_\w+", code)) <= checkout.keys()
     board = named(functions, "Board")
     assert board["Handler"] == "epochal.hosting.named.handler"
     assert board["Environment"]["Variables"]["EPOCHAL_ENTRY"] == "board:departures"

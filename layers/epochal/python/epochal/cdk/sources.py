@@ -55,12 +55,12 @@ class Sources:
         cache = _cache()
         # Another installation's library is another.
         own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
-        pins = _brought("layers/vendor/requirements.txt")
+        pins = _shipped("layers/vendor/requirements.txt")
         return cls(
             library=lambda python: prepared(_PACKAGE, python, own, below="python/epochal"),
             vendor=lambda platform: vendored(pins, platform, cache),
             packages=lambda requirements, platform: bundled(requirements, platform, cache),
-            lambdas=_brought("lambdas"),
+            lambdas=_shipped("lambdas"),
             root=Path.cwd(),
         )
 
@@ -102,9 +102,9 @@ def code_of(
     )
 
 
-def _brought(name: str) -> Path:
+def _shipped(name: str) -> Path:
     """What the wheel has in this room; in a checkout it is at the top."""
-    packed = _ROOM / "brought" / name
+    packed = _ROOM / "shipped" / name
     return packed if packed.exists() else _ROOM.parents[4] / name
 
 

@@ -207,12 +207,17 @@ def _size(dynamodb: Any, name: str) -> TableSize:
 def _outputs(choice: Choice) -> Settings:
     """The settings that a stack's outputs hold; what was named besides wins over them."""
     client = cloudformation_client(endpoint=choice.endpoint or None, region=choice.region or None)
+    named, begin = _one_of_several(choice.stack)
     try:
         with translated("DescribeStacks"):
-            (stack,) = client.describe_stacks(StackName=choice.stack)["Stacks"]
+            (stack,) = client.describe_stacks(StackName=named)["Stacks"]
     except InvalidRequest as error:
         raise StackMissing(choice.stack, error.message) from error
-    outputs: Mapping[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
+    outputs: Mapping[str, str] = {
+        each["OutputKey"].removeprefix(begin): each["OutputValue"]
+        for each in stack.get("Outputs", ())
+        if each["OutputKey"].startswith(begin)
+    }
     if not outputs.keys() >= set(FOUND_BY):
         raise StackMissing(
             choice.stack, f"has no outputs {', '.join(FOUND_BY)}: name the stack of the tables"
@@ -222,6 +227,14 @@ def _outputs(choice: Choice) -> Settings:
         each.name for each in declared().values() if each.output in outputs and not _is_named(each, choice)
     }
     return choice.settings.having(**{name: told.value(name) for name in known})
+
+
+def _one_of_several(stack: str) -> tuple[str, str]:
+    """A stack, and what begins the outputs of a store that is not its first one: `shop/AuditLog`."""
+    if stack.startswith("arn:"):
+        return stack, ""
+    name, _, begin = stack.partition("/")
+    return name, begin
 
 
 def _is_named(each: Setting, choice: Choice) -> bool:
