@@ -1,15 +1,30 @@
-"""The console is served on this machine alone, at a port that is free."""
+"""The console is served on this machine alone, at a free port; its pages come soon from a store that is full."""
 
 from __future__ import annotations
 
+import re
 import threading
+import time
+from itertools import islice
 from urllib.request import urlopen
 
+import pytest
+
+from epochal.console.app import application
 from epochal.console.server import server
 from epochal.deployment import Deployment
+from epochal.dynamo.interpreter import interpreter
+from epochal.layout.registry import declared
+from epochal.layout.tables import store_tables
+from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_settings
+from tests.support.filling import fill
+from tests.support.tables import Tables
+
+EVENTS = 100_000
+SECONDS = 0.3
 
 
 def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
@@ -31,3 +46,44 @@ def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
         serving.shutdown()
         thread.join()
         serving.server_close()
+
+
+@pytest.mark.proof
+def test_pages_of_a_hundred_thousand_events_come_from_the_embedded_aws_within_their_time(
+    embedded_tables: Tables,
+) -> None:
+    """The best of five: other programs of the machine are none of the console's business."""
+    feed = MemoryFeed()
+    fill(feed, EVENTS)
+    deployment = _copied(feed, embedded_tables)
+    client = application(deployment, "epochal-test").test_client()
+    told = {}
+    for path in (
+        "/",
+        "/streams/30000/Long-1",
+        "/streams/30000/Long-1?from=50000",
+        "/tagged?tags=course:c1",
+    ):
+        taken = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            answer = client.get(path, base_url="http://127.0.0.1")
+            taken.append(time.perf_counter() - begun)
+            assert answer.status_code == 200, answer.text
+        found = re.search(r"took (\d+) request", answer.text)
+        told[path] = (round(min(taken), 3), found and int(found[1]))
+    assert max(seconds for seconds, _ in told.values()) <= SECONDS, told
+
+
+def _copied(feed: MemoryFeed, tables: Tables) -> Deployment:
+    """What is in memory, on tables of the embedded AWS."""
+    named = {spec.kind: tables.create(spec) for spec in store_tables()}
+    for kind, name in named.items():
+        items = iter(feed.tables.items(kind))
+        while puts := [{"PutRequest": {"Item": item}} for item in islice(items, 25)]:
+            assert not tables.client.batch_write_item(RequestItems={name: puts})["UnprocessedItems"]
+    settings = memory_settings(
+        **{each.name: named[each.table] for each in declared().values() if each.table in named}
+    )
+    driver = Driver(execute=interpreter(tables.client), meter=Meter(), at_once=SIDE_BY_SIDE)
+    return Deployment(settings=settings, driver=driver, bucket=MemoryBucket())

@@ -16,6 +16,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
+from tests.support.filling import fill
 
 STREAM = "/streams/30000/Long-1"
 
@@ -62,17 +63,6 @@ class Spy:
         return counted
 
 
-def _fill(feed: MemoryFeed, events: int) -> None:
-    """A stream that has nearly all of the events, and some hundred others."""
-    for number in range(events // 100):
-        feed.streams.append("Long-1", [Event(type="Noted", data=b'{"number":%d}' % number)] * 95)
-        feed.streams.append(f"Short-{number % 97}", [Event(type="Noted", data=b"{}")] * 4)
-        feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=[f"course:c{number % 7}"])])
-        if number % 5 == 0:
-            feed.index()
-    feed.index()
-
-
 @pytest.fixture(
     scope="module",
     params=[1_000, 5_000, pytest.param(100_000, marks=pytest.mark.proof)],
@@ -85,7 +75,7 @@ def filled(request: pytest.FixtureRequest) -> MemoryFeed:
     feed = MemoryFeed()
     feed.streams.append("Short-0", [Event(type="Noted")])
     feed.react(slow)
-    _fill(feed, request.param)
+    fill(feed, request.param)
     return feed
 
 

@@ -1,0 +1,17 @@
+"""A store with many events in it: one long stream, some hundred short ones, and tags."""
+
+from __future__ import annotations
+
+from epochal import Event, TaggedEvent
+from epochal.testing.feeds import MemoryFeed
+
+
+def fill(feed: MemoryFeed, events: int) -> None:
+    """Append so many, nearly all to `Long-1`, and index them."""
+    for number in range(events // 100):
+        feed.streams.append("Long-1", [Event(type="Noted", data=b'{"number":%d}' % number)] * 95)
+        feed.streams.append(f"Short-{number % 97}", [Event(type="Noted", data=b"{}")] * 4)
+        feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=(f"course:c{number % 7}",))])
+        if number % 5 == 0:
+            feed.index()
+    feed.index()
