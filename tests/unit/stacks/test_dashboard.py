@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from epochal.console.activity import PLOTTED
 from epochal.layout.tables import store_tables
 from tests.unit.stacks.templates import Deployment, Synthesise
 
@@ -77,6 +78,14 @@ def test_it_shows_throttles_of_every_function_and_table(shown: dict[str, list[li
     assert {each[4]["label"] for each in shown["Tables throttled"]} == {
         f"{spec.kind} {what}" for spec in store_tables() for what in ("reads", "writes")
     }
+
+
+def test_it_has_what_the_console_plots_under_the_same_titles_for_every_table(
+    shown: dict[str, list[list[Any]]],
+) -> None:
+    for title, name in PLOTTED:
+        assert {each[1] for each in shown[title]} == {name}
+        assert {each[4]["label"] for each in shown[title]} == {spec.kind for spec in store_tables()}
 
 
 def test_without_reactions_it_has_no_graph_of_them(synthesise: Synthesise) -> None:

@@ -19,10 +19,12 @@ from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from
+from tests.docs.test_links import anchors
 from tests.unit.stacks.templates import ROOT, Synthesise
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
 REACTIONS = (ROOT / "docs" / "guide" / "reactions.md").read_text()
+ANCHORS = anchors(ROOT / "docs" / "runbook.md")
 ENTRIES = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
 TABLES = "|".join(spec.kind for spec in (*store_tables(), READ_MODELS))
 ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
@@ -56,11 +58,16 @@ def test_every_route_stands_beside_its_scope(route: Operation) -> None:
 def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:
     deployment = synthesise("prod", reactions={"board": {"entry": "board"}}, read_models=True)
     found = {
-        each["Properties"]["AlarmName"].removeprefix("epochal-prod-")
+        each["Properties"]["AlarmName"].removeprefix("epochal-prod-"): each["Properties"]["AlarmDescription"]
         for kind in deployment.templates
         for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()
     }
     assert {general(name) for name in found} == set(ENTRIES)
+    for name, description in found.items():
+        _, address, anchor = description.partition(" What to do: docs/runbook.md#")
+        assert address, f"{name} does not say where to read on: {description}"
+        assert anchor == re.sub(r"[<>]", "", general(name)), f"{name} leads to another entry"
+        assert anchor in ANCHORS
 
 
 def general(name: str) -> str:

@@ -270,19 +270,22 @@ class Reaction(Construct):
 
     def _watch(self, alarms: Alarms, name: str) -> None:
         subject = function_of(name)
-        watch_function(alarms, subject, self._name)
+        entry = function_of("name")  # the runbook says it of all reactions
+        watch_function(alarms, subject, self._name, entry=entry)
         alarms.when(
             f"{subject}-lags",
             f"The reaction {name} is minutes behind the feed.",
             _largest("ApproximateAgeOfOldestMessage", self.queue),
             above=LAG_SECONDS,
             minutes=LASTING,
+            entry=f"{entry}-lags",
         )
         alarms.when(
             f"{subject}-gave-up",
             f"Wake-ups of the reaction {name} failed too often and were set aside.",
             _largest("ApproximateNumberOfMessagesVisible", self.failed),
             minutes=ONCE,
+            entry=f"{entry}-gave-up",
         )
         for what, description in (
             ("parked", "has parked streams: their events wait to be replayed."),
@@ -294,6 +297,7 @@ class Reaction(Construct):
                 f"The reaction {name} {description}",
                 metric("Epochal", f"Reaction.{what}", {"service": self._name}),
                 minutes=ONCE,
+                entry=f"{entry}-{what}",
             )
 
     def _outputs(self, name: str) -> dict[str, CfnOutput]:

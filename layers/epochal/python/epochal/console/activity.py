@@ -23,6 +23,13 @@ MINUTE: Final = 60
 MINUTES: Final = 60
 """That a plot of the index goes back."""
 
+PLOTTED: Final = (
+    ("Write units", "ConsumedWriteCapacityUnits"),
+    ("Read units", "ConsumedReadCapacityUnits"),
+    ("Conditions that failed", "ConditionalCheckFailedRequests"),
+)
+"""Of DynamoDB's metrics of all tables; a stage's dashboard has them under the same titles."""
+
 PERIOD: Final = 5 * MINUTE
 PERIODS: Final = 36
 """That a plot of CloudWatch's goes back: three hours."""
@@ -74,11 +81,7 @@ def _metrics(deployment: Deployment) -> list[tuple[str, list[Metric]]]:
             Metric(namespace="AWS/DynamoDB", name=name, dimensions={"TableName": table}) for table in tables
         ]
 
-    return [
-        ("Write units", of_tables("ConsumedWriteCapacityUnits")),
-        ("Read units", of_tables("ConsumedReadCapacityUnits")),
-        ("Conditions that failed", of_tables("ConditionalCheckFailedRequests")),
-    ]
+    return [(title, of_tables(name)) for title, name in PLOTTED]
 
 
 def _asked(deployment: Deployment) -> list[Metric]:

@@ -26,6 +26,9 @@ LASTING: Final = (3, 5)
 ONCE: Final = (1, 1)
 """For what must never happen."""
 
+RUNBOOK: Final = "docs/runbook.md"
+"""What to do about each alarm, in Epochal's documentation."""
+
 
 class Alarms:
     """Makes the alarms that belong to `scope`; they are in the console alone where the stage has no topic for them."""
@@ -45,14 +48,18 @@ class Alarms:
         *,
         minutes: tuple[int, int],
         above: int = 0,
+        entry: str = "",
     ) -> None:
-        """Alarm when what is measured is above `above` in so many of so many minutes."""
+        """Alarm when what is measured is above `above` in so many of so many minutes.
+
+        `entry` is the anchor of what the runbook says, the alarm's name unless told: it may say it of several.
+        """
         bad, observed = minutes
         alarm = cloudwatch.Alarm(
             self._scope,
             "".join(word.capitalize() for word in name.split("-")),
             alarm_name=self._stage.named(name),
-            alarm_description=description,
+            alarm_description=f"{description} What to do: {RUNBOOK}#{entry or name}",
             metric=measured,
             threshold=above,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
@@ -78,18 +85,23 @@ def metric(
     )
 
 
-def watch_function(alarms: Alarms, name: str, function_name: str) -> None:
-    """Alarms on a function that answers every foreseen failure: an error is a fault of code or set-up."""
+def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:
+    """Alarms on a function that answers every foreseen failure: an error is a fault of code or set-up.
+
+    Entries of the runbook begin with `entry`.
+    """
     dimensions = {"FunctionName": function_name}
     alarms.when(
         f"{name}-fails",
         f"The function {name} raised, ran out of time or of memory: see its log.",
         metric("AWS/Lambda", "Errors", dimensions),
         minutes=ONCE,
+        entry=f"{entry}-fails",
     )
     alarms.when(
         f"{name}-throttled",
         f"The function {name} is at its concurrency limit: its own reservation, or the account's.",
         metric("AWS/Lambda", "Throttles", dimensions),
         minutes=LASTING,
+        entry=f"{entry}-throttled",
     )

@@ -58,4 +58,4 @@ class Audit(Construct):
             ("index-audit-troubles", "troubles", "The auditor met what it could neither read nor mend."),
         ):
             counted = metric("Epochal", f"Audit.{measure}", {"service": stage.named("auditor")})
-            alarms.when(name, f"{description} See the runbook.", counted, minutes=ONCE)
+            alarms.when(name, description, counted, minutes=ONCE)

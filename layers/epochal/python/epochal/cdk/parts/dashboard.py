@@ -4,6 +4,7 @@
     how much      events indexed, notices, events handled
     what failed   records set aside, streams parked, wake-ups given up, errors
     at a ceiling  throttles of tables and functions
+    what it takes units of tables, and conditions that failed: writers that were in each other's way
 
 Reactions here are those that the stage declares; one in a stack of one's own has its metrics under the same names.
 """
@@ -19,6 +20,13 @@ from constructs import Construct
 from epochal.cdk.parts.alarms import metric
 from epochal.cdk.parts.names import function_of, queue_of
 from epochal.cdk.stages import Stage
+
+TAKEN = (
+    ("Write units", "ConsumedWriteCapacityUnits"),
+    ("Read units", "ConsumedReadCapacityUnits"),
+    ("Conditions that failed", "ConditionalCheckFailedRequests"),
+)
+"""What tables take; `epochal console` plots the same under the same titles."""
 
 INDEXED = ("events", "healed", "pruned", "setAside")
 """What the indexer counts."""
@@ -62,6 +70,10 @@ def dashboard(
                 ],
             ),
         ],
+        [
+            _graph(title, [_taken(table, kind, name) for kind, table in tables.items()])
+            for title, name in TAKEN
+        ],
     ]
     return cloudwatch.Dashboard(
         scope,
@@ -99,6 +111,10 @@ def _given_up(stage: Stage, reaction: str) -> cloudwatch.IMetric:
 
 def _of_function(stage: Stage, function: str, name: str) -> cloudwatch.IMetric:
     return metric("AWS/Lambda", name, {"FunctionName": stage.named(function)}).with_(label=function)
+
+
+def _taken(table: dynamodb.ITableV2, kind: str, name: str) -> cloudwatch.IMetric:
+    return metric("AWS/DynamoDB", name, {"TableName": table.table_name}).with_(label=kind)
 
 
 def _of_table(table: dynamodb.ITableV2, kind: str, what: str) -> cloudwatch.IMetric:

@@ -69,7 +69,7 @@ class Watch:
         self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
         self._alarms.when(
             "feed-set-aside",
-            "Records that can never be indexed were set aside, with the cause: see the runbook.",
+            "Records that can never be indexed were set aside, with the cause.",
             metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
             minutes=ONCE,
         )
@@ -101,12 +101,14 @@ class Watch:
             f"{records} were given up on: they are in the failures bucket, with the cause.",
             metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
             minutes=ONCE,
+            entry=f"{subject}-gave-up{'-table' if suffix else ''}",
         )
         self._alarms.when(
             f"{subject}-dropped{suffix}",
             f"{records} were dropped, and are nowhere to be found.",
             metric("AWS/Lambda", "DroppedEventCount", dimensions),
             minutes=ONCE,
+            entry=f"{subject}-dropped{'-table' if suffix else ''}",
         )
 
     def _watch_table(self, kind: str, table_name: str) -> None:
@@ -116,6 +118,7 @@ class Watch:
                 f"{what}s of the {kind} table are throttled: a hot stream, or the stage's ceiling.",
                 metric("AWS/DynamoDB", f"{what}ThrottleEvents", {"TableName": table_name}),
                 minutes=LASTING,
+                entry=f"table-{what.lower()}s-throttled",
             )
 
     def _watch_indexes(self, spec: TableSpec, table_name: str) -> None:
@@ -140,6 +143,7 @@ class Watch:
             f"Indexes of the {spec.kind} table are throttled: one hot key of theirs, or the stage's ceiling.",
             throttled,
             minutes=LASTING,
+            entry="table-indexes-throttled",
         )
 
     def _watch_api(self, api: Api) -> None:
