@@ -6,7 +6,6 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -121,15 +120,14 @@ def test_a_stream_that_is_not_parked_is_said_to_be_none(filled: Terminal) -> Non
     assert "'Cart-9' is not parked by board" in str(result.exception)
 
 
-def test_a_module_whose_reaction_would_have_to_be_awaited_is_refused_in_words(
-    filled: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code = "from epochal import reaction\n@reaction(name='board')\nasync def board(delivery): ...\n"
-    (tmp_path / "awaited_boards.py").write_text(code)
-    result = filled.run("react", "awaited_boards:board")
-    assert isinstance(result.exception, InvalidInput)
-    assert "handler: must be a plain function" in str(result.exception)
+def test_a_reaction_that_is_awaited_is_run_like_any_other(filled: Terminal) -> None:
+    @reaction(name="awaited", categories=["Cart"], attempts=1)
+    async def awaited(delivery: Delivery) -> None:
+        HANDLED.extend((delivery.stream, event.index) for event in delivery.events)
+
+    sys.modules["boards"].awaited = awaited  # type: ignore[attr-defined]
+    filled.lines("react", "boards:awaited", "--until-done")
+    assert sorted(HANDLED) == [("Cart-1", 0), ("Cart-1", 1), ("Cart-2", 0)]
 
 
 @pytest.mark.parametrize(
