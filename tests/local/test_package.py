@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.wheel import build
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
 
@@ -52,7 +54,7 @@ def _run(*command: str, cwd: Path) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source distribution."""
     folder = tmp_path_factory.mktemp("dist")
-    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT), cwd=folder)
+    build(folder)
     return folder
 
 

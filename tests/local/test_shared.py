@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +19,7 @@ pytestmark = pytest.mark.embedded
 
 CDK = """
 const fs = require("fs"), words = process.argv
-fs.appendFileSync("deployed", "once\\n")
+fs.appendFileSync("deployed", words[words.indexOf("--app") + 1] + "\\n")
 const outputs = { Shop: { StreamsTable: "s", IndexTable: "i", BucketName: "b" } }
 if (fs.existsSync("broken")) process.exit(1)
 fs.writeFileSync(words[words.indexOf("--outputs-file") + 1], JSON.stringify(outputs))
@@ -34,8 +37,9 @@ def project(tmp_path: Path) -> Iterator[Places]:
     ministack.down(places)
 
 
-def deployments(project: Places) -> int:
-    return len((project.root / "deployed").read_text().splitlines())
+def deployments(project: Places) -> list[str]:
+    """The application of each deployment; what stands for the command line itself where cdk.json says it."""
+    return (project.root / "deployed").read_text().splitlines()
 
 
 def test_the_first_deploys_others_join_and_the_last_to_leave_stops_it(
@@ -45,7 +49,7 @@ def test_the_first_deploys_others_join_and_the_last_to_leave_stops_it(
         with shared(project, tmp_path / "run") as first:
             found = second.enter_context(shared(project, tmp_path / "run"))
             assert found == first
-        assert deployments(project) == 1
+        assert len(deployments(project)) == 1
         assert processes.answers(found.endpoint.url), "somebody still uses it"
     assert not processes.answers(found.endpoint.url)
 
@@ -55,12 +59,44 @@ def test_what_is_deployed_for_the_project_is_used_and_left_running(project: Plac
     deployed = deploy.deploy(project, server)
     with shared(project, tmp_path / "run") as found:
         assert found == deployed
-    assert deployments(project) == 1
+    assert len(deployments(project)) == 1
     assert processes.answers(server.url)
 
 
+@pytest.mark.proof
 def test_a_deployment_that_fails_leaves_nothing_running(project: Places, tmp_path: Path) -> None:
     (project.root / "broken").touch()
     with pytest.raises(Exception, match="cdk deploy"), shared(project, tmp_path / "run"):
         pass
     assert ministack.status(Places(project.root, apart=tmp_path / "run")) is None
+
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(epochal_local, number):
+    assert epochal_local.settings.index_table == "i"
+    with open("seen", "a") as seen:
+        print(epochal_local.endpoint.url, file=seen)
+"""
+
+
+@pytest.mark.proof
+def test_processes_of_pytest_deploy_the_application_of_its_settings_once(project: Places) -> None:
+    (project.root / "cdk.json").write_text("{}")
+    (project.root / "pytest.ini").write_text("[pytest]\nepochal_app = python infra.py\n")
+    (project.root / "test_it.py").write_text(TESTS)
+    words = ("-p", "xdist", "-n", "2", "-p", "epochal.pytest_plugin")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=project.root,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "4 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert deployments(project) == ["python infra.py"]
+    (url,) = set((project.root / "seen").read_text().splitlines())
+    assert not processes.answers(url)
