@@ -6,7 +6,7 @@ must be among those that its position stands for. Which those are is kept beside
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -113,9 +113,13 @@ class History:
 
     def check(self) -> None:
         """Every promise, on what is stored and on what was answered."""
-        check_tables(self.world)
+        self.check_tables()
         self._check_atomicity()
         self.check_answers()
+
+    def check_tables(self) -> None:
+        """What is stored, against what was committed."""
+        check_tables(self.world)
 
     def check_answers(self) -> None:
         """What was answered, against what is stored."""
@@ -182,6 +186,17 @@ class History:
 
     def below(self, query: Query, position: Position) -> Ids:
         """The matching events that a position stands for."""
+        stored, places = self.decided()
+        fenced = fence_after(query, position, type_heads=self.world.type_heads)
+        found: set[str] = set()
+        for number, (item, tags) in enumerate(zip(query.items, fenced.tags, strict=True)):
+            reached = [set(places.get(tag, [])[: position.seen[tag].count]) for tag in tags]
+            ids = set.intersection(*reached) if number in fenced.together else set.union(*reached)
+            found |= {each for each in ids if item.matches(stored[each].type, stored[each].tags)}
+        return frozenset(found)
+
+    def decided(self) -> tuple[Mapping[str, RecordedTaggedEvent], Mapping[str, Sequence[str]]]:
+        """Every event by its id, and the ids of each tag's by their index, whether they show yet or not."""
         decided = self.world.tables.decided
         stored = {
             each["eventId"]["S"]: read_event(each)
@@ -192,13 +207,7 @@ class History:
         for item in decided:
             if "tagIndex" in item:
                 places.setdefault(tag_of(item), []).append(item["eventId"]["S"])
-        fenced = fence_after(query, position, type_heads=self.world.type_heads)
-        found: set[str] = set()
-        for number, (item, tags) in enumerate(zip(query.items, fenced.tags, strict=True)):
-            reached = [set(places.get(tag, [])[: position.seen[tag].count]) for tag in tags]
-            ids = set.intersection(*reached) if number in fenced.together else set.union(*reached)
-            found |= {each for each in ids if item.matches(stored[each].type, stored[each].tags)}
-        return frozenset(found)
+        return stored, places
 
 
 def check_tables(world: World) -> None:

@@ -15,9 +15,8 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
 from epochal.model.tagged_results import Down, Rest, Seen, parse_down
 from epochal.plan.ops import Execute, Op, Refusal, Reply
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
-from epochal.store.tag_listings import TagListings
+from epochal.store.tagged_store import TaggedStore
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
 from tests.simulation.gradual import awaiting
@@ -47,10 +46,14 @@ class Tagged(Simulation):
     requests: ClassVar[int] = 80
 
     def __post_init__(self) -> None:
-        self.world.type_heads = self.seed % 4 == 0
-        self.world.ties = self.seed % 5 == 2
+        self.prepare()
         if self.seed % 2:
             self.world.tables.gradually(random.Random(self.seed))
+
+    def prepare(self) -> None:
+        """What differs from seed to seed besides."""
+        self.world.type_heads = self.seed % 4 == 0
+        self.world.ties = self.seed % 5 == 2
         self.history = History(self.world)
 
     def calm(self) -> None:
@@ -60,11 +63,11 @@ class Tagged(Simulation):
     def check(self) -> None:
         """Every promise, on what is stored and on what was answered."""
         self.history.check()
-        self._check_listing(random.Random(self.seed))
+        self.check_listing(random.Random(self.seed))
 
-    def _check_listing(self, luck: random.Random) -> None:
+    def check_listing(self, luck: random.Random) -> None:
         """Who lists all events, and goes on wherever a listing has stopped, has had all of them once."""
-        listings = TagListings(store=self.world.store("lister"))
+        listings = self.world.store("lister").listings
         found, since = list[str](), None
         while part := list(listings.all_events(since=since, max_count=luck.randint(1, 3))):
             found += [event.id for event in part]
@@ -86,13 +89,13 @@ class Tagged(Simulation):
 
         return perform
 
-    def store(self, luck: random.Random, name: str, execute: Execute) -> DcbEvents:
+    def store(self, luck: random.Random, name: str, execute: Execute) -> TaggedStore:
         skew, hurried = luck.choice((0, SKEW, -SKEW)), luck.random() < 0.3
         network = awaiting(piecemeal(execute), self.world.tables)
         store = self.world.store(name, network, skew)
         return replace(store, driver=replace(store.driver, patience=HURRIED)) if hurried else store
 
-    def act(self, luck: random.Random, store: DcbEvents) -> None:
+    def act(self, luck: random.Random, store: TaggedStore) -> None:
         match luck.choice(
             ("append", "decide", "decide", "decide", "early", "again", "foreign", "narrow", "read", "read")
         ):
@@ -114,7 +117,7 @@ class Tagged(Simulation):
                 after = luck.choice([None, *self.known])
                 self._read(luck, store, self._query(luck) if after is None else after.query, after)
 
-    def _decide(self, luck: random.Random, store: DcbEvents, known: Known | None) -> None:
+    def _decide(self, luck: random.Random, store: TaggedStore, known: Known | None) -> None:
         """Append on what is known, or anyone knows, or a read tells; once more on what that has taught."""
         if known is None and self.known and luck.random() < 0.5:
             known = luck.choice(self.known)
@@ -124,7 +127,7 @@ class Tagged(Simulation):
                 attempt = Attempt(events=self._events(luck), query=known.query, known=known)
                 known = self._append(luck, store, attempt)
 
-    def _append(self, luck: random.Random, store: DcbEvents, attempt: Attempt) -> Known | None:
+    def _append(self, luck: random.Random, store: TaggedStore, attempt: Attempt) -> Known | None:
         self.history.attempts.append(attempt)
         after = None if attempt.known is None else attempt.known.position
         takes = None if luck.random() < 0.7 else at_most(luck.randint(1, 2))
@@ -138,7 +141,7 @@ class Tagged(Simulation):
             return None
         return self._keep(attempt.learned())
 
-    def _mistake(self, luck: random.Random, store: DcbEvents, known: Known) -> None:
+    def _mistake(self, luck: random.Random, store: TaggedStore, known: Known) -> None:
         """A position of a read that did not look at what the condition fences."""
         query = self._query(luck)
         if all(_is_covered(item, known.position) for item in query.items):
@@ -150,7 +153,9 @@ class Tagged(Simulation):
             return
         raise AssertionError("a position of another query was accepted")
 
-    def _read(self, luck: random.Random, store: DcbEvents, query: Query, after: Known | None) -> Known | None:
+    def _read(
+        self, luck: random.Random, store: TaggedStore, query: Query, after: Known | None
+    ) -> Known | None:
         acknowledged = self.history.acknowledged()
         position = None if after is None else after.position
         way = luck.choice(("whole", "whole", "pages", "first", "last", "back"))
@@ -222,7 +227,7 @@ def at_most(wanted: int) -> Callable[[RecordedTaggedEvent], bool]:
     return lambda _: next(places, None) is not None
 
 
-def in_pages(store: DcbEvents, query: Query, after: Position | None, limit: int) -> Seen:
+def in_pages(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
     """A read, a page at a time."""
     events: list[RecordedTaggedEvent] = []
     rest: Rest | None = None
@@ -234,7 +239,7 @@ def in_pages(store: DcbEvents, query: Query, after: Position | None, limit: int)
             return Seen(events=tuple(events), position=page.position)
 
 
-def in_pages_back(store: DcbEvents, query: Query, after: Position | None, limit: int) -> Seen:
+def in_pages_back(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
     """A read newest first, a page at a time."""
     events: list[RecordedTaggedEvent] = []
     rest: Down | None = None

@@ -27,6 +27,7 @@ from tests.simulation import (
     reaction_world,
     stream_simulation,
     system_checks,
+    tag_simulation,
     test_dcb_importing,
 )
 from tests.simulation.stories import telling
@@ -70,7 +71,13 @@ KINDS = (
         name="tagged-events",
         about="conditions, positions, repeated appends, clocks",
         play=dcb_simulation.replay,
-        share=16,
+        share=8,
+    ),
+    Kind(
+        name="tagged-pages",
+        about="the same in pages, which fill",
+        play=tag_simulation.replay,
+        share=8,
     ),
     Kind(
         name="imports",

@@ -1,0 +1,135 @@
+"""A table of tagged pages in memory with several writers, and an auditor who saw every append commit.
+
+Reads are taken apart, as of Sekiban's tables: a query brings a page, a batch an item, with others' requests in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from epochal.layout.pages.items import STREAMS, is_page, read_page
+from epochal.layout.pages.tags.entries import Entry, entries_of, recorded_all
+from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.names import TAG_STREAMS
+from epochal.plan.ops import Execute, TransactionWrite
+from epochal.plan.values import Item
+from epochal.store.tagged import TaggedEvents
+from tests.simulation.dcb_history import History
+from tests.simulation.gradual import Gradual
+from tests.simulation.world import NOON, bytes_of, driver_on
+
+TABLE = STREAMS.kind
+
+
+class Tables(Gradual):
+    """Knows in which order events were committed, whether they show yet or not.
+
+    Attributes:
+        committed: the ids of each append, in the order of its events.
+        places: of each tag's stream, the ids of its events by their index.
+        entries: of each event one that has its body.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({TABLE: STREAMS})
+        self.committed: list[tuple[str, ...]] = []
+        self.places: dict[str, list[str]] = {}
+        self.entries: dict[str, Entry] = {}
+
+    def _store(self, writes: Sequence[TransactionWrite], results: Sequence[Item | None]) -> None:
+        super()._store(writes, results)
+        new: dict[str, Entry] = {}
+        for item in results:
+            for entry in () if item is None else _entries(item):
+                known = self.places.setdefault(entry.tag, [])
+                if entry.index >= len(known):
+                    known.append(entry.id)
+                    new[entry.id] = entry
+                    if entry.body is None:
+                        self.entries[entry.id] = entry
+        if new:
+            self.committed.append(tuple(sorted(new, key=lambda event_id: new[event_id].label.number)))
+
+    def forget_tokens(self) -> None:
+        """Ten minutes pass."""
+        self._tokens.clear()
+
+
+@dataclass(slots=True)
+class World:
+    """One table, and stores over it that differ in who writes and in what their clocks say."""
+
+    type_heads: frozenset[str] = frozenset()
+    tables: Tables = field(default_factory=Tables)
+
+    @property
+    def site(self) -> TagStreams:
+        return TagStreams(table=TABLE, type_heads=self.type_heads)
+
+    def with_types(self, types: Sequence[str]) -> None:
+        """Types, and everything, have streams too."""
+        self.type_heads = reserved_tags(types, everything=True)
+
+    def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
+        """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
+        driver = driver_on(execute or self.tables.execute)
+        return TaggedEvents(driver=driver, site=self.site, now=lambda: NOON + skew, fresh=bytes_of(writer))
+
+    def events(self) -> list[RecordedTaggedEvent]:
+        """Every event, in the order of committing."""
+        stored = self.decided()
+        return [stored[event_id] for ids in self.tables.committed for event_id in ids]
+
+    def decided(self) -> Mapping[str, RecordedTaggedEvent]:
+        """Every event by its id, whether it shows yet or not."""
+        steps = recorded_all(self.site, list(self.tables.entries.values()))
+        return {event.id: event for event in driver_on(self.tables.execute).run(steps)}
+
+    def chains(self) -> dict[str, list[Entry]]:
+        """The events of each tag, in the order of its pages."""
+        found: dict[str, list[Entry]] = {}
+        for item in sorted(self.tables.items(TABLE), key=lambda item: int(item["i"]["N"])):
+            for entry in _entries(item):
+                found.setdefault(entry.tag, []).append(entry)
+        return found
+
+    def everything(self) -> list[Item]:
+        return list(self.tables.items(TABLE))
+
+
+class TagHistory(History):
+    """The judge of what was asked of tags of pages."""
+
+    __slots__ = ()
+    world: World  # type: ignore[assignment]
+
+    def check_tables(self) -> None:
+        """Each tag has its events in the order of committing, indices from 0, each under all of its tags, once."""
+        expected: dict[str, list[str]] = {}
+        events = {event.id: event for event in self.world.events()}
+        for event in events.values():
+            for tag in self.world.site.tags_of(event.type, event.tags):
+                expected.setdefault(tag, []).append(event.id)
+        chains = self.world.chains()
+        assert {tag: sorted(ids) for tag, ids in expected.items()} == {
+            tag: sorted(entry.id for entry in chain) for tag, chain in chains.items()
+        }, "a tag lacks an event, or has one twice"
+        for tag, chain in chains.items():
+            assert [entry.id for entry in chain] == expected[tag], f"tag {tag}: order"
+            assert [entry.index for entry in chain] == list(range(len(chain))), f"tag {tag}: a gap"
+            ids = [entry.sortable_id for entry in chain]
+            assert ids == sorted(set(ids)), f"tag {tag}: sortable ids do not increase"
+            assert ids == [events[entry.id].sortable_id for entry in chain], f"tag {tag}: another place"
+
+    def decided(self) -> tuple[Mapping[str, RecordedTaggedEvent], Mapping[str, Sequence[str]]]:
+        """As of any history."""
+        return self.world.decided(), self.world.tables.places
+
+
+def _entries(item: Item) -> list[Entry]:
+    """The events of a page of a tag; none of anything else."""
+    if not is_page(item) or not item["p"]["S"].startswith(TAG_STREAMS):
+        return []
+    return list(entries_of(read_page(item, TABLE).span))

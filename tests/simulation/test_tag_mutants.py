@@ -1,0 +1,93 @@
+"""The seeded worlds of tags are worth their time: take any one rule out of the layout, and a seed finds out.
+
+What two writers alone can show is checked exhaustively (`test_tag_exhaustive`); these rules need more events, pages or
+readers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.layout.pages.tags import append, listing, paging, reading
+from epochal.layout.pages.tags.entries import Entry
+from epochal.model.dcb import Position, Trail
+from epochal.model.tagged_results import TaggedConflict
+from epochal.plan.conditions import AnyOf
+from epochal.plan.ops import Check, Steps
+from tests.simulation.mutants import Mutants, Patch
+from tests.simulation.tag_simulation import replay
+
+SEEDS = 60
+
+MUTANTS = Mutants()
+mutant = MUTANTS.add
+
+
+@mutant("violated|differ")
+def fences_are_not_checked(patch: Patch) -> None:
+    right = append._check  # noqa: SLF001  the rule that is left out
+
+    def unchecked(*given: Any) -> Check:
+        found = right(*given)
+        return replace(found, condition=AnyOf((append.Absent("i"), append.Absent("never"))))
+
+    patch.setattr(append, "_check", unchecked)
+
+
+@mutant("violated|differ|unseen")
+def what_came_between_is_not_looked_at(patch: Patch) -> None:
+    def nothing(_: Any, __: Any, position: Position, heads: Any) -> Steps[TaggedConflict]:
+        yield from ()
+        until = {tag: heads[tag].reached for tag in position.seen}
+        return TaggedConflict(events=(), position=replace(position, seen=until))
+
+    patch.setattr(append, "_in_the_way", nothing)
+
+
+@mutant("committed twice|has one twice|yet committed")
+def ids_have_no_records(patch: Patch) -> None:
+    patch.setattr(append, "_records", lambda *_: [])
+
+
+@mutant("no match|seen before|read again|differ")
+def what_was_seen_is_new_again(patch: Patch) -> None:
+    patch.setattr(reading, "is_new", lambda *_: True)
+
+
+def unordered(right: Any) -> Any:
+    def found(*given: Any) -> list[Entry]:
+        return right(*given)[::-1]
+
+    return found
+
+
+@mutant()
+def tags_are_not_merged_by_place(patch: Patch) -> None:
+    patch.setattr(reading, "candidates", unordered(reading.candidates))
+
+
+@mutant("claims more|differ|violated")
+def an_event_tells_the_position_of_the_whole_read(patch: Patch) -> None:
+    patch.setattr(Trail, "at", lambda self, _: self.end)
+
+
+@mutant("lost by a listing")
+def a_listing_goes_on_from_the_last_page(patch: Patch) -> None:
+    def last(_: Any, head: Any, __: Any) -> Steps[Any]:
+        yield from ()
+        return head
+
+    patch.setattr(listing, "_holding", last)
+
+
+@mutant("differ|missing|violated")
+def a_part_ends_after_its_cut(patch: Patch) -> None:
+    patch.setattr(paging, "_passed", lambda entries, at, _: entries[-1].reached if entries else at)
+
+
+@pytest.mark.parametrize("name", MUTANTS.names())
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    MUTANTS.find_out(name, monkeypatch, replay, SEEDS)
