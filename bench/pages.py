@@ -187,6 +187,16 @@ _MOMENT: Final = parse_time("2013-01-01T00:26:40Z")
 _STAMP: Final = stamp_of(_MOMENT, bytes(8))
 
 
+def packed_size(size: int, examples: int) -> float:
+    """Bytes of an event under a dictionary that was trained on so many others, each another stream's."""
+    rng = random.Random(1)
+    contents = [[_stored(Encoded(DIRECT, body(rng, size, "json")))] for _ in range(100 + examples)]
+    found = [example_of(f"S-{k}", events[0]) for k, events in enumerate(contents[100:])]
+    dictionary = train_on([each for each in found if each is not None])
+    packed = [pack_events(events, _MOMENT, dictionary=dictionary) for events in contents[:100]]
+    return sum(len(each.data) for each in packed) / len(packed)
+
+
 def packing(size: int = 300) -> dict[str, float]:
     """CPU of events under a dictionary to their stored form, and back, beside brotli's: 1 is as much."""
     rng = random.Random(1)

@@ -5,7 +5,7 @@ import pytest
 from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
-from bench.pages import CASES, STREAMS, Cost, cost, encoding, packing, store, within
+from bench.pages import CASES, STREAMS, Cost, cost, encoding, packed_size, packing, store, within
 from epochal.layout.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -49,3 +49,10 @@ def test_a_dictionary_takes_less_cpu_than_brotli_to_pack_and_not_twice_as_much_t
     times = packing(size)
     assert times["encode"] < 1.0
     assert times["decode"] < 2.0
+
+
+def test_a_dictionary_of_many_examples_is_as_good_as_one_of_few():
+    """Of 800 events some share four digits by chance, after the same word."""
+    few, many = (packed_size(1_000, examples) for examples in (120, 800))
+
+    assert many < 1.02 * few

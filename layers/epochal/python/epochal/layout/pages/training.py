@@ -30,7 +30,11 @@ from epochal.layout.stored import StoredEvent
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 
 SHARED_BY: Final = 5
-"""Streams that must have a fragment."""
+"""Streams that must have a fragment, at least."""
+
+_ONE_IN: Final = 40
+"""Of many streams, one in so many must: some of a thousand have the same four digits by chance, after the same word. Such
+fragments crowd out those that save more."""
 
 ROOM: Final = 3_600
 """Bytes of a dictionary at most, so that its item is read for one unit; some two hundred are statistics."""
@@ -114,6 +118,7 @@ def _longest_shared(streams: Sequence[str], tokens: Sequence[list[bytes]]) -> li
 
     Runs grow by a token at a time: one that is shared begins with one that is.
     """
+    enough = max(SHARED_BY, len(set(streams)) // _ONE_IN)
     longest = [[0] * len(mine) for mine in tokens]
     runs = [dict.fromkeys(range(len(mine)), 0) for mine in tokens]
     for length in range(1, _MOST_TOKENS + 1):
@@ -122,7 +127,7 @@ def _longest_shared(streams: Sequence[str], tokens: Sequence[list[bytes]]) -> li
             for at, run in growing.items():
                 if at + length <= len(mine):
                     having.setdefault((run, mine[at + length - 1]), set()).add(stream)
-        shared = {run: number for number, (run, by) in enumerate(having.items()) if len(by) >= SHARED_BY}
+        shared = {run: number for number, (run, by) in enumerate(having.items()) if len(by) >= enough}
         if not shared:
             break
         for position, (mine, growing) in enumerate(zip(tokens, runs, strict=True)):
