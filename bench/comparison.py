@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import get_args
 
 from bench import rivals
 from bench.corpus import UNFOLD_BYTES, Kind
-from bench.local import dynamodb
+from bench.local import Laid, dynamodb
+from bench.pages import trained
 from bench.report import Report, progress
-from bench.workloads import Cost, contend, in_batches, load_and_append, long_stream, replay
+from bench.workloads import Cost, Loads, contend, in_batches, load_and_append, long_stream, replay
 from epochal.local.endpoint import Endpoint
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+EVERY: tuple[tuple[Laid, Kind], ...] = tuple(product(get_args(Laid), get_args(Kind)))
+
+W1: tuple[tuple[Laid, Kind, Loads], ...] = (
+    ("pages", "json", "read"),
+    ("pages", "json", "lagging"),
+    ("pages", "json", "cached"),
+    ("pages", "direct", "read"),
+    ("tips", "json", "read"),
+    ("tips", "json", "cached"),
+    ("tips", "direct", "read"),
+)
+
+
+def named(laid: Laid, kind: Kind) -> str:
+    """What ours are called."""
+    return f"Epochal, {laid}, {kind}"
 
 
 def main() -> None:
     """Run every workload, then print the tables."""
-    workloads = (w1, w2, w3, w4, w5)
     with dynamodb() as endpoint:
-        found = (workload(endpoint) for workload in workloads)
+        workloads = (w1, w2, w3, lambda: w4(endpoint), lambda: w5(endpoint))
+        found = (workload() for workload in workloads)
         for report in list(progress("workloads", found, len(workloads))):
             report.print()
 
 
-def w1(endpoint: Endpoint) -> Report:
+def w1() -> Report:
     """Load and append."""
     ours = {}
-    for kind in KINDS:
-        large = load_and_append(endpoint, kind, size=1000)
-        ours[f"Epochal, {kind}"] = _load_and_append(load_and_append(endpoint, kind), large)
-        large = load_and_append(endpoint, kind, size=1000, cached=True)
-        ours[f"Epochal, {kind}, cached"] = _load_and_append(
-            load_and_append(endpoint, kind, cached=True), large
-        )
+    for laid, kind, loads in W1:
+        small, large = (load_and_append(laid, kind, size, loads) for size in (300, 1000))
+        name = named(laid, kind) + ("" if loads == "read" else f", {loads}")
+        ours[name] = _load_and_append(small, large)
+    small, large = (load_and_append("pages", "json", size, dictionary=trained(size)) for size in (300, 1000))
+    ours[f"{named('pages', 'json')}, with a dictionary"] = _load_and_append(small, large)
     return Report(
         title="W1: 200 streams × 10 × (load, append one 300-byte event); an event; $ a million events",
         columns=("", "write", "read", "calls", "$", "$ at 1 KB", "bytes stored"),
@@ -51,13 +67,13 @@ def _load_and_append(cost: Cost, large: Cost) -> tuple[str, ...]:
     )
 
 
-def w2(endpoint: Endpoint) -> Report:
+def w2() -> Report:
     """A long stream."""
     ours = {
-        f"Epochal, {kind}": [
-            f"{long_stream(endpoint, kind, unfold).units.write:.2f}" for unfold in (0, UNFOLD_BYTES)
+        named(laid, kind): [
+            f"{long_stream(laid, kind, unfold).units.write:.2f}" for unfold in (0, UNFOLD_BYTES)
         ]
-        for kind in KINDS
+        for laid, kind in EVERY
     }
     return Report(
         title="W2: one stream, 1,000 appends of 300 B; write units an event",
@@ -66,9 +82,9 @@ def w2(endpoint: Endpoint) -> Report:
     )
 
 
-def w3(endpoint: Endpoint) -> Report:
+def w3() -> Report:
     """Batches."""
-    ours = {f"Epochal, {kind}": [f"{in_batches(endpoint, kind).units.write:.2f}"] for kind in KINDS}
+    ours = {named(laid, kind): [f"{in_batches(laid, kind).units.write:.2f}"] for laid, kind in EVERY}
     return Report(
         title="W3: batches of 10 events; write units an event",
         columns=("", "write"),
@@ -79,9 +95,9 @@ def w3(endpoint: Endpoint) -> Report:
 def w4(endpoint: Endpoint) -> Report:
     """A replay."""
     ours = {}
-    for kind in KINDS:
-        for way, took in replay(endpoint, kind).items():
-            name = f"Epochal, {kind}" if way == "library" else f"bare boto3, same items, {kind}"
+    for laid, kind in EVERY:
+        for way, took in replay(endpoint, laid, kind).items():
+            name = named(laid, kind) if way == "library" else f"bare boto3, the same items, {laid}, {kind}"
             speed = f"{took.events / took.seconds / 1000:.1f}k"
             ours[name] = (f"{took.events:,}", f"{took.read_units:,.0f}", speed)
     return Report(
@@ -94,10 +110,10 @@ def w4(endpoint: Endpoint) -> Report:
 def w5(endpoint: Endpoint) -> Report:
     """Contention."""
     ours = {}
-    for kind in KINDS:
+    for laid, kind in EVERY:
         for cached in (False, True):
-            took = contend(endpoint, kind, cached=cached)
-            name = f"Epochal, {kind}, cached" if cached else f"Epochal, {kind}"
+            took = contend(endpoint, laid, kind, cached=cached)
+            name = f"{named(laid, kind)}, cached" if cached else named(laid, kind)
             ours[name] = (f"{took.kept}", f"{took.wasted:,.0f}", f"{took.read:,.0f}")
     return Report(
         title="W5: 8 writers on one stream, 160 appends",

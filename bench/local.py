@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.config import Config
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.streams import Pages
+from epochal.layout.streams import Layout
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.local import dynamodb_local, processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.places import here
-from epochal.plan.sizes import item_size
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
@@ -29,27 +31,30 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
+Laid = Literal["pages", "tips"]
+"""How named streams are laid out."""
+
+SPECS: Final[Mapping[Laid, TableSpec]] = {"pages": STREAMS, "tips": TIPS}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
     """One table and the store on it."""
 
     client: DynamoDBClient
     table: str
+    layout: Layout
 
     @property
     def streams(self) -> Streams:
         """A store with a meter of its own."""
         driver = Driver(execute=interpreter(self.client), meter=Meter())
-        return Streams(driver=driver, table=self.table, layout=Tips())
+        return Streams(driver=driver, table=self.table, layout=self.layout)
 
     def items(self) -> Iterator[Item]:
         """Every item."""
         for page in self.client.get_paginator("scan").paginate(TableName=self.table):
             yield from page["Items"]
-
-    def stored_bytes(self) -> int:
-        """Bytes of all items, as DynamoDB bills their storage but for its 100 an item."""
-        return sum(map(item_size, self.items()))
 
     def fill(self, items: Iterable[Item]) -> None:
         """Put items as they are."""
@@ -70,7 +75,7 @@ def local_at(endpoint: Endpoint, spec: TableSpec = TIPS) -> Iterator[Local]:
     table = f"bench-{uuid.uuid4().hex[:12]}"
     create_table(client, table, replace(spec, stream=False))
     try:
-        yield Local(client=client, table=table)
+        yield Local(client=client, table=table, layout=Pages() if spec is STREAMS else Tips())
     finally:
         client.delete_table(TableName=table)
         client.close()

@@ -197,6 +197,16 @@ def packed_size(size: int, examples: int) -> float:
     return sum(len(each.data) for each in packed) / len(packed)
 
 
+def trained(size: int) -> Dictionary:
+    """A dictionary of JSON events of a size, each another stream's."""
+    rng = random.Random(2)
+    events = [_stored(Encoded(DIRECT, body(rng, size, "json"))) for _ in range(120)]
+    examples = [example_of(f"S-{k}", event) for k, event in enumerate(events)]
+    dictionary = train_on([each for each in examples if each is not None])
+    assert dictionary is not None
+    return dictionary
+
+
 def packing(size: int = 300) -> dict[str, float]:
     """CPU of events under a dictionary to their stored form, and back, beside brotli's: 1 is as much."""
     rng = random.Random(1)

@@ -1,4 +1,4 @@
-"""Reading a long stream from its beginning: memory, and speed beside a bare boto3 Query of the same items.
+"""Reading a long stream from its beginning, of pages or tips: memory, and speed beside bare boto3 querying its items.
 
 Each read runs in a process of its own (`bench.replayer`) against DynamoDB Local, which takes most of the time of both
 and is no measure of DynamoDB; processor time of the reading process is what the library can answer for.
@@ -22,8 +22,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.corpus import Kind, body
-from bench.local import Local, dynamodb, local_at
+from bench.local import SPECS, Laid, Local, dynamodb, local_at
 from bench.report import Report, progress
+from epochal.layout.pages.frames import Frame, pack_events, stamp_of
+from epochal.layout.pages.items import Page, write_page
+from epochal.layout.pages.streams import Pages
+from epochal.layout.stored import StoredEvent
+from epochal.layout.streams import Layout
 from epochal.layout.tips.items import (
     StoredSpan,
     event_bytes,
@@ -35,7 +40,7 @@ from epochal.layout.tips.items import (
 from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
-from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.plan.values import AttributeValue, Item, number, text
 from epochal.store.bodies import BodyCodec
 from epochal.store.encoding import store_events
@@ -47,21 +52,23 @@ Way = Literal["bare", "library"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _IDLE = "from bench.peak import peak_bytes; print(peak_bytes())"
-_NOW = format_ticks(from_unix_nanoseconds(1_357_000_000_000_000_000))
+_MOMENT = from_unix_nanoseconds(1_357_000_000_000_000_000)
+_NOW = format_ticks(_MOMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Long:
-    """A stream as appends of single events leave it: calves of `calf` events each, and the rest in the Tip.
+    """A stream as appends of single events leave it: full pages, or calves, of so many events each, and the rest.
 
     Attributes:
-        calf: events a calf, as the calving rule makes them of events of this size.
+        each: events an item, as the layout's own rule makes them of events of this size.
     """
 
+    layout: Laid = "pages"
     events: int = 100_000
     size: int = 300
     kind: Kind = "direct"
-    calf: int = 2
+    each: int = 2
 
     def bodies(self) -> Iterator[bytes]:
         """The events' bodies, in order."""
@@ -73,10 +80,28 @@ class Long:
         return reduce(lambda checksum, data: zlib.crc32(data, checksum), self.bodies(), 0)
 
     def items(self) -> Iterator[Item]:
-        """The stream's items, made by the layout, the Tip last."""
+        """The stream's items, made by the layout, the one that takes appends last."""
+        return self._pages() if self.layout == "pages" else self._tips()
+
+    def _pages(self) -> Iterator[Item]:
+        rng, bodies = random.Random(1), self.bodies()
+        for base in range(0, self.events, self.each):
+            frames = tuple(
+                Frame(
+                    stamp=stamp_of(Ticks(_MOMENT + base + k), rng.randbytes(8)),
+                    count=1,
+                    content=pack_events(_stored(data, Pages()), _MOMENT),
+                )
+                for k, data in enumerate(islice(bodies, self.each))
+            )
+            version = base + len(frames)
+            full = version < self.events
+            yield write_page(Page(stream=STREAM, index=base, version=version, frames=frames, full=full))
+
+    def _tips(self) -> Iterator[Item]:
         wire, calved = self._wire(), 0
-        for base in range(0, self.events, self.calf):
-            events = tuple(islice(wire, self.calf))
+        for base in range(0, self.events, self.each):
+            events = tuple(islice(wire, self.each))
             span = StoredSpan(base=base, events=events, types=(TYPE,) * len(events))
             if span.next < self.events:
                 calved += event_bytes(span)
@@ -86,10 +111,15 @@ class Long:
 
     def _wire(self) -> Iterator[AttributeValue]:
         """Events as items hold them, each with an append id of its own."""
-        rng, codec = random.Random(1), BodyCodec()
+        rng = random.Random(1)
         for data in self.bodies():
-            (event,) = store_events([Event(type=TYPE, data=data)], _NOW, codec, Tips().room(()))
+            (event,) = _stored(data, Tips())
             yield write_event(replace(event, append_id=rng.randbytes(16)))
+
+
+def _stored(data: bytes, layout: Layout) -> tuple[StoredEvent, ...]:
+    codec = BodyCodec(compress_from=layout.compress_from)
+    return store_events([Event(type=TYPE, data=data)], _NOW, codec, layout.room(()))
 
 
 def _tip(span: StoredSpan, calved: int) -> Item:
@@ -125,7 +155,7 @@ class Read:
 
 def read(endpoint: Endpoint, local: Local, long: Long, way: Way) -> Read:
     """Have a fresh process read the stream that the table holds."""
-    found = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, way))
+    found = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, long.layout, way))
     return Read(
         events=found["events"],
         requests=found["requests"],
@@ -141,7 +171,12 @@ def _in_order(found: dict[str, Any], long: Long) -> bool:
     return bool(found["ordered"] and found["checksum"] == long.checksum())
 
 
-STREAMS = (Long(), Long(events=30_000, kind="json", calf=3))
+LONG = (
+    Long(),
+    Long(kind="json", each=4),
+    Long(layout="tips"),
+    Long(layout="tips", events=30_000, kind="json", each=3),
+)
 
 
 def _run(*arguments: str) -> str:
@@ -151,9 +186,9 @@ def _run(*arguments: str) -> str:
 
 def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
     """A stream read by the library and bare, from the same items."""
-    with local_at(endpoint) as local:
+    with local_at(endpoint, SPECS[long.layout]) as local:
         local.fill(
-            progress(f"replay: storing {long.events:,} events", long.items(), -(-long.events // long.calf))
+            progress(f"replay: storing {long.events:,} events", long.items(), -(-long.events // long.each))
         )
         return {way: read(endpoint, local, long, way) for way in ("bare", "library")}
 
@@ -161,7 +196,7 @@ def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
 def main() -> None:
     """Measure, print, fail above the bound or where anything is missing."""
     with dynamodb() as endpoint:
-        found = [(long, measure(endpoint, long)) for long in STREAMS]
+        found = [(long, measure(endpoint, long)) for long in LONG]
     Report(
         title="Reading whole streams, DynamoDB Local",
         columns=[
@@ -176,7 +211,7 @@ def main() -> None:
         ],
         rows=[
             (
-                f"{long.size:,} B {long.kind}",
+                f"{long.layout}, {long.size:,} B {long.kind}",
                 way,
                 f"{took.events:,}",
                 f"{took.requests:,}",
@@ -193,7 +228,8 @@ def main() -> None:
         speed = ways["bare"].seconds / ways["library"].seconds
         effort = ways["library"].cpu / ways["bare"].cpu
         print(
-            f"{long.size} B {long.kind}: {speed:.2f} times the speed of bare boto3, {effort:.2f} times its CPU"
+            f"{long.layout}, {long.size} B {long.kind}: "
+            f"{speed:.2f} times the speed of bare boto3, {effort:.2f} times its CPU"
         )
         if not all(took.complete for took in ways.values()) or ways["library"].above_idle > BOUND:
             raise SystemExit(f"incomplete, out of order, or over {BOUND / 2**20:.0f} MB: {ways}")

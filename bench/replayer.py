@@ -1,6 +1,6 @@
 """Reads one stream in a process of its own, so that its memory can be told from everybody else's.
 
-    python -m bench.replayer URL TABLE STREAM library|bare
+    python -m bench.replayer URL TABLE STREAM pages|tips library|bare
 
 Prints what it read and what that took as one line of JSON. `bare` is what anyone would write with boto3: it pages
 through the items and counts their events, and decodes none.
@@ -17,15 +17,22 @@ from typing import Any
 
 from bench.peak import peak_bytes
 from epochal.dynamo.interpreter import interpreter
+from epochal.layout.pages.streams import Pages
+from epochal.layout.streams import Layout
 from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 
+LAYOUTS: dict[str, Layout] = {"pages": Pages(), "tips": Tips()}
+FRAMES = {"pages": "f", "tips": "e"}
+"""The list of an item that has an element for each append of one event."""
 
-def library(client: Any, table: str, stream: str) -> dict[str, Any]:
+
+def library(client: Any, table: str, stream: str, laid: str) -> dict[str, Any]:
     """Every event, streamed; whether they came in order, and a checksum of their bodies."""
-    streams = Streams(driver=Driver(execute=interpreter(client), meter=Meter()), table=table, layout=Tips())
+    driver = Driver(execute=interpreter(client), meter=Meter())
+    streams = Streams(driver=driver, table=table, layout=LAYOUTS[laid])
     events, checksum, ordered = 0, 0, True
     for event in streams.read(stream):
         ordered = ordered and event.index == events
@@ -42,7 +49,7 @@ def library(client: Any, table: str, stream: str) -> dict[str, Any]:
     }
 
 
-def bare(client: Any, table: str, stream: str) -> dict[str, Any]:
+def bare(client: Any, table: str, stream: str, laid: str) -> dict[str, Any]:
     """Every item, a page after the other."""
     pages = client.get_paginator("query").paginate(
         TableName=table,
@@ -53,21 +60,21 @@ def bare(client: Any, table: str, stream: str) -> dict[str, Any]:
     )
     events, requests, units = 0, 0, 0.0
     for page in pages:
-        events += sum(len(item["e"]["L"]) for item in page["Items"])
+        events += sum(len(item[FRAMES[laid]]["L"]) for item in page["Items"])
         requests += 1
         units += page["ConsumedCapacity"]["CapacityUnits"]
     return {"events": events, "requests": requests, "read_units": units}
 
 
-WAYS: dict[str, Callable[[Any, str, str], dict[str, Any]]] = {"library": library, "bare": bare}
+WAYS: dict[str, Callable[[Any, str, str, str], dict[str, Any]]] = {"library": library, "bare": bare}
 
 
 def main() -> None:
     """Read, and say what it took."""
-    url, table, stream, way = sys.argv[1:]
+    url, table, stream, laid, way = sys.argv[1:]
     client = Endpoint(url=url).client("dynamodb")
     began, worked = time.perf_counter(), time.process_time()
-    found = WAYS[way](client, table, stream)
+    found = WAYS[way](client, table, stream, laid)
     found |= {
         "seconds": time.perf_counter() - began,
         "cpu": time.process_time() - worked,

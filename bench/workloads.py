@@ -6,35 +6,45 @@
     W4  a replay of 5,000 events of 1 KB
     W5  8 writers, 160 appends to one stream            deciders that try again on conflict
 
-Events have 300 bytes where nothing else is said. Each workload runs with bodies that no compression shortens, and with
-JSON, which brotli does.
+Events have 300 bytes where nothing else is said. Each workload runs on pages and on tips, with bodies that no
+compression shortens, and with JSON, which brotli does. The first three run on the memory interpreter, which charges
+what DynamoDB Local does to the unit (`tests/bench/test_pages.py`, `tests/bench/test_capacity.py`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from bench.calving import STREAM, play
 from bench.corpus import Kind, Workload, body
-from bench.local import Local, local_at
+from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
+from epochal.codec.dictionaries import Dictionary
+from epochal.layout.pages.dictionaries import put_in_use
+from epochal.layout.pages.streams import Pages
+from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Execute, Op, Refusal, Reply
+from epochal.plan.sizes import item_size
 from epochal.plan.units import Units
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.driver import Meter
-from epochal.store.loading import REQUIRE_LOAD, AllowStale
+from epochal.store.driver import Driver, Meter
+from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Load
 from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
 
 STREAMS, EACH = 200, 10
+_ITEM = 100
+"""Bytes that an item is billed for besides its own, while it is stored."""
+
 WRITERS, APPENDS = 8, 160
 
 DECIDER = Decider[bytes, int, bytes](
@@ -49,7 +59,7 @@ CODEC = EventCodec[bytes](
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a workload took, an event."""
+    """What a workload took, an event; bytes as their storage is billed."""
 
     units: Units
     calls: float
@@ -61,45 +71,51 @@ class Cost:
         return 0.625 * self.units.write + 0.125 * self.units.read
 
 
-def load_and_append(endpoint: Endpoint, kind: Kind, size: int = 300, *, cached: bool = False) -> Cost:
-    """W1. `cached`: each writer decides on the state it knows, which the append's condition holds it to."""
-    rng = random.Random(1)
-    with local_at(endpoint) as local:
-        cache = Cache() if cached else None
-        deciders = Deciders(streams=local.streams, decider=DECIDER, codec=CODEC, cache=cache)
-        for _ in range(EACH):
-            for number in range(STREAMS):
-                load = AllowStale() if cached else REQUIRE_LOAD
-                deciders.handle(f"Account-{number:03}", body(rng, size, kind), load=load)
-        return _cost(local, deciders.streams, STREAMS * EACH)
+Loads = Literal["read", "lagging", "cached"]
+"""A state is read; or read where that may lag; or the writer decides on the one it knows. The last two the append's
+condition holds to what there is."""
+
+_LOADS: Final[Mapping[Loads, Load | AllowStale]] = {
+    "read": REQUIRE_LOAD,
+    "lagging": ALLOW_LAG,
+    "cached": AllowStale(),
+}
 
 
-def long_stream(endpoint: Endpoint, kind: Kind, unfold: int) -> Cost:
+def load_and_append(
+    laid: Laid, kind: Kind, size: int = 300, loads: Loads = "read", dictionary: Dictionary | None = None
+) -> Cost:
+    """W1. `dictionary`: of the streams' category; on pages alone."""
+    rng, streams = random.Random(1), _in_memory(laid, dictionary)
+    cache = Cache() if loads == "cached" else None
+    deciders = Deciders(streams=streams, decider=DECIDER, codec=CODEC, cache=cache)
+    for _ in range(EACH):
+        for number in range(STREAMS):
+            deciders.handle(f"Account-{number:03}", body(rng, size, kind), load=_LOADS[loads])
+    return _cost(streams, STREAMS * EACH)
+
+
+def long_stream(laid: Laid, kind: Kind, unfold: int) -> Cost:
     """W2."""
-    workload = Workload(size=300, kind=kind, unfold=unfold)
-    with local_at(endpoint) as local:
-        streams = local.streams
-        play(streams, workload)
-        return _cost(local, streams, workload.length)
+    workload, streams = Workload(size=300, kind=kind, unfold=unfold), _in_memory(laid)
+    play(streams, workload)
+    return _cost(streams, workload.length)
 
 
-def in_batches(endpoint: Endpoint, kind: Kind, batches: int = 100, events: int = 10) -> Cost:
+def in_batches(laid: Laid, kind: Kind, batches: int = 100, events: int = 10) -> Cost:
     """W3."""
-    rng = random.Random(1)
-    with local_at(endpoint) as local:
-        streams = local.streams
-        expected: ExpectedVersion = NO_STREAM
-        for _ in range(batches):
-            batch = [Event(type="Happened", data=body(rng, 300, kind)) for _ in range(events)]
-            outcome = streams.append(STREAM, batch, expected=expected)
-            assert isinstance(outcome, Appended)
-            expected = outcome.token
-        return _cost(local, streams, batches * events)
+    rng, streams = random.Random(1), _in_memory(laid)
+    expected: ExpectedVersion = NO_STREAM
+    for _ in range(batches):
+        batch = [Event(type="Happened", data=body(rng, 300, kind)) for _ in range(events)]
+        expected = streams.append(STREAM, batch, expected=expected).token
+    return _cost(streams, batches * events)
 
 
-def replay(endpoint: Endpoint, kind: Kind) -> dict[Way, Read]:
+def replay(endpoint: Endpoint, laid: Laid, kind: Kind) -> dict[Way, Read]:
     """W4."""
-    return measure(endpoint, Long(events=5000, size=1000, kind=kind, calf=1))
+    each = 1 if laid == "tips" or kind == "direct" else 2
+    return measure(endpoint, Long(layout=laid, events=5000, size=1000, kind=kind, each=each))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +127,11 @@ class Contention:
     read: float
 
 
-def contend(endpoint: Endpoint, kind: Kind, *, cached: bool = False) -> Contention:
+def contend(endpoint: Endpoint, laid: Laid, kind: Kind, *, cached: bool = False) -> Contention:
     """W5. `cached`: each writer has a cache of its own."""
     rng, refused = random.Random(1), Meter()
     shares = [[body(rng, 300, kind) for _ in range(APPENDS // WRITERS)] for _ in range(WRITERS)]
-    with local_at(endpoint) as local:
+    with local_at(endpoint, SPECS[laid]) as local:
         streams = local.streams
         driver = replace(streams.driver, execute=counting(streams.driver.execute, refused))
 
@@ -148,10 +164,22 @@ def counting(perform: Execute, refused: Meter) -> Execute:
     return execute
 
 
-def _cost(local: Local, streams: Streams, events: int) -> Cost:
+def _in_memory(laid: Laid, dictionary: Dictionary | None = None) -> Streams:
+    """A store on an empty table; pages under a dictionary, where there is one."""
+    spec = SPECS[laid]
+    driver = Driver(execute=MemoryTables({spec.kind: spec}).execute, meter=Meter())
+    if dictionary is not None:
+        replace(driver, meter=Meter()).run(put_in_use(spec.kind, "Account", dictionary))
+    layout = Pages(dictionaries=dictionary is not None) if laid == "pages" else Tips()
+    return Streams(driver=driver, table=spec.kind, layout=layout)
+
+
+def _cost(streams: Streams, events: int) -> Cost:
     meter = streams.driver.meter
+    tables: MemoryTables = streams.driver.execute.__self__  # type: ignore[attr-defined]
+    stored = sum(item_size(item) + _ITEM for item in tables.items(streams.table))
     return Cost(
         units=Units(meter.units.read / events, meter.units.write / events),
         calls=meter.requests / events,
-        stored=local.stored_bytes() / events,
+        stored=stored / events,
     )

@@ -18,19 +18,35 @@ def test_a_thousand_appends_of_300_bytes_take_no_more_units_than_promised(ddbl, 
     assert spent == run(workload, ByCost()), "the memory interpreter charges what DynamoDB charges"
 
 
-@pytest.mark.proof
-def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip(ddbl):
-    cost = load_and_append(ddbl, "json")
+def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip():
+    cost = load_and_append("tips", "json")
 
     assert cost.dollars < 1.38
-    assert cost.stored < 300
+    assert cost.stored < 350
 
 
-@pytest.mark.proof
-def test_ten_events_in_one_append_share_its_write_units(ddbl):
-    assert in_batches(ddbl, "json").units.write < 1
+# Castore, an item for each event, is the cheapest of the rivals: 0.81 and 1.54 dollars a million.
+@pytest.mark.parametrize(
+    ("size", "loads", "dollars"),
+    [
+        (300, "read", 0.76),
+        (300, "lagging", 0.70),
+        (300, "cached", 0.64),
+        (1000, "read", 0.79),
+        (1000, "lagging", 0.72),
+        (1000, "cached", 0.66),
+    ],
+)
+def test_loading_and_appending_on_pages_costs_less_than_an_item_for_each_event(size, loads, dollars):
+    assert load_and_append("pages", "json", size, loads).dollars <= dollars
+
+
+def test_ten_events_in_one_append_share_its_write_units():
+    assert in_batches("tips", "json").units.write < 1
+    assert in_batches("pages", "json").units.write <= 0.2
 
 
 @pytest.mark.proof
 def test_writers_on_one_stream_lose_nothing(ddbl):
-    assert contend(ddbl, "direct").kept == 160
+    assert contend(ddbl, "pages", "direct").kept == 160
+    assert contend(ddbl, "tips", "direct").kept == 160
