@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 
+from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
+from epochal.plan.sizes import item_size
 from epochal.store.cache import Cache
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.loading import ASSUME_EMPTY, AllowStale
@@ -304,3 +309,18 @@ def test_a_transaction_carries_what_it_consumed_its_refusals_included(strategy: 
     spent = store.streams.driver.meter.units - before
     assert outcome.capacity == Capacity(read=spent.read, write=spent.write, requests=3)
     assert (outcome.capacity.read, outcome.capacity.write) == (1, 2)
+
+
+def test_a_state_of_all_events_of_a_short_stream_of_pages_is_one_request() -> None:
+    store = Store(layout=Pages(), kind="streams")
+    for number in range(1, 60):
+        store.others.append(S, [replace(CODEC.encode(Added(1, number)), meta=Random(number).randbytes(300))])
+        if number == 20:
+            assert store.tallies().query(S, total) == 20
+            assert store.requests() == ["Query"]
+    spent = store.streams.driver.meter.units
+
+    assert store.tallies().query(S, total) == 59
+    assert store.requests() == ["Query", "Query", "Query"], "the first pages, the last one, those between"
+    stored = sum(item_size(item) for item in store.tables.items("streams"))
+    assert (store.streams.driver.meter.units - spent).read <= stored / 4096 + 3

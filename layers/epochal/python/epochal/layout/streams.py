@@ -212,12 +212,16 @@ class StreamLayout(Protocol[H, C]):
             InvalidInput: the key was used for other contents.
         """
 
-    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[H | None]:
+    def load(
+        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
+    ) -> Steps[H | None]:
         """The head; None where there is no such stream.
 
         Args:
             consistent: False costs half, and the head may be one that has been, or None though there is one by now. An
                 append on it is refused, if it is not the head any more.
+            whole: all events are wanted. A layout may bring the first of them with the head, which then has them for
+                `stand`.
         """
 
     def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[C | None]:

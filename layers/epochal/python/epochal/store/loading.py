@@ -86,7 +86,7 @@ class Loader(Generic[S, E]):
         """
         begun = self.now()
         folder = replace(self.folder, consistent=False)
-        head = folder.streams.head(stream, consistent=False)
+        head = folder.streams.head(stream, consistent=False, whole=self._needs_all(before))
         if before is not None and before.version > (0 if head is None else head.version):
             return before
         try:
@@ -99,7 +99,8 @@ class Loader(Generic[S, E]):
     def read(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
         """The state in the store, from the one `before` where that saves work."""
         as_of = self.now()
-        return self.made(stream, self.folder.streams.head(stream), before, as_of)
+        head = self.folder.streams.head(stream, whole=self._needs_all(before))
+        return self.made(stream, head, before, as_of)
 
     def made(self, stream: str, head: Head | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
         """The state at a head in hand, which was there at `as_of` or later."""
@@ -116,6 +117,10 @@ class Loader(Generic[S, E]):
                 state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of, begun=loaded.begun
             )
             self.cache.put(self._key(stream), entry)
+
+    def _needs_all(self, before: Loaded[S] | None) -> bool:
+        """Whether all events of a stream are needed, to make its state."""
+        return before is None and self.folder.access.every_event_counts
 
     def now(self) -> float:
         """The store's clock, in seconds."""

@@ -46,6 +46,11 @@ class Access(Generic[S, E]):
     event_is_origin: Callable[[E], bool] | None = None
     state_in_unfolds: bool = False
 
+    @property
+    def every_event_counts(self) -> bool:
+        """Whether a state is made from all events, unless an earlier one is known."""
+        return self.unfold_is_origin is _never and self.event_is_origin is None
+
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""
         for name in ("transmute", "unfold_is_origin", "event_is_origin"):

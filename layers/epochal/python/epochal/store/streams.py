@@ -393,9 +393,13 @@ class Streams:
             consistent=consistent,
         )
 
-    def head(self, stream: str, *, consistent: bool = True) -> Head | None:
-        """`load` in the layout's terms, for stores built on this one; not `consistent`, it may be an older one."""
-        steps = self.layout.load(self.table, stream_name(stream), consistent=consistent)
+    def head(self, stream: str, *, consistent: bool = True, whole: bool = False) -> Head | None:
+        """`load` in the layout's terms, for stores built on this one; not `consistent`, it may be an older one.
+
+        Args:
+            whole: all events are wanted; those of a short stream may come with it.
+        """
+        steps = self.layout.load(self.table, stream_name(stream), consistent=consistent, whole=whole)
         found: Head | None = self.driver.run(steps)
         return found
 

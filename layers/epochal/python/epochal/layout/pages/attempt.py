@@ -96,7 +96,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     head = yield from load_head(table, stream)
     if head is None or page is None or page.version != head.index:
         return head
-    return replace(head, before=(yield from openable(page)))
+    return replace(head, before=((yield from openable(page)),))
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:

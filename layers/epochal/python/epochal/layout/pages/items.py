@@ -51,7 +51,7 @@ class Page:
         low_water: everything below is pruned (`l`); 0 where it does not say.
         stamp: of its latest write where that added no frame (`w`).
         table: that it was read from.
-        before: the page that it follows, where that was read on the way to it.
+        before: pages of the stream before it that were read on the way to it, in a row.
     """
 
     stream: str
@@ -64,7 +64,7 @@ class Page:
     low_water: int = 0
     stamp: bytes | None = None
     table: str = ""
-    before: Page | None = field(default=None, compare=False, repr=False)
+    before: tuple[Page, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def size(self) -> int:

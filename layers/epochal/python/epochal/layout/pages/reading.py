@@ -66,6 +66,21 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     return (yield from openable(read_page(reply.items[0], table))) if reply.items else None
 
 
+def load_whole(table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
+    """`load_head`, with the first pages of the stream, which of most are all."""
+    reply = yield query(table, stream, 0, MAX_VERSION, limit=SHORT, consistent=consistent)
+    if not reply.items:
+        return None
+    head: Page | None = read_page(reply.items[-1], table)
+    if reply.last is not None:
+        head = yield from load_head(table, stream, consistent=consistent)
+    if head is None:
+        return None
+    pages = tuple(_sound(table, reply.items))
+    yield from _learned(table, pages)
+    return replace(head, before=pages)
+
+
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
     """The page that begins at `index`."""
     reply = yield Get(table=table, key=page_key(stream, index))
@@ -90,7 +105,7 @@ def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
     """Stand before event `start` of a stream whose last page is in hand."""
     if forward:
         at = max(start or 0, head.low_water)
-        ahead = () if head.before is None else (head.before,)
+        ahead = tuple([page for page in head.before if page.version > at])
         return Cursor(head=head, at=at, forward=True, located=at == 0, ahead=ahead)
     return Cursor(
         head=head, at=head.version if start is None else min(start + 1, head.version), forward=False
@@ -141,19 +156,11 @@ def query(
 
 
 def _begin_at_first(table: str, stream: str) -> Steps[Cursor | None]:
-    reply = yield query(table, stream, 0, MAX_VERSION, limit=SHORT)
-    if not reply.items:
-        return None
-    head: Page | None = read_page(reply.items[-1], table)
-    if reply.last is not None:
-        head = yield from load_head(table, stream)
+    head = yield from load_whole(table, stream)
     if head is None:
         return None
-    pages = tuple(_sound(table, reply.items))
-    yield from _learned(table, pages)
-    mark = max(head.low_water, pages[0].low_water)
-    head = replace(head, low_water=mark)
-    return Cursor(head=head, at=mark, forward=True, located=mark == 0, ahead=() if mark else pages)
+    mark = max(page.low_water for page in (*head.before[:1], head))
+    return stand(replace(head, low_water=mark), None)
 
 
 def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:

@@ -118,9 +118,12 @@ class Pages:
             packs.append((yield from self._packed(table, batch)))  # noqa: PERF401  a generator cannot be listed
         return (yield from together.append_together(table, packs, start))
 
-    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
-        """The last page."""
-        return reading.load_head(table, stream, consistent=consistent)
+    def load(
+        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
+    ) -> Steps[Page | None]:
+        """The last page, and where all are wanted those of a short stream with it."""
+        load = reading.load_whole if whole else reading.load_head
+        return load(table, stream, consistent=consistent)
 
     def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
         """See `reading.begin`."""

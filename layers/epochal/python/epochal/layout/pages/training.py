@@ -33,8 +33,8 @@ SHARED_BY: Final = 5
 """Streams that must have a fragment, at least."""
 
 _ONE_IN: Final = 40
-"""Of many streams, one in so many must: some of a thousand have the same four digits by chance, after the same word. Such
-fragments crowd out those that save more."""
+"""Of many streams, one in so many must: some of a thousand have the same four digits by chance, after the same word.
+Such fragments crowd out those that save more."""
 
 ROOM: Final = 3_600
 """Bytes of a dictionary at most, so that its item is read for one unit; some two hundred are statistics."""

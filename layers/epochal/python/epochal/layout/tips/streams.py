@@ -52,7 +52,14 @@ class Tips:
         now = unix_seconds(batch.now)
         return keyed.append(table, in_wire_form(batch), expected, self.calving, key, now=now)
 
-    def load(self, table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
+    def load(
+        self,
+        table: str,
+        stream: str,
+        *,
+        consistent: bool = True,
+        whole: bool = False,  # noqa: ARG002  what was calved is elsewhere
+    ) -> Steps[Tip | None]:
         """The Tip."""
         return reading.load_tip(table, stream, consistent=consistent)
 
