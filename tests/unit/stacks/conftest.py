@@ -23,7 +23,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     """A copy of the library, which may be edited while tests run; a line each for functions and wheels."""
     place = tmp_path_factory.mktemp("sources")
     shutil.copytree(ROOT / "layers" / "epochal", place / "epochal")
-    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor"):
+    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor", "publisher"):
         (place / "lambdas" / name).mkdir(parents=True)
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
 

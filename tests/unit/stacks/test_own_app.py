@@ -11,12 +11,14 @@ from typing import Any, get_type_hints
 
 import pytest
 from aws_cdk import App, Environment, NestedStack, Stack
+from aws_cdk import aws_events as events
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from epochal.cdk import EventStore, Reaction
+from epochal.cdk import EventStore, Publish, Reaction
 from epochal.cdk.fields import RULES
 from epochal.cdk.options import APPS_OWN, StoreOptions
 from epochal.cdk.sources import Sources
@@ -330,3 +332,34 @@ def test_what_a_reaction_requires_is_a_layer_of_its_own(shop: Stack, tmp_path: P
     store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
     Reaction(shop, "Board", store=store, entry=tmp_path, handler="b:delays")
     assert len(named(of_type(shop, FUNCTION), "Board")["Layers"]) == 3
+
+
+RECIPIENTS: dict[str, tuple[Callable[[Stack], Any], str]] = {
+    "bus": (lambda stack: events.EventBus(stack, "To"), "events:PutEvents"),
+    "queue": (lambda stack: sqs.Queue(stack, "To"), "sqs:SendMessage"),
+    "topic": (lambda stack: sns.Topic(stack, "To"), "sns:Publish"),
+    "webhook": (lambda _: "https://shop.example/events", ""),
+}
+
+
+@pytest.mark.parametrize("kind", RECIPIENTS)
+def test_published_events_go_to_the_one_recipient(shop: Stack, kind: str) -> None:
+    make, action = RECIPIENTS[kind]
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    Publish(shop, "Orders", store=store, categories=["Order"], to=make(shop))
+    published = named(of_type(shop, FUNCTION), "Orders")
+    assert published["FunctionName"] == "shop-events-reaction-publish-orders"
+    told = str(published["Environment"]["Variables"]["EPOCHAL_PUBLISH"])
+    assert f'"to": "{kind}"' in told
+    assert '"categories": ["Order"]' in told
+    (policy,) = named(of_type(shop, "AWS::IAM::Role"), "Orders")["Policies"]
+    statements = policy["PolicyDocument"]["Statement"]
+    (own,) = [each for each in statements if each["Action"] == action] or [{"Resource": ""}]
+    assert own["Resource"] != "*"
+    assert ("To" in str(own["Resource"])) == (kind != "webhook")
+
+
+def test_an_address_that_anyone_could_read_along_is_refused(shop: Stack) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    with pytest.raises(BadSetting, match="https://"):
+        Publish(shop, "Orders", store=store, to="http://shop.example/events")

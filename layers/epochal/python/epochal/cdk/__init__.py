@@ -13,7 +13,8 @@ except ModuleNotFoundError as error:
     how = "constructs need AWS CDK, which the extra brings: pip install 'epochal[cdk]'"
     raise ModuleNotFoundError(how, name=error.name) from error
 
+from epochal.cdk.publish import Publish
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.store import Store
 
-__all__ = ["EventStore", "Reaction", "Store"]
+__all__ = ["EventStore", "Publish", "Reaction", "Store"]

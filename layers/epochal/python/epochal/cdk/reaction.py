@@ -130,7 +130,7 @@ class Reaction(Construct):
         name = name or declared_name(entry, handler)
         self._name: Final = stage.named(function_of(name))
         _check(self._name, name, entry, handler)
-        stores = store.stores(self)
+        stores = self._stores = store.stores(self)
         if read_models and READ_MODELS.kind not in stores.tables:
             raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
         self.failed: Final = self._queue(

@@ -1,0 +1,124 @@
+"""Where published events go: a bus of EventBridge, a queue, a topic, or an HTTPS address.
+
+Each takes a batch, in order, or raises; the whole batch may be sent again, since its events are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from urllib.request import Request, urlopen
+
+from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.clients import service_client
+from epochal.dynamo.lazy_clients import lazily
+from epochal.errors import InvalidInput, Unavailable
+from epochal.reactions.cloudevents import CloudEvent
+
+Send = Callable[[Sequence[CloudEvent]], None]
+
+SECONDS: Final = 10
+"""For an answer of an HTTPS address."""
+
+CONTENT_TYPE: Final = "application/cloudevents+json"
+BATCH_TYPE: Final = "application/cloudevents-batch+json"
+
+
+def recipient(kind: str, place: str, *, client: Any = None) -> Send:
+    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` (its ARN) or a `webhook` (its address).
+
+    Raises:
+        InvalidInput: there is no such kind.
+    """
+    match kind:
+        case "bus":
+            return _to_bus(client or lazily(lambda: service_client("events")), place)
+        case "queue":
+            return _to_queue(client or lazily(lambda: service_client("sqs")), place)
+        case "topic":
+            return _to_topic(client or lazily(lambda: service_client("sns")), place)
+        case "webhook":
+            return _to_webhook(place)
+        case _:
+            raise InvalidInput("to", "must be bus, queue, topic or webhook")
+
+
+def _to_bus(client: Any, bus: str) -> Send:
+    def send(events: Sequence[CloudEvent]) -> None:
+        entries = [
+            {"EventBusName": bus, "Source": each.source, "DetailType": each.type, "Detail": each.text}
+            for each in events
+        ]
+        with translated("PutEvents"):
+            answer = client.put_events(Entries=entries)
+        _all_taken([each["ErrorCode"] for each in answer["Entries"] if "ErrorCode" in each], events)
+
+    return send
+
+
+def _to_queue(client: Any, url: str) -> Send:
+    def send(events: Sequence[CloudEvent]) -> None:
+        entries = [
+            {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
+            for number, each in enumerate(events)
+        ]
+        with translated("SendMessageBatch"):
+            answer = client.send_message_batch(QueueUrl=url, Entries=entries)
+        _all_taken([each["Code"] for each in answer.get("Failed", ())], events)
+
+    return send
+
+
+def _to_topic(client: Any, arn: str) -> Send:
+    def send(events: Sequence[CloudEvent]) -> None:
+        entries = [
+            {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
+            for number, each in enumerate(events)
+        ]
+        with translated("PublishBatch"):
+            answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
+        _all_taken([each["Code"] for each in answer.get("Failed", ())], events)
+
+    return send
+
+
+def _to_webhook(address: str) -> Send:
+    if not address.startswith(("https://", "http://")):
+        raise InvalidInput("to", "must be an address of the web")
+
+    def send(events: Sequence[CloudEvent]) -> None:
+        content = f"[{','.join(each.text for each in events)}]".encode()
+        request = Request(address, content, {"Content-Type": BATCH_TYPE}, method="POST")  # noqa: S310  # checked
+        try:
+            with urlopen(request, timeout=SECONDS):  # noqa: S310  # checked above
+                pass
+        except (
+            OSError
+        ) as error:  # whatever the address answers but success, and whatever keeps it from answering
+            raise Unavailable(f"{address} did not take {len(events)} events: {error}") from error
+
+    return send
+
+
+def _attributes(event: CloudEvent | None = None) -> dict[str, Any]:
+    """By which receivers know what a message is; subscriptions of a topic filter by the type."""
+    told = {"content-type": CONTENT_TYPE} | ({"type": event.type} if event else {})
+    return {
+        "MessageAttributes": {
+            name: {"DataType": "String", "StringValue": value} for name, value in told.items()
+        }
+    }
+
+
+def _ordered(event: CloudEvent, place: str) -> dict[str, str]:
+    """In a FIFO queue or topic, a stream keeps its order, and what was sent already is dropped."""
+    if not place.endswith(".fifo"):
+        return {}
+    names = {"MessageGroupId": event.group, "MessageDeduplicationId": f"{event.source} {event.id}"}
+    return {name: hashlib.sha256(each.encode()).hexdigest() for name, each in names.items()}
+
+
+def _all_taken(failed: Sequence[str], events: Sequence[CloudEvent]) -> None:
+    if failed:
+        raise Unavailable(f"{len(failed)} of {len(events)} events were not taken: {failed[0]}")

@@ -1,0 +1,132 @@
+"""Recipients of published events, on the embedded AWS: what arrives, and what is not taken."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+from epochal.dynamo.recipients import recipient
+from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.feed.results import FeedEvent
+from epochal.local.endpoint import Endpoint
+from epochal.reactions.cloudevents import cloud_event
+
+pytestmark = pytest.mark.embedded
+
+EVENTS = [
+    cloud_event(
+        FeedEvent(stream="Order-7", index=number, type="Placed", data=b'{"n": 1}'), "epochal/shop", str
+    )
+    for number in range(3)
+]
+IDS = [f"Order-7@{number}" for number in range(3)]
+
+
+class Queue:
+    """A queue, and what has arrived in it."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self.client = client
+        fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+        self.url: str = client.create_queue(QueueName=name, Attributes=fifo)["QueueUrl"]
+        asked = client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])
+        self.arn: str = asked["Attributes"]["QueueArn"]
+        sending = {
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "sqs:SendMessage",
+            "Resource": self.arn,
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [sending]})
+        client.set_queue_attributes(QueueUrl=self.url, Attributes={"Policy": policy})
+
+    def received(self) -> list[str]:
+        found: list[str] = []
+        while messages := self.client.receive_message(
+            QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1
+        ).get("Messages"):
+            for each in messages:
+                found.append(each["Body"])
+                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=each["ReceiptHandle"])
+        return found
+
+
+@pytest.mark.parametrize("name", ["published", "published.fifo"])
+def test_a_queue_gets_each_event_as_a_message(embedded: Endpoint, name: str) -> None:
+    queue = Queue(embedded.client("sqs"), name)
+    send = recipient("queue", queue.url, client=queue.client)
+    send(EVENTS)
+    found = [json.loads(each)["id"] for each in queue.received()]
+    assert sorted(found) == IDS
+    if name.endswith(".fifo"):
+        assert found == IDS
+        send(EVENTS)
+        assert queue.received() == []  # it had them
+
+
+def test_a_topic_gets_each_event_as_a_message(embedded: Endpoint) -> None:
+    queue, sns = Queue(embedded.client("sqs"), "of-topic"), embedded.client("sns")
+    topic = sns.create_topic(Name="published")["TopicArn"]
+    sns.subscribe(
+        TopicArn=topic, Protocol="sqs", Endpoint=queue.arn, Attributes={"RawMessageDelivery": "true"}
+    )
+    recipient("topic", topic, client=sns)(EVENTS)
+    assert sorted(json.loads(each)["id"] for each in queue.received()) == IDS
+
+
+def test_a_bus_gets_each_event_with_its_type_as_the_details(embedded: Endpoint) -> None:
+    queue, bus = Queue(embedded.client("sqs"), "of-bus"), embedded.client("events")
+    bus.create_event_bus(Name="published")
+    pattern = {"source": ["epochal/shop"], "detail-type": ["Placed"]}
+    bus.put_rule(Name="all", EventBusName="published", EventPattern=json.dumps(pattern))
+    bus.put_targets(Rule="all", EventBusName="published", Targets=[{"Id": "1", "Arn": queue.arn}])
+    recipient("bus", "published", client=bus)(EVENTS)
+    found = [json.loads(each) for each in queue.received()]
+    assert sorted(each["detail"]["id"] for each in found) == IDS
+    assert {each["detail-type"] for each in found} == {"Placed"}
+
+
+class Web(BaseHTTPRequestHandler):
+    """An address that takes what it is sent, but below /full."""
+
+    taken: ClassVar[list[tuple[str, bytes]]] = []
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.taken.append((self.headers["Content-Type"], content))
+        self.send_response(503 if self.path.startswith("/full") else 202)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Web) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_address_gets_them_as_a_batch_and_fails_the_delivery_otherwise(address: str) -> None:
+    recipient("webhook", f"{address}/orders")(EVENTS)
+    ((kind, content),) = Web.taken
+    assert kind == "application/cloudevents-batch+json"
+    assert [each["id"] for each in json.loads(content)] == IDS
+    with pytest.raises(Unavailable, match="did not take 3 events"):
+        recipient("webhook", f"{address}/full")(EVENTS)
+
+
+def test_what_is_not_there_takes_nothing_and_says_so(embedded: Endpoint) -> None:
+    sqs = embedded.client("sqs")
+    with pytest.raises(EpochalError):
+        recipient("queue", f"{embedded.url}/000000000000/missing", client=sqs)(EVENTS)
+    with pytest.raises(InvalidInput, match="must be bus, queue, topic or webhook"):
+        recipient("pigeon", "home")
