@@ -15,6 +15,12 @@ from typing import Any
 
 import pytest
 
+from epochal.console.app import application
+from epochal.console.guard import Guard
+from epochal.console.services import Services
+from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.invoking import invoker
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.layout.registry import base_of, partition_of
 from epochal.layout.tables import READ_MODELS
@@ -28,6 +34,7 @@ from tests.deploy.test_permissions import allowed_on_tables, expected_on_tables,
 TABLE = "board"
 SECONDS = 30.0
 OLD = "Board-old"
+LOCAL = "http://127.0.0.1:7000"
 _numbers = count()
 
 
@@ -168,6 +175,30 @@ def test_a_discarded_event_is_given_up_and_its_stream_goes_on(board: Board, stre
     assert board.ask(command="discard", partition=partition, stream=stream)["unparked"] is True
     board.append(stream, "GoesOn")
     assert [(index, kind) for index, kind, _ in board.seen(stream, 1)] == [(1, "GoesOn")]
+
+
+def test_the_console_has_it_replay_what_it_has_parked_by_the_name_of_its_function(
+    board: Board, stream: str
+) -> None:
+    board.told(stream, to_break=True)
+    board.append(stream, "First", "Second")
+    assert board.parked(stream)
+    board.told(stream, to_break=False)
+    endpoint, settings = board.deployment.endpoint, board.deployment.settings
+    name = settings.index_table.removesuffix("-index")
+    services = Services(prefix=name, invoke=invoker(endpoint.client("lambda")))
+    guard = Guard()
+    opened = deployed(settings, execute=interpreter(endpoint.client("dynamodb")))
+    asked = {"act": "replay", "group": "board", "stream": stream, "index": 0, "token": guard.token}
+    place = {"partition": partition_of(stream, 1, base_of("pages"))}
+    answer = (
+        application(opened, name, services, guard)
+        .test_client()
+        .post("/parked", data=asked | place, base_url=LOCAL, headers={"Origin": LOCAL})
+    )
+    assert answer.status_code == 200, answer.text
+    assert f"{stream} goes on" in answer.text
+    assert [kind for _, kind, _ in board.seen(stream, 2)] == ["First", "Second"]
 
 
 def test_what_wakes_it_by_schedule_wakes_every_partition(board: Board) -> None:
