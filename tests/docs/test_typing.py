@@ -1,11 +1,16 @@
-"""The Python in the README and the guides passes `mypy --strict`, each document as one program."""
+"""The Python in the README and the guides passes `mypy --strict` and pyright, each document as one program.
+
+A block that begins with the name of a file is a program of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,25 +26,40 @@ SECONDS = 240
 """Ten on an idle machine, with the library's own types to be found first."""
 
 
-def program(document: Path) -> str:
-    """All Python of a document, each line under the number that it has there."""
-    text = document.read_text("utf-8")
-    lines: list[str] = []
+def programs(document: Path) -> dict[str, str]:
+    """All Python of a document, by the program's name, each line under the number that it has there."""
+    text, stem = document.read_text("utf-8"), document.stem.replace("-", "_").lower()
+    found: dict[str, list[str]] = {}
     for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        file = re.match(r"# (?:\w+/)*(\w+)\.py\n", block[1])
+        lines = found.setdefault(f"{stem}_{file[1]}" if file else stem, [])
         lines += [""] * (text.count("\n", 0, block.start(1)) - len(lines)) + block[1].splitlines()
-    return "\n".join(lines) + "\n"
+    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 
-def checked(programs: dict[str, str], place: Path) -> list[str]:
-    """What mypy says of these programs, as one line each."""
-    for name, source in programs.items():
+def written(place: Path) -> dict[str, str]:
+    """Write the programs of all documents, and one more that is wrong in its second line; by their names."""
+    lost = "from epochal.testing.stores import memory_streams\nmemory_streams().append('A-1', 5)\n"
+    sources = {"wrong": lost}
+    for document in DOCUMENTS:
+        sources |= programs(document)
+    for name, source in sources.items():
+        if "_test_" in name:  # who writes tests leaves what fixtures are to pytest
+            source += "# mypy: allow-untyped-defs\n"  # noqa: PLW2901  the same program
         (place / f"{name}.py").write_text(source, "utf-8")
+    return sources
+
+
+def by_mypy(place: Path) -> list[str]:
+    """What it says of these programs, as one line each."""
+    # It takes minutes for the types of CDK: those programs are pyright's alone.
+    names = [name for name, source in written(place).items() if "aws_cdk" not in source]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11"),
             *("--config-file", os.devnull, "--disable-error-code", "import-untyped"),
             *("--cache-dir", str(place / "cache"), "--no-error-summary"),
-            *(f"{name}.py" for name in programs),
+            *(f"{name}.py" for name in names),
         ],
         cwd=place,
         env={**os.environ, "MYPYPATH": str(ROOT / "layers" / "epochal" / "python")},
@@ -52,12 +72,44 @@ def checked(programs: dict[str, str], place: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+def by_pyright(place: Path) -> list[str]:
+    """What it says of these programs, as one line each."""
+    written(place)
+    settings = {
+        "extraPaths": [str(ROOT / "layers" / "epochal" / "python")],
+        "pythonVersion": "3.11",
+        "typeCheckingMode": "standard",
+    }
+    (place / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    done = subprocess.run(
+        [
+            *(str(ROOT / "node_modules" / ".bin" / "pyright"), "--outputjson"),
+            *("--pythonpath", sys.executable, "--project", str(place)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return [
+        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in json.loads(done.stdout)["generalDiagnostics"]
+    ]
+
+
 @pytest.mark.timeout(SECONDS + 30)
-@pytest.mark.slow
-def test_what_the_documents_show_passes_a_strict_type_checker(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "checked",
+    [
+        pytest.param(by_mypy, marks=pytest.mark.slow),
+        pytest.param(by_pyright, marks=pytest.mark.proof),  # it takes half a minute
+    ],
+)
+def test_what_the_documents_show_passes_a_strict_type_checker(
+    checked: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
     assert len(DOCUMENTS) >= 7
-    programs = {path.stem.replace("-", "_").lower(): program(path) for path in DOCUMENTS}
-    lost = "from epochal.testing.stores import memory_streams\nmemory_streams().append('A-1', 5)\n"
-    said = checked({**programs, "wrong": lost}, tmp_path)
-    # The last shows that it is our types that are checked, and by lines.
+    # The wrong program shows that it is our types that are checked, and by lines.
+    said = checked(tmp_path)
     assert [line.split(":")[:2] for line in said] == [["wrong.py", "2"]], "\n".join(said)
