@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import date
+from pathlib import Path
+from typing import Final, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -12,6 +15,9 @@ from rich.progress import track
 from rich.table import Table
 
 T = TypeVar("T")
+
+FIGURES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "figures.json"
+"""The tables as they were last measured, for whoever draws them."""
 
 _WIDTH = 110
 
@@ -25,7 +31,8 @@ class Report:
     rows: Sequence[Sequence[str]]
 
     def print(self) -> None:
-        """Print it to stdout."""
+        """Print it to stdout, and keep it for `keep`."""
+        PRINTED.append(self)
         printed = Table(box=box.SIMPLE_HEAD)
         for position, column in enumerate(self.columns):
             texts = [row[position] for row in self.rows]
@@ -35,6 +42,34 @@ class Report:
         console = Console(width=_WIDTH)
         console.print(self.title, style="bold", highlight=False)
         console.print(printed)
+
+
+PRINTED: Final[list[Report]] = []
+"""Tables of the benchmark that runs."""
+
+
+def keep(name: str, measured: date, into: Path = FIGURES) -> None:
+    """Put the tables that a benchmark has printed into the file of figures, in the place of its earlier ones."""
+    found = json.loads(into.read_text()) if into.exists() else {}
+    tables = [
+        {
+            "title": each.title,
+            "columns": list(each.columns),
+            "rows": [[_value(cell) for cell in row] for row in each.rows],
+        }
+        for each in PRINTED
+    ]
+    PRINTED.clear()
+    found[name] = {"measured": measured.isoformat(), "tables": tables}
+    into.write_text(json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n")
+
+
+def _value(cell: str) -> str | float | None:
+    """A figure as a number, if it is nothing but one; None for an empty cell."""
+    try:
+        return float(cell.replace(",", "")) if cell else None
+    except ValueError:
+        return cell
 
 
 def progress(what: str, found: Iterable[T], total: int) -> Iterator[T]:

@@ -24,7 +24,7 @@ def read_back(api: Api, name: str) -> list[Found]:
         return list(_tag(api, name))
     if name.startswith(f"{TYPE}-"):
         return list(_pages(api, f"{path(name)}/events", lambda view: view["seqNr"] - 1))
-    return list(_pages(api, f"/tips/{quote(name, safe='')}/events", lambda view: view["index"]))
+    return list(_pages(api, f"/streams/{quote(name, safe='')}/events", lambda view: view["index"]))
 
 
 def read_feed(api: Api, starts: Mapping[int, str], marker: str) -> dict[str, list[Found]]:

@@ -107,4 +107,4 @@ class Follower:
 
 
 def _stream(name: str) -> str:
-    return f"/tips/{quote(name, safe='')}"
+    return f"/streams/{quote(name, safe='')}"

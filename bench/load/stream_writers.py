@@ -70,14 +70,14 @@ class StreamWriter:
         if self.luck.random() < UNCONDITIONAL:
             return "", None
         if stream not in self._known:
-            answer = self.api("stream: state", "GET", f"/tips/{quote(stream, safe='')}")
+            answer = self.api("stream: state", "GET", f"/streams/{quote(stream, safe='')}")
             version = answer.json["version"] if answer.status == HTTPStatus.OK else 0
             self._known[stream] = answer.etag, version
         return self._known[stream]
 
     def _send(self, stream: str, events: Sequence[Sample], headers: dict[str, str]) -> Answer:
         body = {"events": list(map(written, events))}
-        path = f"/tips/{quote(stream, safe='')}/events"
+        path = f"/streams/{quote(stream, safe='')}/events"
         return self.api("stream: append", "POST", path, body=body, headers=headers)
 
     def _made(self, stream: str, events: Sequence[Sample], answer: Answer, expected: int | None) -> None:

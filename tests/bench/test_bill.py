@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.bill import (
@@ -14,6 +16,7 @@ from bench.bill import (
     TRICKLE,
     Pace,
     Server,
+    Setup,
     bill,
 )
 
@@ -44,6 +47,15 @@ def test_what_is_deployed_costs_no_more_than_promised() -> None:
     assert sum(bill(DEPLOYED, STEADY).values()) <= 2.22
     assert sum(bill(LEAST, STEADY).values()) <= 1.02
     assert sum(bill(LEAST, TRICKLE).values()) <= 1.55
+
+
+def test_behind_the_gateway_half_takes_two_events_in_a_request_or_a_trickle() -> None:
+    behind = Setup(name="behind the gateway", access_log=False, window=10)
+    once = {pace: sum(bill(ONCE, pace).values()) for pace in (STEADY, TRICKLE)}
+
+    assert sum(bill(behind, TRICKLE).values()) <= once[TRICKLE] / 2
+    assert once[STEADY] / 2 < sum(bill(behind, STEADY).values()) <= 2.02
+    assert sum(bill(replace(DEPLOYED, together=2), STEADY).values()) <= once[STEADY] / 2
 
 
 def test_a_server_is_cheaper_from_where_appends_cost_what_it_does() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from bench.load.reporting import report
 from bench.load.run import Load
+from epochal.layout.pages.items import page_key, read_page, write_page
 from epochal.local.deploy import LocalDeployment
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
@@ -50,28 +52,38 @@ def test_no_answer_was_a_fault(load: Load) -> None:
     assert statuses <= {200, 201, 404, 409, 412}
 
 
-def test_an_event_taken_out_of_a_tip_is_missed(load: Load, deployment: LocalDeployment) -> None:
+def test_an_append_taken_out_of_a_page_is_missed(load: Load, deployment: LocalDeployment) -> None:
     stream = max(
         (name for name in load.stored if name.startswith("Load-")), key=lambda name: len(load.stored[name])
     )
     count = len(load.stored[stream])
 
-    with last_event_taken_out(deployment, stream):
+    with last_append_taken_out(deployment, stream) as gone:
         found = list(load.differences())
 
     assert any(each.startswith(f"{stream}: an event of ") and each.endswith("is missing") for each in found)
-    assert f"{stream}: a follower met {count} of {count - 1} events" in found
-    assert f"{stream}: the feed has {count} events, the store {count - 1}" in found
+    assert f"{stream}: a follower met {count} of {count - gone} events" in found
+    assert f"{stream}: the feed has {count} events, the store {count - gone}" in found
 
 
 @contextmanager
-def last_event_taken_out(deployment: LocalDeployment, stream: str) -> Iterator[None]:
-    """A stream's Tip without its last event, counted down as if it had never been appended, for a while."""
-    client = deployment.endpoint.client("dynamodb")
-    key = {"p": {"S": stream}, "i": {"N": "2147483647"}}
-    whole = client.get_item(TableName=deployment.settings.table("tips"), Key=key, ConsistentRead=True)["Item"]
-    short = {"n": {"N": str(int(whole["n"]["N"]) - 1)}, "a": {"N": "0"}}
-    short |= {name: {"L": whole[name]["L"][:-1]} for name in "ec"}
-    client.put_item(TableName=deployment.settings.table("tips"), Item=whole | short)
-    yield
-    client.put_item(TableName=deployment.settings.table("tips"), Item=whole)
+def last_append_taken_out(deployment: LocalDeployment, stream: str) -> Iterator[int]:
+    """A stream's last page without its last frame, as if that had never been appended, for a while; its events."""
+    client, table = deployment.endpoint.client("dynamodb"), deployment.settings.table("streams")
+    (item,) = client.query(
+        TableName=table,
+        KeyConditionExpression="p = :p",
+        ExpressionAttributeValues={":p": {"S": stream}},
+        ConsistentRead=True,
+        ScanIndexForward=False,
+        Limit=1,
+    )["Items"]
+    page = read_page(item, table)
+    *frames, last = page.frames
+    if frames:
+        short = replace(page, frames=tuple(frames), version=page.version - last.count, full=False)
+        client.put_item(TableName=table, Item=write_page(short))
+    else:
+        client.delete_item(TableName=table, Key=page_key(stream, page.index))
+    yield last.count
+    client.put_item(TableName=table, Item=item)
