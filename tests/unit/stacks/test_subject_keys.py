@@ -10,7 +10,8 @@ from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.subject_keys import SubjectKeys
+from epochal.cdk import Store, SubjectKeys
+from epochal.cdk.parts.functions import Code
 from epochal.cdk.stages import STAGES
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import ROOT
@@ -19,9 +20,14 @@ GUIDE = (ROOT / "docs" / "guide" / "forgetting.md").read_text("utf-8")
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
 
+def no_code() -> Code:
+    raise AssertionError("tables need no functions")
+
+
 def synthesised(stage: str, **changes: Any) -> Template:
     stack = Stack(env=Environment(region="eu-west-1"))
-    keys = SubjectKeys(stack, "SubjectKeys", stage=stage_from(stage, {stage: changes}))
+    store = Store(stack, "Store", stage=stage_from(stage, {stage: changes}), code=no_code)
+    keys = SubjectKeys(stack, "SubjectKeys", store=store)
     for name in ("sealing", "forgetting"):
         role = iam.Role(stack, name, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         getattr(keys, f"grant_{name}")(role)

@@ -16,5 +16,6 @@ except ModuleNotFoundError as error:
 from epochal.cdk.publish import Publish
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.store import Store
+from epochal.cdk.subject_keys import SubjectKeys
 
-__all__ = ["EventStore", "Publish", "Reaction", "Store"]
+__all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Unpack
 
 from aws_cdk import Stack, Token
@@ -197,7 +197,7 @@ def _made_of(scope: Construct, id_: str) -> str:
     return f"{plain[: NAME_LENGTH - _DIGEST - 1].rstrip('-')}-{digest}"
 
 
-def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> Code:
+def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> Callable[[], Code]:
     if python not in PYTHONS:
         raise BadSetting("EventStore.python", f"must be one of {', '.join(PYTHONS)}, not {python!r}")
-    return code_of(Sources.shipped(), target, python=python, processor=architecture)
+    return lambda: code_of(Sources.shipped(), target, python=python, processor=architecture)

@@ -6,6 +6,10 @@ same whenever they are told: no stack exports anything, so none holds up a chang
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -24,16 +28,26 @@ class Store(Construct):
 
     Attributes:
         stage: what its deployment has chosen.
-        code: the library, for functions that use the store.
     """
 
     def __init__(
-        self, scope: Construct, id_: str, *, stage: Stage, code: Code, layers: Layers | None = None
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        stage: Stage,
+        code: Callable[[], Code],
+        layers: Layers | None = None,
     ) -> None:
         super().__init__(scope, id_)
-        self.stage = stage
-        self.code = code
-        self._layers = layers
+        self.stage: Final = stage
+        self._code: Final = cache(code)
+        self._layers: Final = layers
+
+    @property
+    def code(self) -> Code:
+        """The library, for functions that use the store: fetched when the first one does."""
+        return self._code()
 
     def layers(self, scope: Construct) -> Layers:
         """The library and its pins for functions in the stack of `scope`: `function.add_layers(*…versions)`."""

@@ -15,15 +15,23 @@ from constructs import Construct
 
 from epochal.cdk.parts.grants import on_key, on_table
 from epochal.cdk.parts.tables import keyed_table
-from epochal.cdk.stages import Stage
+from epochal.cdk.store import Store
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 
 
 class SubjectKeys(Construct):
-    """Both tables of a stage."""
+    """Both tables, kept and protected as the other tables of a store are."""
 
-    def __init__(self, scope: Construct, id_: str, *, stage: Stage) -> None:
+    def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
+        """Add them to a stack.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: whose subjects they are of; they are called after it.
+        """
         super().__init__(scope, id_)
+        stage = store.stage
         self._key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
         for_ever = replace(stage, recovery_days=0)
         self.keys: Final = keyed_table(self, "Keys", spec=SUBJECT_KEYS, stage=for_ever, key=self._key)
