@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import re
+import sys
 import threading
 import time
 from itertools import islice
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from flask import Flask
+from werkzeug.serving import BaseWSGIServer
 
+from epochal import Event
 from epochal.console.app import application
 from epochal.console.server import server
 from epochal.deployment import Deployment
@@ -22,6 +28,7 @@ from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_settings
 from tests.support.filling import fill
 from tests.support.tables import Tables
+from tests.support.terminal import Terminal
 
 EVENTS = 100_000
 SECONDS = 0.3
@@ -46,6 +53,32 @@ def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
         serving.shutdown()
         thread.join()
         serving.server_close()
+
+
+def test_the_command_prints_an_address_that_opens_the_console_and_replays_reactions_that_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Flask] = []
+    monkeypatch.setattr(BaseWSGIServer, "serve_forever", lambda self: served.append(self.app))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "boards.py").write_text(
+        "from epochal import reaction\n@reaction(name='board', attempts=1)\ndef board(_):\n    raise ValueError\n"
+    )
+    terminal = Terminal()
+    terminal.streams.append("Cart-1", [Event(type="Noted")])
+    terminal.index()
+    terminal.run("react", "boards:board", "--until-done")
+    result = terminal.run("console", "--reaction", "boards:board")
+    assert result.exit_code == 0, result.output
+    found = re.search(r"(http://127\.0\.0\.1:\d+)/\?key=([\w-]{20,}) ", result.output)
+    assert found
+    client = served[0].test_client()
+    assert client.get("/", base_url=found[1]).status_code == 403
+    client.get(f"/?key={found[2]}", base_url=found[1])
+    page = client.get("/reactions?group=board", base_url=found[1]).text
+    (link,) = re.findall(r'href="(/parked\?act=replay[^"]*)"', page)
+    assert "This machine handles event 0" in client.get(html.unescape(link), base_url=found[1]).text
 
 
 @pytest.mark.proof
