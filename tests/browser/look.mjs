@@ -1,7 +1,7 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
 // In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null}
-// Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, complaints}}}
+// Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, live, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
 import chromium from "@sparticuz/chromium";
@@ -109,7 +109,8 @@ async function walked({ path, script, steps }) {
     if (wait) await page.waitForSelector(wait);
   }
   const url = await page.evaluate(() => location.pathname + location.search);
+  const live = await page.evaluate(() => document.title.startsWith("●"));
   const text = await textOf(page);
   await page.close();
-  return { url, text, complaints };
+  return { url, text, live, complaints };
 }

@@ -75,6 +75,9 @@ FLOWS: dict[str, dict[str, Any]] = {
         }
         for how, script, stream in (("with", True, "Aircraft-N203AA"), ("without", False, "Aircraft-N204AA"))
     },
+    "live": {"path": "/activity", "script": True, "steps": [{"press": "l"}]},
+    "live, found": {"path": "/reactions?find=yes", "script": True, "steps": [{"press": "l"}]},
+    "live, searched": {"path": "/search?layout=pages", "script": True, "steps": [{"press": "l"}]},
     "replayed": {
         "path": "/reactions?group=departures-board",
         "script": False,
@@ -167,3 +170,10 @@ def test_what_is_parked_goes_on_after_two_presses(
     assert told in found["text"]
     parked = {each.stream for each in airport.feed.parking(airport.board).streams(30_000)}
     assert parked == {"Aircraft-N206AA"}
+
+
+def test_a_page_is_read_again_by_itself_where_that_costs_little_and_nowhere_else(
+    seen: dict[str, Any],
+) -> None:
+    live = {name: flow["live"] for name, flow in seen["flows"].items() if name.startswith("live")}
+    assert live == {"live": True, "live, found": False, "live, searched": False}

@@ -109,7 +109,9 @@ def test_cloudwatch_is_asked_on_demand_alone_after_its_price_is_told(opened: Dep
     page = _page(client, "/activity")
     assert asked == []
     assert "To ask it for 15 metrics costs $0.00015" in page
+    assert "data-live" in page
     page = _page(client, "/activity?metrics=yes")
+    assert "data-live" not in page  # or it would be asked, and paid, every two seconds
     (metrics,) = asked
     assert len(metrics) == 15
     assert "Write units, by five minutes" in page

@@ -1,12 +1,14 @@
-// What the pages do beyond being read: keys, and the part marked data-live read again every two seconds.
+// What the pages do beyond being read: keys, and the part marked data-live read again every two seconds. A page that is
+// dear to read marks none, and is read again when it is asked for alone.
 const EVERY = 2000;
 const part = document.querySelector("[data-live]");
 const box = document.querySelector("#live");
 let live = false;
 
 async function again() {
+  if (!part) { location.reload(); return; }
   const answer = await fetch(location.href);
-  if (!answer.ok || !part) return;
+  if (!answer.ok) return;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = found.querySelector("[data-live]");
   if (fresh && fresh.innerHTML !== part.innerHTML && !part.querySelector("details[open]")) part.innerHTML = fresh.innerHTML;
@@ -14,10 +16,10 @@ async function again() {
 }
 
 function toggle(on) {
-  live = on;
-  if (box) box.checked = on;
+  live = on && part !== null;
+  if (box) box.checked = live;
   document.title = document.title.replace(/^● /, "");
-  if (on) document.title = `● ${document.title}`;
+  if (live) document.title = `● ${document.title}`;
 }
 
 for (const each of document.querySelectorAll(".keys, label.live")) each.hidden = false;
