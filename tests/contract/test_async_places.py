@@ -1,0 +1,86 @@
+"""What a place of an event loop opens, on AWS's own DynamoDB: the feed, aggregates and read models, through aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from epochal import Delivery, Event, FeedEvent, reaction
+from epochal.aio.place import AsyncPlace
+from epochal.layout.tables import READ_MODELS
+from epochal.local.endpoint import KEY, SECRET
+from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.reactions.group_member import Member
+from epochal.reactions.reactor import Reactor
+from epochal.reactions.read_models import Documents
+from epochal.store.aggregates import AggregateAppended
+from tests.contract.test_feed_layouts import Deployment, deployed  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.ddbl
+
+
+def count(documents: Documents, event: FeedEvent) -> None:
+    documents.put(event.type, documents.get(event.type, 0) + 1)
+
+
+def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a_read_model(
+    deployed: Deployment,  # noqa: F811  the fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    settings, endpoint = deployed.settings, deployed.tables.endpoint
+
+    def place() -> AsyncPlace:
+        return AsyncPlace(endpoint=endpoint.url, region=endpoint.region)
+
+    account = aggregate_id("user-account", "1")
+    opened = AggregateEvent(type="Opened", data=b"{}")
+
+    async def append() -> None:
+        async with place() as here:
+            streams = here.open_streams(settings.table("streams"))
+            aggregates = here.open_aggregates(
+                settings.table("journal"), settings.table("snapshot"), types=["user-account"]
+            )
+            await asyncio.gather(*(streams.append(f"Cart-{n % 4}", [Event(type="Paid")]) for n in range(12)))
+            begun = await aggregates.append(account, [opened], snapshot=b"{}")
+            answers = await asyncio.gather(
+                *(aggregates.try_append(account, [opened], expected=begun.lock) for _ in range(4))
+            )
+            assert sum(isinstance(answer, AggregateAppended) for answer in answers) == 1
+
+    asyncio.run(append())
+    assert not any(report.failed or report.set_aside for report in deployed.index())
+
+    handling = place()
+    model = handling.open_read_models(deployed.tables.create(READ_MODELS)).open("counts", 1)
+
+    @reaction(name="counts", within=handling)
+    async def counts(delivery: Delivery) -> None:
+        await model.apply(delivery, count)
+
+    reactor = Reactor(member=Member(reaction=counts, reader=deployed.reader))
+    with reactor.calls:
+        partitions = [each.partition for each in deployed.reader.partitions()]
+        handled = [reactor.run(partition, seconds=30) for partition in partitions]
+    assert (sum(ran.events for ran in handled), [ran.parked for ran in handled if ran.parked]) == (14, [])
+
+    async def look() -> None:
+        async with handling as here:
+            assert (await model.get("Paid"), await model.get("Opened")) == (12, 2)
+            assert await model.wait_for("Cart-3", 3)
+            feed = here.open_feed(settings.index_table, streams=here.open_streams(settings.table("streams")))
+            found = [
+                item.event
+                for each in await feed.partitions()
+                if each.partition in range(30_000, 40_000)
+                async for page in feed.read(each.partition, data=True, limit=5)
+                for item in page.items
+            ]
+            assert sorted((event.stream, event.index) for event in found if event) == [
+                (f"Cart-{n}", index) for n in range(4) for index in range(3)
+            ]
+
+    asyncio.run(look())
