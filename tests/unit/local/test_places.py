@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import epochal
-from epochal.local.places import Places, here
+from epochal.local.places import Places, here, user_cache
 
 
 def test_a_project_without_a_cdk_json_is_where_something_runs_for_it(tmp_path: Path) -> None:
@@ -27,3 +29,20 @@ def test_outside_of_any_project_it_is_the_checkout_that_the_library_is_part_of(t
     root = here(tmp_path).root
     assert Path(epochal.__file__).is_relative_to(root)
     assert (root / "cdk.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({"EPOCHAL_CACHE": "/told", "XDG_CACHE_HOME": "/caches"}, "/told"),
+        ({"XDG_CACHE_HOME": "/caches"}, "/caches/epochal"),
+    ],
+)
+def test_what_is_fetched_for_a_user_is_where_the_user_says(
+    variables: dict[str, str], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("EPOCHAL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert user_cache() == Path(place)

@@ -10,7 +10,6 @@ and a registry is asked once for each set of pins.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +21,8 @@ from epochal.cdk.parts.bytecode import prepared
 from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.vendor import Platform, bundled, vendored
 from epochal.cdk.targets import Target, architecture, wheels
+from epochal.local.places import user_cache
 from epochal.settings import LAMBDA_PYTHON
-
-CACHE: Final = "EPOCHAL_CACHE"
-"""The variable that says where what was fetched is kept, instead of among the user's caches."""
 
 _ROOM: Final = Path(__file__).resolve().parent
 _PACKAGE: Final = _ROOM.parent
@@ -52,7 +49,7 @@ class Sources:
     @classmethod
     def shipped(cls) -> Sources:
         """The sources that this package brought; entries of reactions are looked for from the working directory."""
-        cache = _cache()
+        cache = user_cache()
         # Another installation's library is another.
         own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
         pins = _shipped("layers/vendor/requirements.txt")
@@ -106,12 +103,3 @@ def _shipped(name: str) -> Path:
     """What the wheel has in this room; in a checkout it is at the top."""
     packed = _ROOM / "shipped" / name
     return packed if packed.exists() else _ROOM.parents[4] / name
-
-
-def _cache() -> Path:
-    """Where a user's programs keep what they can fetch again."""
-    told = os.environ.get(CACHE)
-    if told:
-        return Path(told)
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "epochal"

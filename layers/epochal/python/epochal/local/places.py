@@ -3,7 +3,7 @@
     .epochal/   in the project: what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the
                 last deployment; and what is kept of it while it does not. git ignores it
     .cache/     in a checkout of Epochal: DynamoDB Local; safe to delete, fetched again
-    ~/.cache    of the user: the CDK command line, where the project has none; likewise
+    ~/.cache    of the user: the CDK command line, where the project has none, and packages of functions; likewise
 
 Two projects on one machine do not meet.
 """
@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochal.local.errors import NoApplication
+
+CACHE = "EPOCHAL_CACHE"
+"""The variable that says where what was fetched is kept, instead of among the user's caches."""
 
 RUNNING = ".epochal"
 MARKERS = ("cdk.json", RUNNING)
@@ -48,7 +51,7 @@ class Places:
 
 def user_cache() -> Path:
     """For what was fetched for any project of this user."""
-    if own := os.environ.get("EPOCHAL_CACHE"):
+    if own := os.environ.get(CACHE):
         return Path(own)
     if told := os.environ.get("XDG_CACHE_HOME"):
         return Path(told) / "epochal"
