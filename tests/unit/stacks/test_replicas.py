@@ -9,7 +9,8 @@ import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.subject_keys import SubjectKeys
+from epochal.cdk import Store, SubjectKeys
+from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
@@ -115,9 +116,11 @@ def test_the_embedded_deployment_has_no_replica(synthesise: Synthesise) -> None:
     assert tables(plain) == tables(asked)
 
 
-def test_keys_of_subjects_have_a_replica_that_no_moment_brings_back() -> None:
+def test_keys_of_subjects_have_a_replica_that_no_moment_brings_back(sources: Sources) -> None:
     stack = Stack(App(), "Mine", env=Environment(region=HERE))
-    SubjectKeys(stack, "Subjects", stage=stage_from("prod", {"prod": {"replica_region": THERE}}))
+    stage = stage_from("prod", {"prod": {"replica_region": THERE}})
+    store = Store(stack, "Store", stage=stage, code=lambda: code_of(sources))
+    SubjectKeys(stack, "Subjects", store=store)
     found = Template.from_stack(stack).find_resources(TABLE).values()
     (keys,) = (each for each in found if each["Properties"]["TableName"].endswith(SUBJECT_KEYS.kind))
     assert {
