@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
 from epochal.codec.forms import Form, form_of
 from epochal.codec.shapes import Mismatch
 from epochal.codec.upcasts import VERSION, Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.model.events import Claim, Event, content_of
+from epochal.model.events import Body, Claim, Event, content_of
 from epochal.model.plain import must_be_done, must_be_plain
+
+if TYPE_CHECKING:
+    from epochal.model.dcb import TaggedEvent
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -68,11 +71,13 @@ class EventCodec(Generic[E]):
         skips_unknown: events of unknown types are no part of a state. Otherwise they are an error, because a state
             that leaves out what it does not understand may decide wrongly. Unfolds of unknown types are always skipped
             where events can stand in for them.
+        types: all that events of the codec may be stored as, also under earlier names; empty where it does not say.
     """
 
     encode: Callable[[E], Event]
     decode: Callable[[Stored], E | None]
     skips_unknown: bool = False
+    types: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""
@@ -96,6 +101,24 @@ class EventCodec(Generic[E]):
             raise UnknownType(str(getattr(event, "stream", "")), stored.index, event.type)
         return found
 
+    def tagged(self, event: E, *tags: str) -> TaggedEvent:
+        """An event under these tags, for a store of tagged events: as text where it is text, such as JSON.
+
+        Raises:
+            InvalidInput: an event that the codec has no form for.
+        """
+        from epochal.model.dcb import TaggedEvent  # noqa: PLC0415  named streams do without
+
+        encoded = self.encode(event)
+        return TaggedEvent(
+            type=encoded.type,
+            data=_text(encoded.data),
+            meta=_text(encoded.meta),
+            tags=tags,
+            causation_id=encoded.causation_id,
+            correlation_id=encoded.correlation_id,
+        )
+
     def keeping(self) -> EventCodec[E | Stored]:
         """The same, where events of unknown types are kept as they are: as `Stored`."""
 
@@ -109,6 +132,14 @@ class EventCodec(Generic[E]):
             return stored if found is None else found
 
         return EventCodec[E | Stored](encode=encode, decode=decode)
+
+
+def _text(body: Body) -> str | bytes:
+    content = content_of(body)
+    try:
+        return content.decode() or b""
+    except UnicodeDecodeError:
+        return content
 
 
 def _stored(event: StoredEvent) -> Stored:
@@ -200,7 +231,7 @@ def json_codec(
         found: E | None = None if kind is None else kind.read(stored)
         return found
 
-    return EventCodec(encode=encode, decode=decode, skips_unknown=skips_unknown)
+    return EventCodec(encode=encode, decode=decode, skips_unknown=skips_unknown, types=frozenset(known))
 
 
 def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[str, type[E]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from epochal.errors import Contended, InvalidInput
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
@@ -19,6 +19,10 @@ from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.tagged_results import TaggedAppended
 from epochal.store.tagged_store import TaggedStore
 
+if TYPE_CHECKING:
+    from epochal.store.codecs import EventCodec
+
+E = TypeVar("E")
 S = TypeVar("S")
 
 ATTEMPTS: Final = 10
@@ -45,10 +49,56 @@ class Projection(Generic[S]):
         must_be_plain(self.evolve, "evolve")
 
 
+@overload
 def projection(
     *, tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
+) -> Projection[S]: ...
+
+
+@overload
+def projection(
+    *, tags: Sequence[str], codec: EventCodec[E], evolve: Callable[[S, E], S], initial: S
+) -> Projection[S]: ...
+
+
+def projection(
+    *,
+    tags: Sequence[str],
+    initial: S,
+    on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]] | None = None,
+    codec: EventCodec[Any] | None = None,
+    evolve: Callable[[S, Any], S] | None = None,
 ) -> Projection[S]:
-    """A projection over the events of all of `tags`, with one function for each type that it knows."""
+    """A projection over the events of all of `tags`.
+
+    Args:
+        on: a function for each type that it knows, of events as they are stored.
+        codec: what makes them events of the domain instead. It asks for this codec's types alone, so one of its own,
+            `json_codec` of a class or two, keeps the boundary of a decision small.
+        evolve: with a codec, the answer after one more event.
+
+    Raises:
+        InvalidInput: neither `on` nor `codec` with `evolve`.
+    """
+    if codec is None:
+        if on is None:
+            raise InvalidInput("on", "must be given, or else `codec` and `evolve`")
+        return _of_functions(tags, on, initial)
+    if evolve is None or on is not None:
+        raise InvalidInput("evolve", "must be given with a codec, which takes the place of `on`")
+    must_be_plain(evolve, "evolve")
+    item = QueryItem(types=codec.types, tags=frozenset(tags))
+
+    def typed(state: S, event: RecordedTaggedEvent) -> S:
+        read = codec.read(event)
+        return state if read is None else evolve(state, read)
+
+    return Projection(query=Query(items=(item,)), initial=lambda: initial, evolve=typed)
+
+
+def _of_functions(
+    tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
+) -> Projection[S]:
     for kind, function in on.items():
         must_be_plain(function, f"on[{kind!r}]")
     item = QueryItem(types=frozenset(on), tags=frozenset(tags))
