@@ -15,6 +15,7 @@ from epochal.console import search
 from epochal.console.app import application
 from epochal.console.services import Services
 from epochal.deployment import Deployment
+from epochal.errors import Refused
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
@@ -82,6 +83,14 @@ def test_what_a_search_will_cost_is_told_before_anything_is_read(
     assert "2 requests for the sizes of tables" in page
     assert scans == []
     assert "took 0 requests" in page
+
+
+def test_who_may_not_ask_for_the_sizes_of_tables_searches_without(opened: Deployment) -> None:
+    def denied() -> dict[str, int]:
+        raise Refused("DescribeTable", "not authorized")
+
+    client = application(opened, "t", Services(sizes=denied)).test_client()
+    assert "Read pages</button>" in _page(client, "/search?search=Cart")
 
 
 @pytest.mark.parametrize("after", ["x", "e30x", "WzFd", "eyJwIjogMX0=", "eyJwIjogeyJTIjogMX19"])

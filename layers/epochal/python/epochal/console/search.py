@@ -11,7 +11,7 @@ from typing import Any, Final
 from epochal.care.search import PAGE_BYTES, PAGE_UNITS, named
 from epochal.console.services import Services
 from epochal.deployment import Deployment
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, Refused
 from epochal.plan.values import Key
 
 REQUESTS: Final = 8
@@ -26,7 +26,7 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     sources = {each.name: each for each in deployment.sources}
     if layout and layout not in sources:
         raise InvalidInput("layout", f"must be one of {', '.join(sources)}")
-    sizes = services.sizes() if services.sizes is not None else {}
+    sizes = _sizes(services)
     values = {
         "search": prefix,
         "layout": layout,
@@ -45,6 +45,14 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     streams = [(each, source.partition_of(each)) for each in sorted(found.streams)]
     following = None if found.after is None else _written(found.after)
     return {**values, "found": streams, "after": following, "begun": after is None}
+
+
+def _sizes(services: Services) -> Mapping[str, int]:
+    """Bytes of tables; nothing where they cannot be told: who may scan a table need not be allowed to describe it."""
+    try:
+        return services.sizes() if services.sizes is not None else {}
+    except Refused:
+        return {}
 
 
 def _whole(size: int) -> int:
