@@ -86,7 +86,7 @@ def append(
     if source is not None and occurred_at is not None:
         raise click.UsageError("--at belongs to a single event; --events carry their own.")
     events = (
-        inputs.events_of(source, representation.event_of)
+        inputs.several_of(source, representation.event_of)
         if source
         else [_event(event or "", data, occurred_at)]
     )

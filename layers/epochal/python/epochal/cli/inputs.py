@@ -77,13 +77,13 @@ def body_of(source: str | None, name: str) -> bytes:
         raise InvalidInput(name, "must be JSON that UTF-8 can hold, without lone surrogates") from error
 
 
-def events_of(source: str, read: Callable[[Node], T]) -> list[T]:
-    """Events in the HTTP API's form, as a JSON array or as a JSON document a line; `read` parses one."""
-    text = text_of(source, "--events")
+def several_of(source: str, read: Callable[[Node], T], name: str = "--events") -> list[T]:
+    """Events, or appends, in the HTTP API's form, as a JSON array or as a JSON document a line; `read` parses one."""
+    text = text_of(source, name)
     if text.lstrip().startswith("["):
-        nodes = Node(parsed(text, "--events"), "events").items(most=sys.maxsize)
+        nodes = Node(parsed(text, name), name.removeprefix("--").lower()).items(most=sys.maxsize)
         return [read(node) for node in nodes]
-    return list(_lines(text, read))
+    return list(_lines(text, read, name))
 
 
 def unfold_of(text: str) -> Unfold:
@@ -107,10 +107,10 @@ def expected_of(text: str) -> ExpectedVersion:
     return AtVersion(version=token.version) if token.etag is None else token
 
 
-def _lines(text: str, read: Callable[[Node], T]) -> Iterator[T]:
+def _lines(text: str, read: Callable[[Node], T], name: str) -> Iterator[T]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            place = f"--events line {number}"
+            place = f"{name} line {number}"
             yield read(Node(parsed(line, place), place))
 
 

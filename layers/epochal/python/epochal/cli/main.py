@@ -29,7 +29,7 @@ from epochal.cli.projections import projections
 from epochal.cli.react import parked, react
 from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
-from epochal.cli.streams import append, read, state
+from epochal.cli.streams import append, append_all, read, state
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips
@@ -58,6 +58,7 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
 
 for command in (
     append,
+    append_all,
     read,
     tail,
     state,

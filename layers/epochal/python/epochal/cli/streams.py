@@ -13,6 +13,7 @@ from epochal.cli.errors import StreamMissing
 from epochal.cli.target import Store, pass_streams
 from epochal.errors import StreamDeleted
 from epochal.http.streams.representation import event_of
+from epochal.http.streams.several import append_of
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.times import parse_time
 from epochal.model.versions import ExpectedVersion
@@ -65,7 +66,7 @@ def append(
     elif meta or timestamp:
         raise click.UsageError("--meta and --at belong to a single event; --events carry their own.")
     else:
-        events = inputs.events_of(source, event_of)
+        events = inputs.several_of(source, event_of)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         store.streams,
@@ -77,6 +78,27 @@ def append(
         batch=batch,
     )
     output.stream(appends, lambda each: each[1], lambda each: each[0], as_json=as_json)
+
+
+@click.command("append-all")
+@click.argument("appends", metavar="APPENDS")
+@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@output.json_option
+@pass_streams
+def append_all(store: Store, *, appends: str, key: str | None, as_json: bool) -> None:
+    """Append to several streams, all or nothing.
+
+    APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
+    input.
+    """
+    asked = inputs.several_of(appends, append_of, "APPENDS")
+    made = store.streams.append_all(asked, idempotency_key=key).streams
+    output.stream(
+        ((each.stream, made[each.stream]) for each in asked),
+        lambda each: views.of_stream(*each),
+        lambda each: views.appended_line(*each),
+        as_json=as_json,
+    )
 
 
 @click.command()

@@ -92,7 +92,7 @@ def append(
     single = replace(
         _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
     )
-    events = inputs.events_of(source, representation.event_of) if source else [single]
+    events = inputs.several_of(source, representation.event_of) if source else [single]
     fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))

@@ -60,6 +60,17 @@ def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     return {**streams.appended(stream, outcome, units), "token": outcome.token.text()}
 
 
+def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:
+    """What a stream got of an append to several."""
+    return {
+        "stream": stream,
+        "first": outcome.first,
+        "version": outcome.version,
+        "token": outcome.token.text(),
+        "replayed": outcome.replayed,
+    }
+
+
 def appended_line(stream: str, outcome: Appended) -> str:
     """The outcome of an append in one line."""
     count = outcome.version - outcome.first

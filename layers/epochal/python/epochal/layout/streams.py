@@ -224,8 +224,14 @@ class StreamLayout(Protocol[H, C]):
                 `stand`.
         """
 
-    def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[C | None]:
-        """Read the head and stand before event `start`, or before all of them. None: there is no such stream."""
+    def begin(
+        self, table: str, stream: str, start: int | None, *, forward: bool, limit: int | None = None
+    ) -> Steps[C | None]:
+        """Read the head and stand before event `start`, or before all of them. None: there is no such stream.
+
+        Args:
+            limit: events wanted, where a read from the beginning would bring more with the head.
+        """
 
     def stand(self, head: H, start: int | None, *, forward: bool) -> C:
         """Stand before event `start` of a stream whose head is in hand."""

@@ -84,7 +84,7 @@ class Reader:
 
     def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""
-        cursor = self._stand(stream, start, direction)
+        cursor = self._stand(stream, start, direction, limit)
         if cursor is None:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
         walk = _walk(self, cursor, start, limit)
@@ -116,13 +116,15 @@ class Reader:
 
     def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
         """A walk through a stream that has events."""
-        cursor = self._stand(stream, start, direction)
+        cursor = self._stand(stream, start, direction, limit)
         if cursor is None or cursor.head.deleted:
             return None
         return _walk(self, cursor, start, limit)
 
-    def _stand(self, stream: str, start: int | None, direction: Direction) -> ReadCursor | None:
-        steps = self.layout.begin(self.table, stream, start, forward=direction == "forward")
+    def _stand(
+        self, stream: str, start: int | None, direction: Direction, limit: int | None
+    ) -> ReadCursor | None:
+        steps = self.layout.begin(self.table, stream, start, forward=direction == "forward", limit=limit)
         cursor: ReadCursor | None = self.driver.run(steps)
         return cursor
 

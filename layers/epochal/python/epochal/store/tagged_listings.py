@@ -142,7 +142,7 @@ class TaggedListings(Listings):
         """A tag's events after a sortable id, by what a request brings."""
         after, driver, site = checked_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
-        cursor = driver.run(stand_after(site, tag, after))
+        cursor = driver.run(stand_after(site, tag, after, page))
         while cursor is not None and not cursor.at_end:
             cursor, entries = driver.run(entries_after(site, cursor, after, min(page, PAGE)))
             # Their bodies may be elsewhere, and large.

@@ -54,7 +54,7 @@ def append_all(streams: Streams, request: Request) -> Response:
     key = idempotency_key(request)
     root = document(request)
     nodes = required(root, root.members(("appends",)), "appends").items(MAX_APPENDS - (key is not None))
-    asked = tuple(map(_append_of, nodes))
+    asked = tuple(map(append_of, nodes))
     store, meter = streams_for(streams, request)
     match _outcome(store, asked, key):
         case AllAppended() as made:
@@ -78,7 +78,8 @@ def _outcome(store: Streams, asked: Sequence[StreamAppend], key: str | None) -> 
         raise
 
 
-def _append_of(node: Node) -> StreamAppend:
+def append_of(node: Node) -> StreamAppend:
+    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
     fields = node.members(("stream", "events", "unfolds", "expected"))
     stream = required(node, fields, "stream")
     name = stream_name(stream.value, stream.name)

@@ -66,9 +66,11 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     return (yield from openable(read_page(reply.items[0], table))) if reply.items else None
 
 
-def load_whole(table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
+def load_whole(
+    table: str, stream: str, *, consistent: bool = True, most: int = SHORT
+) -> Steps[Page | None]:
     """`load_head`, with the first pages of the stream, which of most are all."""
-    reply = yield query(table, stream, 0, MAX_VERSION, limit=SHORT, consistent=consistent)
+    reply = yield query(table, stream, 0, MAX_VERSION, limit=most, consistent=consistent)
     if not reply.items:
         return None
     head: Page | None = read_page(reply.items[-1], table)
@@ -93,10 +95,17 @@ def openable(page: Page) -> Steps[Page]:
     return page
 
 
-def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
-    """Read the last page and stand before event `start`, or before all of them. None: there is no such stream."""
+def begin(
+    table: str, stream: str, start: int | None, *, forward: bool = True, limit: int | None = None
+) -> Steps[Cursor | None]:
+    """Read the last page and stand before event `start`, or before all of them. None: there is no such stream.
+
+    Args:
+        limit: events wanted; more than what holds them is not read.
+    """
     if forward and not start:
-        return (yield from _begin_at_first(table, stream))
+        # A page has an event at least; one more shows that a stream of few pages ends there.
+        return (yield from _begin_at_first(table, stream, SHORT if limit is None else min(SHORT, limit + 1)))
     head = yield from load_head(table, stream)
     return None if head is None else stand(head, start, forward=forward)
 
@@ -155,8 +164,8 @@ def query(
     )
 
 
-def _begin_at_first(table: str, stream: str) -> Steps[Cursor | None]:
-    head = yield from load_whole(table, stream)
+def _begin_at_first(table: str, stream: str, most: int) -> Steps[Cursor | None]:
+    head = yield from load_whole(table, stream, most=most)
     if head is None:
         return None
     mark = max(page.low_water for page in (*head.before[:1], head))

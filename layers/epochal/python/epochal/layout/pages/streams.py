@@ -125,9 +125,11 @@ class Pages:
         load = reading.load_whole if whole else reading.load_head
         return load(table, stream, consistent=consistent)
 
-    def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
+    def begin(
+        self, table: str, stream: str, start: int | None, *, forward: bool, limit: int | None = None
+    ) -> Steps[Cursor | None]:
         """See `reading.begin`."""
-        return reading.begin(table, stream, start, forward=forward)
+        return reading.begin(table, stream, start, forward=forward, limit=limit)
 
     def stand(self, head: Page, start: int | None, *, forward: bool) -> Cursor:
         """See `reading.stand`."""

@@ -63,7 +63,15 @@ class Tips:
         """The Tip."""
         return reading.load_tip(table, stream, consistent=consistent)
 
-    def begin(self, table: str, stream: str, start: int | None, *, forward: bool) -> Steps[Cursor | None]:
+    def begin(
+        self,
+        table: str,
+        stream: str,
+        start: int | None,
+        *,
+        forward: bool,
+        limit: int | None = None,  # noqa: ARG002  a Tip is read first, whatever is wanted
+    ) -> Steps[Cursor | None]:
         """See `reading.begin`."""
         return reading.begin(table, stream, start, forward=forward)
 

@@ -63,10 +63,12 @@ def count_since(site: TagStreams, tag: str, since: SortableId | None) -> Steps[i
     return head.version - page.index - passed
 
 
-def stand_after(site: TagStreams, tag: str, since: SortableId | None) -> Steps[Cursor | None]:
+def stand_after(
+    site: TagStreams, tag: str, since: SortableId | None, limit: int | None = None
+) -> Steps[Cursor | None]:
     """Before the page of a tag that has the first event after `since`, or the last one up to it. None: it has none."""
     if since is None:
-        return (yield from begin(site.table, stream_of(tag), None))
+        return (yield from begin(site.table, stream_of(tag), None, limit=limit))
     head = (yield from heads_of(site, [tag]))[tag]
     if head is None:
         return None
