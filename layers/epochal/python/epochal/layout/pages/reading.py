@@ -66,9 +66,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     return (yield from openable(read_page(reply.items[0], table))) if reply.items else None
 
 
-def load_whole(
-    table: str, stream: str, *, consistent: bool = True, most: int = SHORT
-) -> Steps[Page | None]:
+def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = SHORT) -> Steps[Page | None]:
     """`load_head`, with the first pages of the stream, which of most are all."""
     reply = yield query(table, stream, 0, MAX_VERSION, limit=most, consistent=consistent)
     if not reply.items:
