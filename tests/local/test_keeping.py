@@ -52,7 +52,7 @@ def machine(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     made = Machine(Places(tmp_path))
     shutil.copytree(kept, made.places.running)
     monkeypatch.setattr(deploy, "deploy", made.deploy)
-    monkeypatch.setattr(local, "_repair", lambda _tell: made.repairs.append("repaired"))
+    monkeypatch.setattr(local, "_repair", lambda *_: made.repairs.append("repaired"))
     yield made
     ministack.down(made.places)
 
@@ -71,7 +71,7 @@ def test_a_repair_that_a_failed_deployment_kept_away_is_made_by_the_next_up_and_
 
 def test_a_repair_that_fails_stays_due(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(local, "_repair", lambda _tell: 1 / 0)
+        patch.setattr(local, "_repair", lambda *_: 1 / 0)
         assert isinstance(machine.up(), ZeroDivisionError)
     machine.up()
     assert machine.repairs == ["repaired"]
