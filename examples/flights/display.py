@@ -33,6 +33,9 @@ from examples.flights.stores import BEGINNING
 QUIET_SECONDS = 10.0
 """Between lines about a long step where there is no terminal."""
 
+SOON = 0.05
+"""Of a bar, before anybody can tell how long it will take."""
+
 
 class _Count(ProgressColumn):
     """How far a bar is, in figures; nothing for a title."""
@@ -88,7 +91,7 @@ class Bar:
 
 def _left(task: Task, done: int) -> str:
     """How long a bar will still take, if it goes on as it has."""
-    if not done or not task.elapsed or task.total is None:
+    if not task.elapsed or task.total is None or done < SOON * task.total:
         return ""
     return f", some {task.elapsed / done * max(0.0, task.total - done):.0f} s left"
 
@@ -180,7 +183,7 @@ class Display:
             commands = (
                 ("streams Aircraft", "streams, by category"),
                 (f"read {stream}", "what an aircraft did"),
-                (f"trace {flight}", "what happened to a flight"),
+                (f"trace {flight} --items 5000", "what happened to a flight"),
             )
             commands = tuple((f".venv/bin/epochal {command}", what) for command, what in commands)
         for command, what in commands:

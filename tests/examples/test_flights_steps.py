@@ -195,7 +195,10 @@ def test_a_long_step_says_without_a_terminal_how_far_it_is_and_how_long_it_takes
     monkeypatch.setattr("examples.flights.display.QUIET_SECONDS", -1.0)
     shown = io.StringIO()
     with Display(Console(file=shown, width=120)).step("writing", "written") as bars:
-        bars.bar("flights", 400)(100)
+        bar = bars.bar("flights", 400)
+        bar(2)
+        bar(100)
+    assert "flights 2 of 400\n" in shown.getvalue()
     assert re.search(r"flights 100 of 400, some \d+ s left", shown.getvalue())
 
 

@@ -1,6 +1,6 @@
 """Two read models over the flights, each made by a reaction.
 
-    departures    a document for each flight: where it goes, when it was due, and what has become of it
+    departures    a document for each flight: where it goes, when it is due, and whether it has left
     delays        a document for each airport: landings, and the minutes they came late, early ones taken off
 
 Folds are plain functions of documents and an event, so what the models should hold is computed with the same folds over
@@ -28,8 +28,7 @@ LANDED: Final = "FlightArrived"
 STATES: Final = MappingProxyType(
     {
         "FlightScheduled": "scheduled",
-        "FlightDeparted": "in the air",
-        LANDED: "landed",
+        "FlightDeparted": "departed",
         "FlightCancelled": "cancelled",
     }
 )
@@ -51,6 +50,8 @@ class Writable(Protocol):
 
 def departures(documents: Writable, event: FeedEvent) -> None:
     """What the board says of the flight that an event is about, which its correlation id names."""
+    if event.type not in STATES:
+        return
     flight, data = str(event.correlation_id), _data(event)
     shown = documents.get(flight, {})
     if event.type == "FlightScheduled":
@@ -72,7 +73,7 @@ def delays(documents: Writable, event: FeedEvent) -> None:
 def departures_board(model: ReadModel) -> Reaction:
     """The reaction that keeps the board."""
 
-    @reaction(name=DEPARTURES, categories=CATEGORIES)
+    @reaction(name=DEPARTURES, categories=CATEGORIES, types=[*STATES])
     def board(delivery: Delivery) -> None:
         model.apply(delivery, departures)
 

@@ -50,13 +50,15 @@ def watch(
         return
     console = Console(highlight=False)
     if not console.is_terminal:
-        output.stream(
-            (row for look in found for row in look.rows()), lambda row: row, "  ".join, as_json=False
-        )
+        output.stream((row for look in found for row in look.rows()), lambda row: row, _row, as_json=False)
         return
     with Live(console=console, auto_refresh=False) as live:
         for look in found:
             live.update(look.table(), refresh=True)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "  ".join(cells).rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
