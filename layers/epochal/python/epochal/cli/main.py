@@ -34,6 +34,7 @@ from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips
 from epochal.cli.training import train
+from epochal.cli.versions import versions
 from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
 from epochal.settings import Settings
@@ -81,6 +82,7 @@ for command in (
     completion,
     console,
     train,
+    versions,
     local,
     new,
     tips,

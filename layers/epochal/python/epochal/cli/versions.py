@@ -1,0 +1,51 @@
+"""The command that says in which versions the events of a category are stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from epochal.cli import output
+from epochal.cli.target import Store, pass_store
+from epochal.codec import json
+from epochal.codec.upcasts import VERSION
+from epochal.feed.results import FeedEvent
+from epochal.model.events import Claim
+
+UNTOLD = "untold"
+"""The version of what is no JSON object, or cannot be read: sealed for a person, for one."""
+
+
+@click.command()
+@click.argument("category")
+@output.json_option
+@pass_store
+def versions(store: Store, *, category: str, as_json: bool) -> None:
+    """Count the events of CATEGORY by type and version, by reading all of them.
+
+    An upcast from a version that is not stored any more is not needed. Pruned events are not counted.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    with output.progress("reading") as tell:
+        for each in store.feed.partitions():
+            for page in store.feed.read(each.partition, categories=[category], data=True):
+                found.update((item.type, _version(item.event)) for item in page.items if item.gone is None)
+                tell(f"{found.total():,} events, partition {each.partition} at {page.next} of {each.tail}")
+    view: dict[str, dict[str, int]] = {}
+    for (kind, version), count in sorted(found.items()):
+        view.setdefault(kind, {})[version] = count
+    rows = [
+        (f"{kind} {version}", count) for kind, counts in view.items() for version, count in counts.items()
+    ]
+    output.document(view, output.table(rows), as_json=as_json)
+
+
+def _version(event: FeedEvent | None) -> str:
+    if event is None or isinstance(event.data, Claim):
+        return UNTOLD
+    try:
+        value = json.loads(event.data)
+    except ValueError:
+        return UNTOLD
+    return str(value.get(VERSION, 1)) if isinstance(value, dict) else UNTOLD
