@@ -9,6 +9,7 @@ stood in the way are folded in and the decision is made again, without a second 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
@@ -16,11 +17,12 @@ from epochal.errors import Contended, InvalidInput
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.tagged_results import Seen, TaggedAppended
 from epochal.store.tagged_store import TaggedStore
 
 if TYPE_CHECKING:
     from epochal.store.codecs import EventCodec
+    from epochal.store.model_snapshots import ModelSnapshots
 
 E = TypeVar("E")
 S = TypeVar("S")
@@ -140,10 +142,12 @@ class Decisions:
 
     Attributes:
         attempts: decisions on one command before `Contended` is raised.
+        snapshots: where models are kept, so that a decision reads what came after; None reads all.
     """
 
     store: TaggedStore
     attempts: int = ATTEMPTS
+    snapshots: ModelSnapshots | None = None
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
         """Read once, and fold every projection over its events."""
@@ -151,9 +155,10 @@ class Decisions:
             raise InvalidInput("projections", "must not be empty")
         items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
         query = Query(items=tuple(items))
-        seen = self.store.read(query)
-        initial = {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
-        states = _folded(initial, projections, seen.events)
+        begun, seen = self._seen(query, projections)
+        states = _folded(begun, projections, seen.events)
+        if self.snapshots is not None and len(seen.events) >= self.snapshots.every:
+            self.snapshots.keep(query, states, seen.position)
         return Model(states=states, query=query, position=seen.position)
 
     def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
@@ -169,6 +174,18 @@ class Decisions:
         with meter:
             decided = replace(self, store=store)._run(projections, decide)  # noqa: SLF001  its own
         return replace(decided, capacity=meter.capacity)
+
+    def _seen(
+        self, query: Query, projections: Mapping[str, Projection[Any]]
+    ) -> tuple[Mapping[str, Any], Seen]:
+        """What to fold from, and the events to fold: those after a snapshot, or all."""
+        kept = None if self.snapshots is None else self.snapshots.find(query, projections.keys())
+        if kept is not None:
+            # A position of another store, or of a table that was restored, is refused.
+            with suppress(InvalidInput):
+                return kept[0], self.store.read(query, after=kept[1])
+        initial = {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
+        return initial, self.store.read(query)
 
     def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
         model = self.model(projections)

@@ -1,0 +1,146 @@
+"""Snapshots of decision models save reading, and change no decision, whatever is in their place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.model.events import Unfold
+from epochal.store.decisions import Decisions, Projection, projection
+from epochal.store.model_snapshots import ModelSnapshots
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
+
+
+def taken(course: str) -> Projection[int]:
+    return projection(tags=[course], initial=0, on={"Subscribed": lambda count, _: count + 1})
+
+
+def names(student: str) -> Projection[list[str]]:
+    def add(found: list[str], event: RecordedTaggedEvent) -> list[str]:
+        return [*found, event.id]
+
+    return projection(tags=[student], initial=[], on={"Subscribed": add, "Left": add})
+
+
+def snapshots(tables: MemoryTables, *, every: int = 1, version: str = "1") -> ModelSnapshots:
+    def dump(states: Mapping[str, Any]) -> bytes:
+        return json.dumps(dict(states)).encode()
+
+    return ModelSnapshots(
+        streams=memory_streams(tables), name="Taken", version=version, dump=dump, load=json.loads, every=every
+    )
+
+
+def subscribed(*tags: str, data: str = "{}") -> TaggedEvent:
+    return TaggedEvent(type="Subscribed", data=data, tags=tags)
+
+
+MODEL = {"taken": taken("c:1"), "names": names("s:1")}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_model_of_a_snapshot_is_that_of_all_events(seed: int) -> None:
+    """Writers, readers with and without snapshots, old snapshots put back, versions that come and go."""
+    luck, tables = Random(seed), memory_tables()
+    store = memory_tagged_events(tables)
+    kept: list[list[Unfold]] = []
+    for _ in range(40):
+        match luck.choice(("append", "append", "model", "decide", "old", "broken")):
+            case "append":
+                tags = luck.sample(("c:1", "s:1", "s:2"), luck.randint(1, 3))
+                store.append([subscribed(*tags, data=f'"{luck.randbytes(300).hex()}"')])
+            case "old" | "broken" as how if kept:
+                unfolds = luck.choice(kept)
+                if how == "broken":
+                    broken = luck.choice(
+                        ({"data": b"{"}, {"meta": b"{}"}, {"meta": b""}, {"data": b'{"taken":9}'})
+                    )
+                    unfolds = [replace(each, **broken) for each in unfolds]
+                put(tables, unfolds)
+            case "decide":
+                found = snapshots(tables, every=luck.randint(1, 4))
+                before = Decisions(store=store).model(MODEL).states
+                done = Decisions(store=store, snapshots=found).decide(
+                    MODEL, lambda _: [subscribed("c:1", "s:1")]
+                )
+                assert done.model.states == before
+            case _:
+                found = snapshots(tables, every=luck.randint(1, 4), version=luck.choice("112"))
+                decisions = Decisions(store=store, snapshots=found)
+                whole, quick = Decisions(store=store).model(MODEL), decisions.model(MODEL)
+                assert (quick.states, quick.position) == (whole.states, whole.position)
+                kept += [unfolds] if (unfolds := stored(tables)) else []
+
+
+def stored(tables: MemoryTables) -> list[Unfold]:
+    name = stream(tables)
+    found = None if name is None else memory_streams(tables).load(name)
+    return (
+        []
+        if found is None
+        else [Unfold(type=each.type, data=each.data, meta=each.meta) for each in found.unfolds]
+    )
+
+
+def put(tables: MemoryTables, unfolds: list[Unfold]) -> None:
+    name = stream(tables)
+    assert name is not None
+    memory_streams(tables).append(name, [], unfolds=unfolds)
+
+
+def stream(tables: MemoryTables) -> str | None:
+    found = {item["p"]["S"] for item in tables.items("streams") if item["p"]["S"].startswith("Taken-")}
+    return min(found, default=None)
+
+
+def full() -> tuple[MemoryTables, TaggedEvents]:
+    tables = memory_tables()
+    store = memory_tagged_events(tables)
+    for number in range(500):
+        store.append([subscribed("c:1", data=f'"{Random(number).randbytes(150).hex()}"')])
+    return tables, store
+
+
+def test_a_decision_on_500_events_reads_a_page_instead_of_them_all() -> None:
+    tables, store = full()
+    model = {"taken": taken("c:1")}
+
+    def cost(decisions: Decisions) -> float:
+        streams = [decisions.snapshots.streams] if decisions.snapshots else []
+        meters = [store.driver.meter, *(each.driver.meter for each in streams)]
+        before = sum(meter.units.read for meter in meters)
+        assert decisions.model(model).states == {"taken": 500}
+        return sum(meter.units.read for meter in meters) - before
+
+    keeping = Decisions(store=store, snapshots=snapshots(tables, every=100))
+    plain, first, second = cost(Decisions(store=store)), cost(keeping), cost(keeping)
+    assert plain > 25
+    assert first <= plain + 2
+    assert second <= 4
+
+
+def test_a_snapshot_of_a_table_that_was_restored_is_passed_over() -> None:
+    tables, store = full()
+    found = snapshots(tables)
+    Decisions(store=store, snapshots=found).model({"taken": taken("c:1")})
+    elsewhere = memory_tagged_events()
+    elsewhere.append([subscribed("c:1")])
+    assert Decisions(store=elsewhere, snapshots=found).model({"taken": taken("c:1")}).states == {"taken": 1}
+
+
+def test_a_snapshot_that_is_too_large_or_cannot_be_kept_fails_no_decision() -> None:
+    tables, store = memory_tables(), memory_tagged_events()
+    store.append([subscribed("c:1")])
+    found = snapshots(tables)
+    streams = replace(found.streams, codec=replace(found.streams.codec, bodies=None))
+    large = replace(found, streams=streams, dump=lambda _: Random(1).randbytes(500_000))
+    decided = Decisions(store=store, snapshots=large).decide({"taken": taken("c:1")}, lambda _: [])
+    assert decided.model.states == {"taken": 1}
