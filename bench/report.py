@@ -50,6 +50,8 @@ PRINTED: Final[list[Report]] = []
 
 def keep(name: str, measured: date, into: Path = FIGURES) -> None:
     """Put the tables that a benchmark has printed into the file of figures, in the place of its earlier ones."""
+    if not PRINTED:
+        return
     found = json.loads(into.read_text()) if into.exists() else {}
     tables = [
         {
