@@ -22,9 +22,9 @@ UNTOLD = "untold"
 @output.json_option
 @pass_store
 def versions(store: Store, *, category: str, as_json: bool) -> None:
-    """Count the events of CATEGORY by type and version, by reading all of them.
+    """Count the events of CATEGORY by type and version.
 
-    An upcast from a version that is not stored any more is not needed. Pruned events are not counted.
+    All of them are read. An upcast from a version that is not stored is not needed. Pruned events do not count.
     """
     found: Counter[tuple[str, str]] = Counter()
     with output.progress("reading") as tell:
