@@ -84,6 +84,8 @@ class StoreOptions(TypedDict, total=False):
     snapshot_copies: int
     snapshot_ttl_days: int
     state_inline_bytes: int
+    tagged_everything: bool
+    tagged_types: Sequence[str]
     type_heads: bool
     write_shards: int
 
