@@ -1,4 +1,4 @@
-"""The promises of a run and of parking, kept where the handler is awaited: the tests are those of a plain one."""
+"""The promises of a run, of parking and of wake-ups, kept where the handler is awaited: the tests of a plain one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from epochal.reactions.reaction import Delivery, Reaction
 from tests.unit.reactions import world
 from tests.unit.reactions.test_parking import *  # noqa: F403  each of its tests is collected here, too
 from tests.unit.reactions.test_partition_run import *  # noqa: F403  likewise
+from tests.unit.reactions.test_wakeups import *  # noqa: F403  likewise
 
 
 @pytest.fixture(autouse=True)
