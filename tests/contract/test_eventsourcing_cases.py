@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from epochal.layout.pages.items import STREAMS
-from tests.support.eventsourcing_cases import CASES, ApplicationCase, on_table
+from tests.support.eventsourcing_cases import CASES, on_table
 from tests.support.tables import Tables
 
 # That of applications is about what they keep in memory: 100 threads race for one aggregate, minutes on a server.
-globals().update({case.__name__: case for case in CASES if case is not ApplicationCase})
+globals().update({case.__name__: case for case in CASES if case.__name__ != "ApplicationCase"})
 
 
 @pytest.fixture(autouse=True)
