@@ -89,7 +89,7 @@ simulate: $(VENV)/.dev ## histories by the thousand (SEEDS=100000, or WORLD=stre
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED))
 
-proof: tested $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
+proof: tested node_modules/.dev $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
 	@$(BIN)/python -m tests.proof
 
 audit: $(VENV)/.dev ## known vulnerabilities of what is pinned; asks the OSV database
@@ -136,8 +136,13 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.installed
 node_modules/.installed: package.json package-lock.json
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing the CDK command line into node_modules"
-	npm ci --ignore-scripts --loglevel=error
+	npm ci --omit=dev --ignore-scripts --loglevel=error
 	@touch $@
+
+node_modules/.dev: node_modules/.installed
+	@echo "==> installing the type checker of the documents into node_modules"
+	npm ci --ignore-scripts --loglevel=error
+	@touch $< $@
 
 $(VENV)/.docs: docs/requirements.txt tests/docs/browser_scripts.py $(VENV)/.installed
 	@echo "==> installing what makes the documentation a site"

@@ -21,9 +21,10 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from epochal.dynamo import clients
 from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import Endpoint
+from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.places import Places
 from tests.support.examples import CHECK, TEST
 from tests.support.kinds import KINDS, mark_by_folder
@@ -83,6 +84,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 def _unit_tests_open_no_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.path.is_relative_to(UNIT):
         no_sockets(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _no_client_keeps_the_account_of_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One session makes all clients of a process, and keeps the credentials that it met first."""
+    yield
+    # Asked before the patch is undone, which is why the patch is an argument.
+    if os.environ.get("AWS_ACCESS_KEY_ID") != KEY:
+        clients._session.cache_clear()  # noqa: SLF001  nobody else forgets it
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,12 @@ REST: Final = Promise(
     tests=(
         "tests/contract/test_cost.py",
         "tests/contract/test_tagged_events.py",
+        "tests/docs/test_typing.py",
         "tests/doors/test_bounds.py",
+        "tests/local/test_console.py",
+        "tests/local/test_package.py",
+        "tests/local/test_shared.py",
+        "tests/unit/console/test_bounds.py",
         *PROPERTIES,
     ),
 )

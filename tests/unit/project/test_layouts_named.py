@@ -39,6 +39,7 @@ ALLOWED = {
     "epochal/store/projections.py": "states are keyed as the tagged events that they are folded from",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/aio/place.py": "likewise",
+    "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
     "epochal/cli/aggregates.py": "says which option names the tables of aggregates",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }
