@@ -137,6 +137,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("index", "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
         *on("tips", "GetItem", "Query"),
         *on("journal", "GetItem", "BatchGetItem"),
+        *on("snapshot", "GetItem"),
         *on("events", "BatchGetItem"),
         *on("tags", "BatchGetItem", "Query"),
         *on("streams", "GetItem", "BatchGetItem", "Query"),

@@ -18,7 +18,7 @@ def access_of(options: Options) -> Mapping[str, tuple[Access, ...]]:
         "feed": (_on(JOURNAL, "GetItem", "BatchGetItem"),),
         "indexer": (_on(JOURNAL, "BatchGetItem"),),
         "auditor": (_on(JOURNAL, "BatchGetItem"), _on(SNAPSHOT, "GetItem", "Scan")),
-        "reaction": (_on(JOURNAL, "GetItem", "BatchGetItem"),),
+        "reaction": (_on(JOURNAL, "GetItem", "BatchGetItem"), _on(SNAPSHOT, "GetItem")),
     }
 
 
