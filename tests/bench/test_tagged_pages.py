@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
 def test_a_tagged_event_takes_no_more_write_units_than_promised_and_one_request(tags, size):
     write, requests = units(tags, size)
 
-    assert f"| {tags} | {size:,} | {write:.2f} | {requests:.2f} |\n" in COST.read_text()
+    # A slow machine's clock makes stamps some bytes longer, and with them, once in a hundred, a page.
+    said = re.search(
+        rf"^\| {tags} \| {size:,} \| ([\d.]+) \| {requests:.2f} \|$", COST.read_text(), re.MULTILINE
+    )
+    assert said is not None
+    assert write == pytest.approx(float(said[1]), abs=0.05)
     assert write <= BOUNDS[tags]
     assert requests == (1 if tags else 2)
