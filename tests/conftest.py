@@ -35,6 +35,7 @@ from tests.support.tables import Tables
 ROOT = Path(__file__).resolve().parent.parent
 UNIT = ROOT / "tests" / "unit"
 
+SESSION = clients._session  # noqa: SLF001  nobody else forgets it, and tests put others in its place
 MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
 """What a test that uses a fixture is marked with."""
 
@@ -92,7 +93,7 @@ def _no_client_keeps_the_account_of_a_test(monkeypatch: pytest.MonkeyPatch) -> I
     yield
     # Asked before the patch is undone, which is why the patch is an argument.
     if os.environ.get("AWS_ACCESS_KEY_ID") != KEY:
-        clients._session.cache_clear()  # noqa: SLF001  nobody else forgets it
+        SESSION.cache_clear()
 
 
 @pytest.fixture(scope="session")

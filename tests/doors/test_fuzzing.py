@@ -45,6 +45,7 @@ UNSAID: Final = {
     "must lie in the years": "the year 0",
     "printable text": "which characters are printable is Unicode's to say",
     "must be at most": "limits in bytes, and of two fields together",
+    "must not be given: events share pages": "one schema of two stores, in one of which events expire",
     "was used before for other contents": "depends on what is stored",
     "an aggregate's first event needs": "depends on what is stored",
     "lies beyond the end of partition": "depends on what is stored",

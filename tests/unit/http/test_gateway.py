@@ -155,6 +155,9 @@ def test_a_domain_that_only_looks_like_a_functions_is_the_gateways(api: Api) -> 
         ("PATCH", "/streams/Cat-1/events", "POST, GET"),
         ("HEAD", "/health", "GET"),
         ("GET", "/bodies", "POST"),
+        ("PUT", "/events/query", "POST"),
+        ("GET", "/events/query", "POST"),
+        ("PUT", "/events/b2c5", "GET"),
     ],
 )
 def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(

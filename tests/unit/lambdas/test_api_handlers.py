@@ -228,7 +228,7 @@ def test_tagged_events_and_states_have_what_their_deployment_says(function: str)
 import handler, json
 from epochal.http.projections import operations as projections
 from epochal.http.tagged import operations as tagged
-tagged, states = tagged.opened(handler.deployment), projections.opened(handler.deployment).states
+tagged, states = tagged.opened(handler.deployment, "dcb").store, projections.opened(handler.deployment).states
 site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))
 """

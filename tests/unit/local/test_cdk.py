@@ -173,5 +173,5 @@ def test_one_on_the_path_is_taken_if_it_is_new_enough_and_of_the_same_major(
 
 
 def test_what_is_fetched_is_what_the_checkout_pins() -> None:
-    pinned = json.loads((ROOT / "package.json").read_text())["devDependencies"]["aws-cdk"]
+    pinned = json.loads((ROOT / "package.json").read_text())["dependencies"]["aws-cdk"]
     assert cdk.PACKAGE.version == pinned

@@ -84,7 +84,9 @@ class _Gateway:
         """The operation that a request is of, and its path's parameters, which the operation itself looks at."""
         method, path = event["requestContext"]["http"]["method"], path_of(event)
         for operation in self._operations:
-            if operation.method == method and (found := operation.parameters(path)) is not None:
+            if operation.method != method or (found := operation.parameters(path)) is None:
+                continue
+            if not found or path not in _PATHS:
                 return operation, found
         return _no_operation(method, path), {}
 
@@ -123,10 +125,15 @@ class _Gateway:
         self._log.write("debug", "answered", identity, operation=operation, status=response.status)
 
 
+_PATHS: Final = frozenset(each.path for each in OPERATIONS)
+"""A path of its own comes before one that it fits as a parameter: `/events/query` is no event's id."""
+
+
 def _no_operation(method: str, path: str) -> Problem:
-    allowed = [each.method for each in OPERATIONS if each.parameters(path) is not None]
-    if not allowed:
+    found = {each: given for each in OPERATIONS if (given := each.parameters(path)) is not None}
+    if not found:
         return Problem(problems.ROUTE_NOT_FOUND)
+    allowed = [each.method for each in found if each.path == path] or [each.method for each in found]
     if method in allowed:
         return Problem(problems.ROUTE_NOT_FOUND, "another function serves this operation")
     return Problem(problems.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
