@@ -130,7 +130,7 @@ _PATHS: Final = frozenset(each.path for each in OPERATIONS)
 
 
 def _no_operation(method: str, path: str) -> Problem:
-    found = {each: given for each in OPERATIONS if (given := each.parameters(path)) is not None}
+    found = [each for each in OPERATIONS if each.parameters(path) is not None]
     if not found:
         return Problem(problems.ROUTE_NOT_FOUND)
     allowed = [each.method for each in found if each.path == path] or [each.method for each in found]
