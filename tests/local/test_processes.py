@@ -199,3 +199,14 @@ def test_a_tied_server_ends_when_its_owner_does(directory: Path) -> None:
     owner.communicate(timeout=30)
     assert owner.returncode == 0
     assert ended(server.pid)
+
+
+def test_a_server_stops_though_the_process_that_started_it_never_asks_how_it_ended(directory: Path) -> None:
+    owner, server = owned(directory, "left", HTTP)
+    try:
+        stopping = threading.Thread(target=processes.stop, args=(server,), daemon=True)
+        stopping.start()
+        stopping.join(timeout=10)
+        assert not stopping.is_alive(), "it waits for the end of a zombie"
+    finally:
+        owner.communicate()

@@ -39,6 +39,9 @@ HOST = "127.0.0.1"
 POLL_SECONDS = 0.05
 LOG_END_BYTES = 4_000
 
+DEAD = ("Z", "X")
+"""States of a process that has ended (proc(5), ps(1)): zombie, dead."""
+
 Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""
 
@@ -205,19 +208,23 @@ def _refuse_taken(port: int) -> None:
 
 
 def _birth(pid: int) -> str | None:
-    """When the process with this id started; None when there is none."""
+    """When the process with this id started; None when there is none, or only a parent that has not asked for its end.
+
+    Whoever stops a server that another process started would wait for that parent otherwise, maybe for ever.
+    """
     proc = Path("/proc")
     if (proc / "self").exists():
         try:
-            # The program's name, in parentheses, may hold anything; the fields after it are numbers (proc(5)).
+            # The program's name, in parentheses, may hold anything; the fields after it are plain words (proc(5)).
             fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        return fields[19]
+        return None if fields[0] in DEAD else fields[19]
     listed = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return listed.stdout.strip() or None
+    state, _, born = listed.stdout.strip().partition(" ")
+    return None if state[:1] in DEAD else born.strip() or None
 
 
 def _given_up(server: Server, reason: str) -> ServerFailed:
