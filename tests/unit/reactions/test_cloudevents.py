@@ -57,12 +57,51 @@ def test_a_tagged_event_has_its_own_id_in_whichever_stream_it_comes() -> None:
     assert (found["id"], found["tags"]) == ("e-1", "a:1,b:2")
 
 
-@pytest.mark.parametrize("data", [b"\xff\x00", b"plain", b"NaN"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"total":12.50}',
+        b"0.1234567890123456789012",
+        b"1e999",
+        b'"\\ud800"',
+        b"\xef\xbb\xbf [1] \n",
+        b'{"data_base64": "x"}',
+    ],
+)
+def test_what_is_json_is_sent_to_the_digit(data: bytes) -> None:
+    event = FeedEvent(stream="Order-7", index=0, type="Placed", data=data)
+    text = cloud_event(event, "epochal/shop", nowhere).text
+    assert text.encode().endswith(b',"data":' + data.removeprefix(b"\xef\xbb\xbf").strip() + b"}")
+    assert "data_base64" not in json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\x00",
+        b"plain",
+        b"NaN",
+        b'{"a":1,"a":2}',
+        b"[" * 50_000 + b"]" * 50_000,
+        b"9" * 5_000,
+        b"1e99999999999999999999",
+        '{"a":1}'.encode("utf-16"),
+    ],
+    ids=lambda data: data[:12].hex(),
+)
 def test_what_is_no_json_is_base64(data: bytes) -> None:
     found = shown(FeedEvent(stream="Order-7", index=0, type="Placed", data=data))
     assert base64.b64decode(found["data_base64"]) == data
     assert found["datacontenttype"] == "application/octet-stream"
     assert "data" not in found
+
+
+def test_a_message_holds_no_character_that_a_queue_refuses() -> None:
+    data = '"\ufffe\uffff"'.encode()
+    event = FeedEvent(stream="Order-7", index=0, type="\x00\uffff", data=data)
+    text = cloud_event(event, "epochal/shop", nowhere).text
+    assert not set("\x00\ufffe\uffff") & set(text)
+    assert (shown(event)["data"], shown(event)["type"]) == ("\ufffe\uffff", "\x00\uffff")
 
 
 @pytest.mark.parametrize("timestamp", ["", "1764000000000", "yesterday"])
