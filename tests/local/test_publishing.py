@@ -92,14 +92,19 @@ def test_a_bus_gets_each_event_with_its_type_as_the_details(embedded: Endpoint) 
 
 
 class Web(BaseHTTPRequestHandler):
-    """An address that takes what it is sent, but below /full."""
+    """An address that takes what it is sent, but below /full, and shows pages to who does not send anything."""
 
     taken: ClassVar[list[tuple[str, bytes]]] = []
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
         self.taken.append((self.headers["Content-Type"], content))
-        self.send_response(503 if self.path.startswith("/full") else 202)
+        self.send_response({"/full": 503, "/moved": 302}.get(self.path, 202))
+        self.send_header("Location", "/orders")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None: ...
@@ -122,6 +127,11 @@ def test_an_address_gets_them_as_a_batch_and_fails_the_delivery_otherwise(addres
     assert [each["id"] for each in json.loads(content)] == IDS
     with pytest.raises(Unavailable, match="did not take 3 events"):
         recipient("webhook", f"{address}/full")(EVENTS)
+
+
+def test_an_address_that_sends_elsewhere_has_taken_nothing(address: str) -> None:
+    with pytest.raises(Unavailable, match="did not take 3 events: HTTP Error 302"):
+        recipient("webhook", f"{address}/moved")(EVENTS)
 
 
 def test_what_is_not_there_takes_nothing_and_says_so(embedded: Endpoint) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from http.client import HTTPException
 from typing import Any, Final
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
@@ -20,6 +21,9 @@ Send = Callable[[Sequence[CloudEvent]], None]
 
 SECONDS: Final = 10
 """For an answer of an HTTPS address."""
+
+DETAIL_TYPE: Final = 128
+"""Characters that a bus takes of a type; the event itself has all of it."""
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
 BATCH_TYPE: Final = "application/cloudevents-batch+json"
@@ -47,7 +51,12 @@ def recipient(kind: str, place: str, *, client: Any = None) -> Send:
 def _to_bus(client: Any, bus: str) -> Send:
     def send(events: Sequence[CloudEvent]) -> None:
         entries = [
-            {"EventBusName": bus, "Source": each.source, "DetailType": each.type, "Detail": each.text}
+            {
+                "EventBusName": bus,
+                "Source": each.source,
+                "DetailType": each.type[:DETAIL_TYPE],
+                "Detail": each.text,
+            }
             for each in events
         ]
         with translated("PutEvents"):
@@ -83,6 +92,15 @@ def _to_topic(client: Any, arn: str) -> Send:
     return send
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected POST becomes a GET, which an address answers with success and without the events."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None: ...
+
+
+_WEB: Final = build_opener(_NoRedirects)
+
+
 def _to_webhook(address: str) -> Send:
     if not address.startswith(("https://", "http://")):
         raise InvalidInput("to", "must be an address of the web")
@@ -91,11 +109,10 @@ def _to_webhook(address: str) -> Send:
         content = f"[{','.join(each.text for each in events)}]".encode()
         request = Request(address, content, {"Content-Type": BATCH_TYPE}, method="POST")  # noqa: S310  # checked
         try:
-            with urlopen(request, timeout=SECONDS):  # noqa: S310  # checked above
+            with _WEB.open(request, timeout=SECONDS):
                 pass
-        except (
-            OSError
-        ) as error:  # whatever the address answers but success, and whatever keeps it from answering
+        # Whatever the address answers but success, and whatever keeps it from answering.
+        except (OSError, HTTPException) as error:
             raise Unavailable(f"{address} did not take {len(events)} events: {error}") from error
 
     return send

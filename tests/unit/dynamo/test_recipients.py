@@ -1,0 +1,118 @@
+"""What a bus, a queue and a topic are asked for published events, and what it means that they took a part of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from epochal.dynamo.recipients import DETAIL_TYPE, recipient
+from epochal.errors import EpochalError, Unavailable
+from epochal.reactions.cloudevents import CloudEvent
+
+EVENTS = [
+    CloudEvent(
+        id=f"Order-{number % 2}@{number}",
+        source="shop",
+        type="Placed",
+        group=f"Order-{number % 2}",
+        text="{}",
+    )
+    for number in range(10)
+]
+PLACES = {"bus": "shop", "queue": "https://sqs/q.fifo", "topic": "arn:aws:sns:eu-central-1:1:t.fifo"}
+
+
+class Client:
+    """Takes all entries but those that it is told to fail, or answers with an error."""
+
+    def __init__(self, failing: set[int] | None = None, error: str = "") -> None:
+        self.failing, self.error = failing or set(), error
+        self.entries: list[dict[str, Any]] = []
+
+    def _take(self, entries: list[dict[str, Any]]) -> list[int]:
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error, "Message": "no"}}, "Send")
+        self.entries = entries
+        return sorted(self.failing)
+
+    def put_events(self, **asked: Any) -> dict[str, Any]:
+        entries = asked["Entries"]
+        failed = self._take(entries)
+        answers = [
+            {"ErrorCode": "InternalFailure"} if k in failed else {"EventId": str(k)}
+            for k in range(len(entries))
+        ]
+        return {"FailedEntryCount": len(failed), "Entries": answers}
+
+    def send_message_batch(self, **asked: Any) -> dict[str, Any]:
+        failed = self._take(asked["Entries"])
+        return {"Successful": [], "Failed": [{"Id": str(k), "Code": "InternalFailure"} for k in failed]}
+
+    def publish_batch(self, **asked: Any) -> dict[str, Any]:
+        return self.send_message_batch(Entries=asked["PublishBatchRequestEntries"])
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("failing", [{0}, {9}, set(range(10))])
+def test_a_batch_of_which_one_event_is_not_taken_has_failed(kind: str, failing: set[int]) -> None:
+    with pytest.raises(Unavailable, match=f"{len(failing)} of 10 events were not taken: InternalFailure"):
+        recipient(kind, PLACES[kind], client=Client(failing))(EVENTS)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("error", ["AccessDeniedException", "ThrottlingException", "InternalFailure"])
+def test_an_answer_that_is_an_error_is_one_of_ours(kind: str, error: str) -> None:
+    with pytest.raises(EpochalError):
+        recipient(kind, PLACES[kind], client=Client(error=error))(EVENTS)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_batch_that_is_taken_says_nothing(kind: str) -> None:
+    client = Client()
+    recipient(kind, PLACES[kind], client=client)(EVENTS)
+    assert len(client.entries) == len(EVENTS)
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_in_order_a_stream_is_a_group_and_an_event_has_one_name_per_source(kind: str) -> None:
+    def sent(events: list[CloudEvent]) -> list[tuple[str, str]]:
+        client = Client()
+        recipient(kind, PLACES[kind], client=client)(events)
+        return [(each["MessageGroupId"], each["MessageDeduplicationId"]) for each in client.entries]
+
+    first = sent(EVENTS)
+    assert sent(EVENTS) == first
+    groups, names = zip(*first, strict=True)
+    assert [groups.index(each) for each in groups] == [0, 1] * 5
+    assert len(set(names)) == len(EVENTS)
+    other = [CloudEvent(id=e.id, source="kennel", type=e.type, group=e.group, text=e.text) for e in EVENTS]
+    assert not set(names) & {name for _, name in sent(other)}
+    assert all(len(each) <= 128 and each.isalnum() for each in (*groups, *names))
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_what_keeps_no_order_gets_no_group(kind: str) -> None:
+    client = Client()
+    recipient(kind, PLACES[kind].removesuffix(".fifo"), client=client)(EVENTS)
+    assert not any("MessageGroupId" in each for each in client.entries)
+
+
+def test_messages_say_what_they_are_and_those_of_a_topic_their_type() -> None:
+    def attributes(kind: str) -> dict[str, Any]:
+        client = Client()
+        recipient(kind, PLACES[kind], client=client)(EVENTS)
+        given = client.entries[0]["MessageAttributes"].items()
+        return {name: each["StringValue"] for name, each in given if each["DataType"] == "String"}
+
+    assert attributes("queue") == {"content-type": "application/cloudevents+json"}
+    assert attributes("topic") == {"content-type": "application/cloudevents+json", "type": "Placed"}
+
+
+def test_a_bus_takes_the_beginning_of_a_type_that_is_long() -> None:
+    client = Client()
+    recipient("bus", "shop", client=client)(
+        [CloudEvent(id="1", source="shop", type="T" * 500, group="g", text="{}")]
+    )
+    assert client.entries[0]["DetailType"] == "T" * DETAIL_TYPE
