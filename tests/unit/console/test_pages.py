@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64encode
 from html.parser import HTMLParser
 from typing import Any
 
@@ -11,9 +12,11 @@ from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, TaggedEvent, Unfold, reaction
 from epochal.console.show import body
+from epochal.console.trace import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 
+DEEP = urlsafe_b64encode(b"[" * 20_000).decode()
 EVIL = "<script>alert(1)</script>"
 
 
@@ -221,3 +224,49 @@ def test_an_address_that_is_no_page_is_unknown(browser: FlaskClient) -> None:
 )
 def test_a_body_is_shown_as_people_read_it(data: Any, shown: str) -> None:
     assert body(data) == shown
+
+
+@pytest.mark.parametrize("depth", [49, 60, 450, 900, 5_000])
+def test_a_body_is_shown_however_deep_it_is(depth: int) -> None:
+    shown = body(b"[" * depth + b"]" * depth)
+    assert shown.startswith("[\n" if depth < 500 else "[")
+    assert "".join(shown.split()).startswith("[" * min(depth, 50))
+
+
+def test_events_that_cause_one_another_are_shown_below_the_earliest(
+    feed: MemoryFeed, browser: FlaskClient
+) -> None:
+    def of(stream: str, *causes: str | None) -> None:
+        feed.streams.append(
+            stream, [Event(type="Noted", causation_id=each, correlation_id="c") for each in causes]
+        )
+
+    of("A-1", "A-1@1", "A-1@0")
+    of("B-1", None, "B-1@0")
+    of("C-1", "C-1@0")
+    feed.index()
+    page = _page(browser, "/trace?id=c")
+    shown = re.findall(r"[ABC]-1@\d", page)
+    assert sorted(shown) == ["A-1@0", "A-1@1", "B-1@0", "B-1@1", "C-1@0"]
+    assert len(re.findall('<ul class="tree">', page)) == 3
+
+
+def test_a_long_chain_of_causes_nests_no_deeper_than_a_page_can(
+    feed: MemoryFeed, browser: FlaskClient
+) -> None:
+    links = [
+        Event(type="Noted", causation_id=f"A-1@{k - 1}" if k else None, correlation_id="c")
+        for k in range(400)
+    ]
+    feed.streams.append("A-1", links)
+    feed.index()
+    page = _page(browser, "/trace?id=c")
+    assert re.findall(r"A-1@(\d+)", page) == [str(k) for k in range(400)]
+    assert len(re.findall('<ul class="tree">', page)) == DEEPEST
+
+
+@pytest.mark.parametrize(
+    "path", [f"/streams/30000/A-1?from={'9' * 5_000}", f"/search?layout=pages&after={DEEP}"]
+)
+def test_no_address_is_beyond_what_a_page_can_say(browser: FlaskClient, path: str) -> None:
+    assert "must be" in _page(browser, path, 400)

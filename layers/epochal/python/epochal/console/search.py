@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import binascii
-import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.care.search import PAGE_BYTES, PAGE_UNITS, named
+from epochal.codec import json
 from epochal.console.services import Services
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Refused
@@ -61,7 +61,7 @@ def _whole(size: int) -> int:
 
 
 def _written(key: Key) -> str:
-    return urlsafe_b64encode(json.dumps(key).encode()).decode()
+    return urlsafe_b64encode(json.dumps(key)).decode()
 
 
 def _read(text: str) -> Key:

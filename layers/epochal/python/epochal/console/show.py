@@ -14,6 +14,13 @@ LONGEST: Final = 4_000
 """Characters of a body that a page shows."""
 
 
+DEEPEST: Final = 50
+"""Lists and objects in one another that are on lines of their own."""
+
+DIGITS: Final = 20
+"""Of a number in an address."""
+
+
 def body(data: bytes | str | Claim) -> str:
     """A body as people read it: JSON on several lines, text as it is, the beginning of what is long."""
     if isinstance(data, Claim):
@@ -33,13 +40,15 @@ def instant(timestamp: str) -> str:
 def whole(arguments: Any, name: str, default: int, most: int) -> int:
     """A number of the address; raises `InvalidInput` for what is none, or beyond `most`."""
     text = str(arguments.get(name, default))
-    if not text.isascii() or not text.isdigit() or int(text) > most:
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS or int(text) > most:
         raise InvalidInput(name, f"must be a whole number of at most {most:,}")
     return int(text)
 
 
 def _written(value: Any, margin: str) -> str:
     inner = f"{margin}  "
+    if len(margin) > 2 * DEEPEST:
+        return _text(value)
     if isinstance(value, dict) and value:
         members = (f"{inner}{_text(name)}: {_written(each, inner)}" for name, each in value.items())
         return "{\n" + ",\n".join(members) + f"\n{margin}}}"

@@ -6,6 +6,7 @@ items of every partition, since no index of conversations is kept.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +21,9 @@ SEARCHED: Final = 500
 """Items of each partition, unless the address asks for more."""
 
 MOST: Final = 10_000
+
+DEEPEST: Final = 50
+"""Levels of a tree: pages nest no deeper."""
 
 
 @dataclass(slots=True)
@@ -55,14 +59,36 @@ def conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
 
 
 def tree(nodes: Iterable[Node]) -> list[Node]:
-    """Each event below its cause; those whose cause is not among them are roots, in order of time."""
+    """Each event below its cause; those whose cause is not among them are roots, in order of time.
+
+    Of events that name each other as their cause, the earliest is a root.
+    """
     ordered = sorted(nodes, key=lambda each: each.event.timestamp)
-    by_name = {name_of(each.event): each for each in ordered}
-    roots: list[Node] = []
+    names = {name_of(each.event) for each in ordered}
+    effects = defaultdict[str | None, list[Node]](list)
     for each in ordered:
-        cause = by_name.get(each.event.causation_id or "")
-        (roots if cause is None or cause is each else cause.caused).append(each)
-    return roots or ordered
+        cause = each.event.causation_id
+        effects[cause if cause in names else None].append(each)
+    roots: list[Node] = []
+    seen = set[int]()
+    for each in (*effects[None], *ordered):
+        if id(each) not in seen:
+            roots.append(each)
+            _hang(each, effects, seen)
+    return sorted(roots, key=lambda each: each.event.timestamp)
+
+
+def _hang(root: Node, effects: Mapping[str | None, list[Node]], seen: set[int]) -> None:
+    """Put below a root what it caused, but what `seen` has; the deepest are beside one another."""
+    seen.add(id(root))
+    below = deque([(root, root.caused, 2)])
+    while below:
+        cause, place, level = below.popleft()
+        for each in effects.get(name_of(cause.event), ()):
+            if id(each) not in seen:
+                seen.add(id(each))
+                place.append(each)
+                below.append((each, each.caused if level < DEEPEST else place, level + 1))
 
 
 def name_of(event: FeedEvent) -> str:
