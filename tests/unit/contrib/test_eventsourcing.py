@@ -162,6 +162,52 @@ def test_a_subscription_hears_of_what_another_process_inserts(monkeypatch: pytes
         assert [each.id for each in islice(subscription, 2)] == [3, 4]
 
 
+def test_a_subscription_to_topics_reads_each_notification_once_whether_it_is_of_one_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(applications, "POLL_SECONDS", 0.001)
+    streams, others = memory_streams(), 60
+    writer = EpochalApplicationRecorder(streams, "Dogs")
+    for version in range(1, others + 1):
+        writer.insert_events([event(version)])
+    counted, meter = streams.metered()
+    reader = EpochalApplicationRecorder(counted, "Dogs")
+    polls: list[float] = []
+
+    def wait(_: float) -> None:
+        polls.append(meter.units.read)
+        if len(polls) == 20:
+            writer.insert_events([StoredEvent("rex", 1, "kennel:Dog.Named", b"{}")])
+
+    monkeypatch.setattr(reader, "wait_for_insert", wait)
+    with reader.subscribe(topics=["kennel:Dog.Named"]) as subscription:
+        assert next(subscription).id == others + 1
+    once = polls[0]
+    assert polls[-1] - once <= (len(polls) - 1) * 1.0, "each look reads the last page, and not the log"
+    assert once > 1.0
+
+
+def test_a_position_whose_stream_was_deleted_is_none_and_begins_anew_where_it_may() -> None:
+    streams = memory_streams()
+    recorder = EpochalProcessRecorder(streams, "Kennel")
+    recorder.insert_tracking(Tracking("Dogs", 7))
+    streams.delete("Kennel_tracking-Dogs", leave_open=True)
+    assert recorder.max_tracking_id("Dogs") is None
+    recorder.insert_tracking(Tracking("Dogs", 1))
+    assert recorder.max_tracking_id("Dogs") == 1
+    streams.delete("Kennel_tracking-Dogs")
+    assert recorder.max_tracking_id("Dogs") is None
+    with pytest.raises(OperationalError):
+        recorder.insert_tracking(Tracking("Dogs", 2))
+
+
+def test_an_application_whose_name_is_no_category_is_refused() -> None:
+    factory = EpochalFactory(Environment("Dogs-EU", {"EPOCHAL_STREAMS_TABLE": ":memory:"}))
+    for recorder in (factory.application_recorder, factory.aggregate_recorder, factory.process_recorder):
+        with pytest.raises(InfrastructureFactoryError, match="'Dogs-EU' cannot name streams"):
+            recorder()
+
+
 def test_what_no_item_and_no_name_can_hold_is_the_data_s_fault() -> None:
     recorder = aggregates(memory_streams())
     with pytest.raises(DataError, match="may hold only"):

@@ -105,13 +105,17 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
 
 
 class EpochalSubscription(Subscription[ApplicationRecorder]):
-    """Notifications as they come: read at once where this process inserts, and every second for the sake of others."""
+    """Notifications as they come: read at once where this process inserts, and every second for the sake of others.
+
+    Each is read once, those of other topics too.
+    """
 
     def __init__(
         self, recorder: EpochalApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
     ) -> None:
         super().__init__(recorder, gt, topics)
         self._epochal = recorder
+        self._read_to = gt or 0
         self._pending: Iterator[Notification] = iter(())
 
     def stop(self) -> None:
@@ -125,19 +129,16 @@ class EpochalSubscription(Subscription[ApplicationRecorder]):
                 found = next(self._pending)
                 self._last_notification_id = found.id
                 return found
-            self._pending = iter(self._more())
+            self._pending = self._more()
         raise StopIteration
 
-    def _more(self) -> Sequence[Notification]:
-        found = self._select()
-        if not found and not self._has_been_stopped:
+    def _more(self) -> Iterator[Notification]:
+        found = self._recorder.select_notifications(self._read_to, _SELECTED, inclusive_of_start=False)
+        if found:
+            self._read_to = found[-1].id
+        elif not self._has_been_stopped:
             self._epochal.wait_for_insert(POLL_SECONDS)
-        return found
-
-    def _select(self) -> Sequence[Notification]:
-        return self._recorder.select_notifications(
-            self._last_notification_id or 0, _SELECTED, topics=self._topics, inclusive_of_start=False
-        )
+        return (each for each in found if not self._topics or each.topic in self._topics)
 
 
 def _until(stop: int | None, found: Iterator[Notification]) -> Iterator[Notification]:

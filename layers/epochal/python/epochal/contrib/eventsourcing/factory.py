@@ -55,7 +55,13 @@ class EpochalFactory(InfrastructureFactory[EpochalTrackingRecorder]):
 
     @property
     def category(self) -> str:
-        """What the names of the aggregates' streams begin with."""
+        """What the names of the aggregates' streams begin with.
+
+        Raises:
+            InfrastructureFactoryError: it would be no category: `A-B` with the id `1` is `A` with the id `B-1`.
+        """
+        if "-" in self.env.name:
+            raise InfrastructureFactoryError(f"{self.env.name!r} cannot name streams: it has a hyphen")
         return self.env.name or UNNAMED
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:

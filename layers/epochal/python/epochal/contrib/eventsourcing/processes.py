@@ -72,7 +72,8 @@ class EpochalTrackingRecorder(TrackingRecorder):
         state = self._streams.load(self._tracking_of(application))
         if state is None:
             return None, NO_STREAM
-        return int(state.unfolds[0].content), state.token
+        position = int(state.unfolds[0].content) if state.unfolds else None  # its stream has been deleted
+        return position, state.token
 
     def _tracking_of(self, application: str) -> str:
         return f"{self._category}_tracking-{application}"
