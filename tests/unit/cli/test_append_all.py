@@ -25,6 +25,18 @@ def terminal() -> Terminal:
     return Terminal()
 
 
+@pytest.mark.parametrize("odd", ["\u0085", "\u2028", "\x7f"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(terminal: Terminal, odd: str, ending: str) -> None:
+    lines = [
+        json.dumps({**each, "events": [{"type": "Noted", "data": odd}]}, ensure_ascii=False)
+        for each in TRANSFER
+    ]
+    terminal.documents("append-all", "-", stdin=ending.join([*lines, ""]))
+    (event,) = terminal.streams.read("Account-ben")
+    assert json.loads(event.content) == odd
+
+
 def test_lines_or_an_array_are_appended_to_all_streams_and_answered_like_the_first(
     terminal: Terminal, tmp_path: Path
 ) -> None:

@@ -108,7 +108,7 @@ def expected_of(text: str) -> ExpectedVersion:
 
 
 def _lines(text: str, read: Callable[[Node], T], name: str) -> Iterator[T]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # JSON may hold what else ends a line
         if line.strip():
             place = f"{name} line {number}"
             yield read(Node(parsed(line, place), place))
