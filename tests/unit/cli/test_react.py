@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.cli import inputs
 from epochal.cli.errors import GroupMissing
 from epochal.errors import InvalidInput
 from epochal.reactions.reaction import Delivery, reaction
@@ -94,6 +95,23 @@ def test_what_a_stream_waits_for_can_be_given_up_once_that_is_confirmed(filled: 
         {"stream": "Cart-1", "next": 2, "unparked": True}
     ]
     assert filled.lines("parked", "list", "board") == []
+
+
+def test_one_event_is_given_up_that_was_asked_about_and_no_other(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FAILING.add("Cart-1")
+    filled.lines("react", "boards:board", "--until-done")
+
+    def meanwhile(question: str, *, yes: bool) -> None:
+        if "event 0" in question:
+            monkeypatch.undo()
+            filled.lines("parked", "discard", "board", "Cart-1", "--one", "--yes")
+
+    monkeypatch.setattr(inputs, "confirm", meanwhile)
+    late = filled.run("parked", "discard", "board", "Cart-1", "--one")
+    assert "waits at 1 by now, not at 0" in str(late.exception)
+    assert filled.documents("parked", "list", "board")[0]["index"] == 1
 
 
 @pytest.mark.parametrize(

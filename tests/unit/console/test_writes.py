@@ -11,6 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
+from epochal.console import parked
 from epochal.console.app import application, pages
 from epochal.console.guard import Guard
 from epochal.console.services import Services
@@ -222,6 +223,23 @@ def test_no_other_page_takes_a_write(opened: Deployment) -> None:
                 path, data={"token": guard.token}, base_url=ORIGIN, headers={"Origin": ORIGIN}
             )
             assert (path, answer.status_code) == (path, 405)
+
+
+def test_of_two_presses_at_once_the_second_gives_up_no_other_event(
+    feed: MemoryFeed, opened: Deployment, failing: Reaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, found = _client(opened), parked._found  # noqa: SLF001  between it and the write the first press is done
+    fields = _fields(client) | {"act": "skip"}
+
+    def first(deployment: Deployment, asked: parked.Asked) -> object:
+        seen = found(deployment, asked)
+        feed.parking(failing).skip(asked.partition, asked.stream)
+        return seen
+
+    monkeypatch.setattr(parked, "_found", first)
+    answer = client.post("/parked", data=fields, base_url=ORIGIN, headers={"Origin": ORIGIN})
+    assert (answer.status_code, "waits at 1 by now, not at 0" in answer.text) == (400, True)
+    assert _parked(feed, failing) == {"Cart-1": 1}
 
 
 def test_a_page_that_is_older_than_what_it_shows_changes_nothing(

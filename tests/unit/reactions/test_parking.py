@@ -174,6 +174,14 @@ def test_one_event_can_be_skipped() -> None:
     assert world.told.of("A-1") == [0, 2]
 
 
+def test_another_event_than_the_one_that_was_seen_is_not_skipped() -> None:
+    world = parked_world()
+    assert world.parking().skip(0, "A-1", 1) == 2
+    with pytest.raises(InvalidInput, match="waits at 2 by now, not at 1"):
+        world.parking().skip(0, "A-1", 1)
+    assert world.state().parked == {"A-1": 2}
+
+
 def test_a_replay_out_of_time_keeps_what_it_has_done() -> None:
     world = parked_world()
     world.told.fails = lambda _: False

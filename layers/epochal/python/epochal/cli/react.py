@@ -128,7 +128,7 @@ def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_j
     inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
     parking = _parking(store, group)
     if one:
-        following, unparked = parking.skip(each.partition, stream), False
+        following, unparked = parking.skip(each.partition, stream, each.index), False
     else:
         replayed = parking.discard(each.partition, stream)
         following, unparked = replayed.next, replayed.unparked

@@ -75,7 +75,7 @@ def settle(services: Services, deployment: Deployment, arguments: Mapping[str, s
         return {"asked": asked, "settled": _replay(services, deployment, asked)}
     parking = parking_of(deployment, asked.group)
     if asked.act == "skip":
-        settled = Settled(next=parking.skip(asked.partition, asked.stream), unparked=False)
+        settled = Settled(next=parking.skip(asked.partition, asked.stream, asked.index), unparked=False)
     else:
         done = parking.discard(asked.partition, asked.stream)
         settled = Settled(next=done.next, unparked=done.unparked)

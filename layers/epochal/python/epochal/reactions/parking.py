@@ -90,15 +90,20 @@ class Parking:
             partition, stream, lambda index: Progress(next=self._end(partition, stream, index)), inf
         )
 
-    def skip(self, partition: int, stream: str) -> int:
+    def skip(self, partition: int, stream: str, index: int | None = None) -> int:
         """Give up the one event that a parked stream waits for. It stays parked; the next index is returned.
 
+        Args:
+            index: of the event that is to be given up, where it was seen before; None for whichever it is.
+
         Raises:
-            InvalidInput: the stream is not parked.
+            InvalidInput: the stream is not parked, or waits for another event by now.
         """
-        _, index = self._find(partition, stream)
-        self._stay(partition, stream, index + 1)
-        return index + 1
+        _, waits = self._find(partition, stream)
+        if index not in (None, waits):
+            raise InvalidInput("index", f"the stream waits at {waits} by now, not at {index}: look again")
+        self._stay(partition, stream, waits + 1)
+        return waits + 1
 
     def _catch_up(
         self, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
