@@ -37,16 +37,26 @@ class AsyncDeciders(Generic[C, S, E]):
     deciders: Deciders[C, S, E]
 
     async def handle(
-        self, stream: str, command: C, *, load: Load | AllowStale = REQUIRE_LOAD
+        self,
+        stream: str,
+        command: C,
+        *,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Transacted[S, E]:
         """`Deciders.handle`."""
-        return await finished(run(self.deciders.handle, stream, command, load=load))
+        return await finished(run(self.deciders.handle, stream, command, load=load, metadata=metadata))
 
     async def transact(
-        self, stream: str, decide: Callable[[S], Sequence[E]], *, load: Load | AllowStale = REQUIRE_LOAD
+        self,
+        stream: str,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Transacted[S, E]:
         """`Deciders.transact`."""
-        return await finished(run(self.deciders.transact, stream, decide, load=load))
+        return await finished(run(self.deciders.transact, stream, decide, load=load, metadata=metadata))
 
     async def transact_result(
         self,
@@ -54,9 +64,12 @@ class AsyncDeciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
     ) -> R:
         """`Deciders.transact_result`."""
-        return await finished(run(self.deciders.transact_result, stream, decide, load=load))
+        return await finished(
+            run(self.deciders.transact_result, stream, decide, load=load, metadata=metadata)
+        )
 
     async def query(
         self,
@@ -124,6 +137,12 @@ class AsyncDecisions:
         """`Decisions.model`."""
         return await run(self.decisions.model, projections)
 
-    async def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
+    async def decide(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Decide,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decided:
         """`Decisions.decide`."""
-        return await finished(run(self.decisions.decide, projections, decide))
+        return await finished(run(self.decisions.decide, projections, decide, metadata=metadata))

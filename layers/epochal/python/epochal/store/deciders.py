@@ -15,10 +15,10 @@ Each attempt is an append of its own, made exactly once by `Streams` (DESIGN §5
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
@@ -29,6 +29,7 @@ from epochal.model.versions import Token
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver, Patience
+from epochal.store.encoding import block_of
 from epochal.store.folding import Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
 from epochal.store.strategies import UNOPTIMIZED, Access
@@ -116,26 +117,42 @@ class Deciders(Generic[C, S, E]):
         if self.attempts < 1:
             raise InvalidInput("attempts", "must be at least 1")
 
-    def handle(self, stream: str, command: C, *, load: Load | AllowStale = REQUIRE_LOAD) -> Transacted[S, E]:
+    def handle(
+        self,
+        stream: str,
+        command: C,
+        *,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Transacted[S, E]:
         """Let the decider decide on a command; see `transact`."""
-        return self.transact(stream, partial(self.decider.decide, command), load=load)
+        return self.transact(stream, partial(self.decider.decide, command), load=load, metadata=metadata)
 
     def transact(
-        self, stream: str, decide: Callable[[S], Sequence[E]], *, load: Load | AllowStale = REQUIRE_LOAD
+        self,
+        stream: str,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Transacted[S, E]:
         """Store the events that `decide` finds in the stream's state, once.
 
         `decide` is called again whenever another writer was faster, so it must be free of side effects.
 
+        Args:
+            metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
+                They win over a block around the call, and what an event says itself wins over them.
+
         Raises:
-            InvalidInput: a malformed stream name, or an event that cannot be stored.
+            InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
             OutcomeUndetermined: a response was lost, and the evidence with it.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
         """
-        return self._transact(stream, lambda state: (None, decide(state)), load)[1]
+        return self._transact(stream, lambda state: (None, decide(state)), load, metadata)[1]
 
     def transact_result(
         self,
@@ -143,9 +160,10 @@ class Deciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
+        metadata: Mapping[str, Any] | None = None,
     ) -> R:
         """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
-        return self._transact(stream, decide, load)[0]
+        return self._transact(stream, decide, load, metadata)[0]
 
     def query(
         self,
@@ -164,10 +182,14 @@ class Deciders(Generic[C, S, E]):
         return Party(deciders=self, stream=stream)
 
     def _transact(
-        self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
+        self,
+        stream: str,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        load: Load | AllowStale,
+        metadata: Mapping[str, Any] | None,
     ) -> tuple[R, Transacted[S, E]]:
         streams, meter = self.streams.metered()
-        with meter:
+        with meter, block_of(metadata):
             result, transacted = replace(self, streams=streams)._run(stream, decide, load)  # noqa: SLF001  its own
         return result, replace(transacted, capacity=meter.capacity)
 

@@ -18,6 +18,7 @@ from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, T
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.tagged_results import Seen, TaggedAppended
+from epochal.store.encoding import block_of
 from epochal.store.tagged_store import TaggedStore
 
 if TYPE_CHECKING:
@@ -161,17 +162,28 @@ class Decisions:
             self.snapshots.keep(query, states, seen.position)
         return Model(states=states, query=query, position=seen.position)
 
-    def decide(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
+    def decide(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Decide,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decided:
         """Append what `decide` finds, if nothing has changed since its model was made.
 
         `decide` is called again whenever another was faster, so it must be free of side effects.
 
+        Args:
+            metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
+                They win over a block around the call, and what an event says itself wins over them.
+
         Raises:
+            InvalidInput: metadata that a block would refuse.
             Contended: others were faster at every attempt.
         """
         must_be_plain(decide, "decide")
         store, meter = self.store.metered()
-        with meter:
+        with meter, block_of(metadata):
             decided = replace(self, store=store)._run(projections, decide)  # noqa: SLF001  its own
         return replace(decided, capacity=meter.capacity)
 

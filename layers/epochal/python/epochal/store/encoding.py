@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
-from epochal.model.kinds import must_be_text
+from epochal.model.kinds import must_be, must_be_text
 from epochal.model.times import format_ticks, parse_time
 from epochal.store.bodies import BodyCodec
 
@@ -42,6 +43,22 @@ class Adding(Protocol):
 
 AMBIENT: Final[ContextVar[Adding | None]] = ContextVar("epochal.metadata", default=None)
 """What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
+
+
+def block_of(metadata: Mapping[str, Any] | None) -> AbstractContextManager[None]:
+    """The block of `store.context.metadata` that a call's own `metadata` make; None make none.
+
+    Raises:
+        InvalidInput: no mapping from names to values; on entering it, what the block raises.
+    """
+    if metadata is None:
+        return nullcontext()
+    from epochal.store import context  # noqa: PLC0415  as above
+
+    must_be(Mapping, metadata, "metadata", "a mapping")
+    for name in metadata:
+        must_be(str, name, "metadata", "a mapping whose keys are text")
+    return context.metadata(**metadata)
 
 
 def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[StoredEvent, ...]:

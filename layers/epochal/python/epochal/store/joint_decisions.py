@@ -17,7 +17,7 @@ that they were so at one moment: streams that are read one after another may sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -29,6 +29,7 @@ from epochal.model.plain import must_be_done
 from epochal.model.several import StreamAppend
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of, give_way
+from epochal.store.encoding import block_of
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.several import layout_of
@@ -73,6 +74,7 @@ def transact_all(
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
 
 
@@ -83,6 +85,7 @@ def transact_all(
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
 
 
@@ -93,6 +96,7 @@ def transact_all(
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
 
 
@@ -102,6 +106,7 @@ def transact_all(
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
 ) -> AllTransacted[Any]:
     """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
 
@@ -112,6 +117,7 @@ def transact_all(
         parties: at most 100, of one store, each another stream.
         load: how each state is got at, as in `Deciders.transact`.
         attempts: decisions before `Contended` is raised.
+        metadata: of the events of this decision, as in `Deciders.transact`.
 
     Raises:
         InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
@@ -121,7 +127,7 @@ def transact_all(
     streams, meter = _store_of(parties).metered()
     if attempts < 1:
         raise InvalidInput("attempts", "must be at least 1")
-    with meter:
+    with meter, block_of(metadata):
         metered = [replace(each, deciders=replace(each.deciders, streams=streams)) for each in parties]
         outcomes = _Joint(parties=metered, streams=streams, decide=decide, attempts=attempts).run(load)
     return AllTransacted(parties=outcomes, capacity=meter.capacity)
