@@ -7,7 +7,7 @@ here one append concerns both, and fails if either has changed.
 from __future__ import annotations
 
 from epochal.store.decisions import Decisions, Projection, projection
-from examples.dcb.store import data_of, decisions, event
+from examples.dcb.store import decisions, event
 
 MOST_COURSES = 3
 
@@ -22,8 +22,8 @@ def capacity(course: str) -> Projection[int | None]:
         tags=[f"course:{course}"],
         initial=None,
         on={
-            "CourseDefined": lambda _, defined: data_of(defined)["capacity"],
-            "CapacityChanged": lambda _, changed: data_of(changed)["capacity"],
+            "CourseDefined": lambda _, defined: defined.json()["capacity"],
+            "CapacityChanged": lambda _, changed: changed.json()["capacity"],
         },
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epochal.store.decisions import Decisions, Projection, projection
-from examples.dcb.store import data_of, decisions, event
+from examples.dcb.store import decisions, event
 
 
 def last_number() -> Projection[int]:
@@ -11,7 +11,7 @@ def last_number() -> Projection[int]:
     return projection(
         tags=["series:invoices"],
         initial=0,
-        on={"InvoiceCreated": lambda _, created: data_of(created)["number"]},
+        on={"InvoiceCreated": lambda _, created: created.json()["number"]},
     )
 
 
@@ -21,7 +21,7 @@ def create(decide: Decisions, amount: str) -> int:
         {"last": last_number()},
         lambda model: [event("InvoiceCreated", "series:invoices", number=model["last"] + 1, amount=amount)],
     )
-    number: int = data_of(decided.events[0])["number"]
+    number: int = decided.events[0].json()["number"]
     return number
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from epochal.model.dcb import TaggedEvent
 from epochal.store.decisions import Decisions, projection
-from examples.dcb.store import data_of, decisions, event
+from examples.dcb.store import decisions, event
 
 HOUR = 3600
 
@@ -37,7 +37,7 @@ def confirm(decide: Decisions, token: str, now: int) -> str:
         tags=[f"token:{token}"],
         initial=None,
         on={
-            "SignUpInitiated": lambda _, asked: SignUp(data_of(asked)["name"], data_of(asked)["until"]),
+            "SignUpInitiated": lambda _, asked: SignUp(asked.json()["name"], asked.json()["until"]),
             "SignUpConfirmed": lambda asked, _: asked and SignUp(asked.name, asked.until, confirmed=True),
         },
     )
@@ -53,7 +53,7 @@ def confirm(decide: Decisions, token: str, now: int) -> str:
         return [event("SignUpConfirmed", f"token:{token}", name=asked.name)]
 
     decided = decide.decide({"pending": pending}, rules)
-    name: str = data_of(decided.events[0])["name"]
+    name: str = decided.events[0].json()["name"]
     return name
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from epochal.model.dcb import TaggedEvent
 from epochal.store.decisions import Decisions, Projection, projection
-from examples.dcb.store import data_of, decisions, event
+from examples.dcb.store import decisions, event
 
 
 def placed(token: str) -> Projection[str | None]:
@@ -19,7 +19,7 @@ def placed(token: str) -> Projection[str | None]:
     return projection(
         tags=[f"token:{token}"],
         initial=None,
-        on={"OrderPlaced": lambda _, order: data_of(order)["order"]},
+        on={"OrderPlaced": lambda _, order: order.json()["order"]},
     )
 
 

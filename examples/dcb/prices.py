@@ -7,7 +7,7 @@ from typing import Any
 
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.store.decisions import Decisions, Projection, projection
-from examples.dcb.store import data_of, decisions, event
+from examples.dcb.store import decisions, event
 
 GRACE = 600
 
@@ -23,7 +23,7 @@ def prices(product: str) -> Projection[Prices]:
     """Every price a product has had."""
 
     def add(known: Prices, changed: RecordedTaggedEvent) -> Prices:
-        return (*known, (data_of(changed)["at"], data_of(changed)["price"]))
+        return (*known, (changed.json()["at"], changed.json()["price"]))
 
     return projection(
         tags=[f"product:{product}"], initial=(), on={"ProductDefined": add, "PriceChanged": add}

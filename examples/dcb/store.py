@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import TaggedEvent
 from epochal.store.decisions import Decisions
 from epochal.testing.stores import memory_tagged_events
 
@@ -17,10 +16,4 @@ def decisions() -> Decisions:
 
 def event(kind: str, *tags: str, **data: Any) -> TaggedEvent:
     """An event with its data as JSON."""
-    return TaggedEvent(type=kind, data=json.dumps(data), tags=tags)
-
-
-def data_of(recorded: RecordedTaggedEvent) -> dict[str, Any]:
-    """An event's data."""
-    found: dict[str, Any] = json.loads(recorded.data)
-    return found
+    return TaggedEvent.json(kind, data, tags=tags)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.codec import json
 from epochal.model.events import Event
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider, Deciders
@@ -25,16 +24,16 @@ class Delayed:
 
 def encode(event: Delayed) -> Event:
     """The second version of this event, in seconds."""
-    return Event(type="Delayed/2", data=json.dumps({"seconds": event.seconds}), meta=b'{"by":"example"}')
+    return Event.json("Delayed/2", {"seconds": event.seconds}, meta=b'{"by":"example"}')
 
 
 def decode(stored: Stored) -> Delayed | None:
     """Both versions; the first was in minutes. Anything else is no business of this decider."""
     match stored.type:
         case "Delayed/2":
-            return Delayed(json.loads(stored.data)["seconds"])
+            return Delayed(stored.json()["seconds"])
         case "Delayed":
-            return Delayed(60 * json.loads(stored.data)["minutes"])
+            return Delayed(60 * stored.json()["minutes"])
         case _:
             return None
 
@@ -59,7 +58,7 @@ delays = Deciders(
 
 def main() -> None:
     """Begin with what was there before."""
-    streams.append("Delays-20130101", [Event(type="Delayed", data=b'{"minutes":5}'), Event(type="Closed")])
+    streams.append("Delays-20130101", [Event.json("Delayed", {"minutes": 5}), Event(type="Closed")])
     delays.handle("Delays-20130101", 1800)
     print(f"delays of 2013-01-01: {delays.query('Delays-20130101', lambda seconds: seconds // 60)} minutes")
 

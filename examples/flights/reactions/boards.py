@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from epochal import Delivery, FeedEvent, reaction
-from epochal.codec import json
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.read_models import ReadModel
 
@@ -52,7 +51,7 @@ def departures(documents: Writable, event: FeedEvent) -> None:
     """What the board says of the flight that an event is about, which its correlation id names."""
     if event.type not in STATES:
         return
-    flight, data = str(event.correlation_id), _data(event)
+    flight, data = str(event.correlation_id), event.json()
     shown = documents.get(flight, {})
     if event.type == "FlightScheduled":
         shown = {"from": data["origin"], "to": data["dest"], "due": data["sched_dep_time"]}
@@ -63,9 +62,12 @@ def departures(documents: Writable, event: FeedEvent) -> None:
 
 def delays(documents: Writable, event: FeedEvent) -> None:
     """How late flights come to an airport; landings that are not on record do not count."""
-    if event.type != LANDED or (late := _data(event)["arr_delay"]) is None:
+    if event.type != LANDED:
         return
-    airport = _data(event)["dest"]
+    data = event.json()
+    airport, late = data["dest"], data["arr_delay"]
+    if late is None:
+        return
     known = documents.get(airport, {"landings": 0, "minutes": 0})
     documents.put(airport, {"landings": known["landings"] + 1, "minutes": known["minutes"] + late})
 
@@ -91,9 +93,3 @@ def delay_table(model: ReadModel, broken: Collection[str]) -> Reaction:
         model.apply(delivery, delays)
 
     return table
-
-
-def _data(event: FeedEvent) -> Any:
-    if not isinstance(event.data, bytes):
-        raise TypeError("the demo's bodies are small: none is a claim check")
-    return json.loads(event.data)

@@ -9,9 +9,9 @@ import click
 from epochal.cli import output
 from epochal.cli.target import Store, pass_store
 from epochal.codec import json
-from epochal.codec.upcasts import VERSION
 from epochal.feed.results import FeedEvent
 from epochal.model.events import Claim
+from epochal.model.json_bodies import VERSION
 
 UNTOLD = "untold"
 """The version of what is no JSON object, or cannot be read: sealed for a person, for one."""

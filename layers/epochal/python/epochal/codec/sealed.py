@@ -19,11 +19,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from epochal.errors import CorruptData
+from epochal.model.json_bodies import SEALED
 
 VERSION: Final = 1
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
-_MARK: Final = b'{"$sealed":'
+_MARK: Final = f'{{"{SEALED}":'.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def decrypt(key: bytes, sealed: Sealed) -> bytes:
 def write_sealed(sealed: Sealed) -> bytes:
     """The JSON document that is stored."""
     fields = {
-        "$sealed": VERSION,
+        SEALED: VERSION,
         "subject": sealed.subject,
         "nonce": b64encode(sealed.nonce).decode(),
         "body": b64encode(sealed.ciphertext).decode(),
@@ -73,7 +74,7 @@ def read_sealed(body: bytes) -> Sealed | None:
             b64decode(fields["nonce"], validate=True),
             b64decode(fields["body"], validate=True),
         )
-        subject, version = fields["subject"], fields["$sealed"]
+        subject, version = fields["subject"], fields[SEALED]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptData("a sealed body that cannot be read") from error
     if version != VERSION or not isinstance(subject, str) or len(nonce) != NONCE_BYTES:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-VERSION: Final = "$v"
-"""Member of a stored object."""
+from epochal.model.json_bodies import VERSION
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes an event's object of one version, and answers it as of a later one."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from epochal.errors import CorruptData, DeniedBody, MissingBody
+from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint
-from epochal.model.events import Body, content_of
+from epochal.model.events import Body, content_of, json_of
 from epochal.model.names import TAG_STREAMS
 from epochal.model.spans import Span
 
@@ -56,6 +56,22 @@ class FeedEvent:
     def content(self) -> bytes:
         """`data` where it is here; raises `InvalidInput` where it is a claim."""
         return content_of(self.data)
+
+    def json(self) -> Any:
+        """The value of data in plain JSON, as `json.loads` reads it.
+
+        Raises:
+            InvalidInput: the event is gone; its data are in the bucket, sealed, or of a version above 1: its codec
+                reads that.
+            CorruptData: they are not JSON.
+            MissingBody, DeniedBody: `fault`, where the event cannot be read.
+        """
+        where = f"{self.stream} (index {self.index}), {self.type}"
+        if self.gone is not None:
+            raise InvalidInput("gone", f"must be looked at before data: {where} is {self.gone}")
+        if self.fault is not None:
+            raise self.fault
+        return json_of(self.data, where)
 
     @property
     def first(self) -> bool:

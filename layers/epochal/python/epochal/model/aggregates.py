@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be
 from epochal.model.names import MAX_NAME_BYTES, category_of
 from epochal.model.versions import AtVersion, Expected
@@ -125,6 +126,16 @@ class AggregateEvent:
         must_be(bytes, self.data, "data", "bytes")
         must_be((str, type(None)), self.occurred_at, "occurred_at", "ISO 8601 text")
 
+    @classmethod
+    def json(cls, type: str, value: object, /, *, occurred_at: str | None = None) -> AggregateEvent:  # noqa: A002
+        """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
+
+        Raises:
+            InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
+                that only codecs and subjects write.
+        """
+        return cls(type=type, data=write_json(value), occurred_at=occurred_at)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAggregateEvent:
@@ -138,6 +149,15 @@ class RecordedAggregateEvent:
     type: str
     data: bytes
     occurred_at: str
+
+    def json(self) -> Any:
+        """The value of data in plain JSON, as `json.loads` reads it.
+
+        Raises:
+            InvalidInput: data are sealed, or of a version above 1: its codec reads that.
+            CorruptData: they are not JSON.
+        """
+        return read_json(self.data, f"{self.aggregate} (event {self.seq_nr}), {self.type}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,11 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NewType
+from typing import Any, Final, NewType
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Claim
+from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import MAX_EXPIRES, Ticks
 from epochal.model.versions import Token
@@ -173,6 +174,39 @@ class TaggedEvent:
         if self.expires is not None:
             must_be_whole(self.expires, "expires", 1, MAX_EXPIRES)
 
+    @classmethod
+    def json(
+        cls,
+        type: str,  # noqa: A002  as the field is named
+        value: object,
+        /,
+        *,
+        meta: TaggedBody = b"",
+        tags: tuple[str, ...] = (),
+        id: str | None = None,  # noqa: A002
+        causation_id: str | None = None,
+        correlation_id: str | None = None,
+        executed_user: str | None = None,
+        expires: int | None = None,
+    ) -> TaggedEvent:
+        """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
+
+        Raises:
+            InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
+                that only codecs and subjects write.
+        """
+        return cls(
+            type=type,
+            data=write_json(value).decode(),
+            meta=meta,
+            tags=tags,
+            id=id,
+            causation_id=causation_id,
+            correlation_id=correlation_id,
+            executed_user=executed_user,
+            expires=expires,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTaggedEvent:
@@ -189,6 +223,15 @@ class RecordedTaggedEvent:
     correlation_id: str | None = None
     executed_user: str | None = None
     trail: Trail | None = field(default=None, compare=False, repr=False)
+
+    def json(self) -> Any:
+        """The value of data in plain JSON, as `json.loads` reads it.
+
+        Raises:
+            InvalidInput: data are sealed, or of a version above 1: its codec reads that.
+            CorruptData: they are not JSON.
+        """
+        return read_json(self.data, f"{self.type} {self.id} under {', '.join(self.tags) or 'no tags'}")
 
     def repeats(self, stored: RecordedTaggedEvent) -> bool:
         """Whether it says again what is stored under its id. Metadata say how an event came to be appended, and a

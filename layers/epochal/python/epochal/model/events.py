@@ -7,8 +7,10 @@ the bucket is a `Claim`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from epochal.errors import InvalidInput
+from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be
 
 
@@ -40,6 +42,13 @@ def content_of(body: Body) -> bytes:
     return body
 
 
+def json_of(body: Body, where: str) -> Any:
+    """The value of a body that is plain JSON; raises as `read_json`, and `InvalidInput` for one in the bucket."""
+    if isinstance(body, Claim):
+        raise InvalidInput("fetch", f"must be true to read {where}: its body is in the bucket, as {body.key}")
+    return read_json(body, where)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An event to append.
@@ -65,6 +74,33 @@ class Event:
         _check_fields(self.type, self.data, self.meta, self.timestamp)
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
+
+    @classmethod
+    def json(
+        cls,
+        type: str,  # noqa: A002  as the field is named
+        value: object,
+        /,
+        *,
+        meta: Body = b"",
+        timestamp: str | None = None,
+        correlation_id: str | None = None,
+        causation_id: str | None = None,
+    ) -> Event:
+        """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
+
+        Raises:
+            InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
+                that only codecs and subjects write.
+        """
+        return cls(
+            type=type,
+            data=write_json(value),
+            meta=meta,
+            timestamp=timestamp,
+            correlation_id=correlation_id,
+            causation_id=causation_id,
+        )
 
     @property
     def content(self) -> bytes:
@@ -95,6 +131,15 @@ class Recorded:
         """`data` where it is here; raises `InvalidInput` where it is a claim."""
         return content_of(self.data)
 
+    def json(self) -> Any:
+        """The value of data in plain JSON, as `json.loads` reads it.
+
+        Raises:
+            InvalidInput: data are in the bucket, sealed, or of a version above 1: its codec reads that.
+            CorruptData: they are not JSON.
+        """
+        return json_of(self.data, f"{self.stream} (index {self.index}), {self.type}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
@@ -108,6 +153,19 @@ class Unfold:
     def __post_init__(self) -> None:
         """As of events."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
+
+    @classmethod
+    def json(
+        cls,
+        type: str,  # noqa: A002  as the field is named
+        value: object,
+        /,
+        *,
+        meta: Body = b"",
+        timestamp: str | None = None,
+    ) -> Unfold:
+        """As of events."""
+        return cls(type=type, data=write_json(value), meta=meta, timestamp=timestamp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +182,10 @@ class RecordedUnfold:
     def content(self) -> bytes:
         """`data` where it is here; raises `InvalidInput` where it is a claim."""
         return content_of(self.data)
+
+    def json(self) -> Any:
+        """As of recorded events."""
+        return json_of(self.data, f"the unfold {self.type} of version {self.version}")
 
 
 def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, o
 from epochal.codec import json
 from epochal.codec.forms import Form, form_of
 from epochal.codec.shapes import Mismatch
-from epochal.codec.upcasts import VERSION, Upcast, Versions, versions_of
+from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Body, Claim, Event, content_of
+from epochal.model.json_bodies import VERSION, read_json
 from epochal.model.plain import must_be_done, must_be_plain
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class Stored:
     meta: bytes = b""
     timestamp: str = ""
     index: int = 0
+
+    def json(self) -> Any:
+        """As of recorded events."""
+        return read_json(self.data, f"{self.type} (index {self.index})")
 
 
 class StoredEvent(Protocol):

@@ -27,6 +27,7 @@ from epochal.codec.dictionaries import Dictionary, finished
 from epochal.errors import CorruptData
 from epochal.layout.pages.contents import write_events
 from epochal.layout.stored import StoredEvent
+from epochal.model.json_bodies import SEALED
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 
 SHARED_BY: Final = 5
@@ -102,7 +103,7 @@ def _holds_sealed(value: Any) -> bool:
     """Whether something in it is sealed for a subject (FORMATS §7)."""
     level = [value]
     while level:
-        if any(isinstance(each, dict) and "$sealed" in each for each in level):
+        if any(isinstance(each, dict) and SEALED in each for each in level):
             return True
         nested = (
             each.values() if isinstance(each, dict) else each
