@@ -8,6 +8,7 @@ element. Source: AWS, "DynamoDB item sizes and formats". DynamoDB Local agrees (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from epochal.plan.values import AttributeValue, Item
@@ -19,8 +20,16 @@ NUMBER: Final = 21
 
 
 def item_size(item: Item) -> int:
-    """Bytes of a whole item: names and values."""
-    return sum(attribute_size(name, value) for name, value in item.items())
+    """Bytes of a whole item: names and values. A loop of few calls, since every read and write asks for it."""
+    total = 0
+    for name, value in item.items():
+        ((kind, content),) = value.items()
+        total += len(name) if name.isascii() else len(name.encode())
+        if kind == "S" and content.isascii():
+            total += len(content)
+        else:
+            total += _SIZES[kind](content)
+    return total
 
 
 def attribute_size(name: str, value: AttributeValue) -> int:
@@ -34,8 +43,12 @@ def value_size(value: AttributeValue) -> int:
     return _SIZES[kind](content)
 
 
+@lru_cache(maxsize=4096)
 def number_size(digits: str) -> int:
-    """Bytes of a number: leading and trailing zeroes do not count."""
+    """Bytes of a number: leading and trailing zeroes do not count.
+
+    Items repeat each other's versions, times and lengths, which is why it remembers.
+    """
     if digits.isdecimal():
         # Nearly all are whole and have no sign, and every item has some.
         stripped = digits.rstrip("0")
@@ -61,15 +74,19 @@ def _paired(significant: int, power: int, *, negative: bool = False) -> int:
 
 
 def _utf8(content: str) -> int:
-    return len(content) if content.isascii() else len(content.encode("utf-8"))
+    return len(content) if content.isascii() else len(content.encode())
 
 
 def _list_size(content: list[AttributeValue]) -> int:
-    return CONTAINER + sum(ELEMENT + value_size(value) for value in content)
+    total = CONTAINER + ELEMENT * len(content)
+    for value in content:
+        ((kind, inner),) = value.items()
+        total += _SIZES[kind](inner)
+    return total
 
 
 def _map_size(content: Mapping[str, AttributeValue]) -> int:
-    return CONTAINER + sum(ELEMENT + attribute_size(name, value) for name, value in content.items())
+    return CONTAINER + ELEMENT * len(content) + item_size(content)
 
 
 def _constant(_: Any) -> int:
