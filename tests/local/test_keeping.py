@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from epochal.cli import local
 from epochal.local import deploy, keeping, ministack, processes
+from epochal.local.assembly import Environment
 from epochal.local.errors import CommandFailed, KeptUnreadable, ServerFailed
 from epochal.local.places import Places
 
@@ -108,12 +110,17 @@ def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_
 
 
 def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machine: Machine) -> None:
-    kept, endpoint = keeping.found(machine.places), ministack.endpoint(ministack.up(machine.places))
+    kept, server = keeping.found(machine.places), ministack.up(machine.places)
     assert kept is not None
-    for service, count in kept.counts.items():
-        more = replace(kept, counts={**kept.counts, service: count + 1})
-        with pytest.raises(KeptUnreadable, match="rm -r"):
-            keeping.take_up(machine.places, more, endpoint)
+    (here,) = kept.counts
+    elsewhere = replace(here, environment=Environment("123456789012", "eu-central-1"))
+    for service, count in here.counts.items():
+        more = replace(here, counts={**here.counts, service: count + 1})
+        for counts in ((more,), (here, more), (here, replace(elsewhere, counts=more.counts))):
+            with pytest.raises(KeptUnreadable, match="rm -r"):
+                keeping.take_up(
+                    machine.places, replace(kept, counts=counts), partial(ministack.endpoint, server)
+                )
 
 
 def test_what_is_kept_can_still_be_stopped_after_it_could_not_be_looked_at(

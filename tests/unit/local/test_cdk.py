@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from epochal.local import cdk
+from epochal.local.assembly import Assembly, assembly_in
 from epochal.local.endpoint import Endpoint
-from epochal.local.errors import CommandFailed
+from epochal.local.errors import CommandFailed, LookupNeeded
 from epochal.local.places import Places, user_cache
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,13 +45,24 @@ def program(path: Path, body: str, *, version: str) -> None:
     path.chmod(0o755)
 
 
+def assembly(folder: Path, **stacks: str) -> Assembly:
+    """What an application of stacks was synthesised to, each for the environment that is given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    artifacts = {
+        name: {"type": "aws:cloudformation:stack", "environment": environment, "properties": {}}
+        for name, environment in stacks.items()
+    }
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    return assembly_in(folder)
+
+
 def test_a_deployment_sees_the_stand_in_and_nothing_of_the_users_account(
     checkout: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a real one")
     script(tmp_path, f"env > {tmp_path}/seen")
-    cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={})
+    cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines())
     assert {name: value for name, value in seen.items() if name.startswith("AWS_")} == {
         "AWS_ENDPOINT_URL": ENDPOINT.url,
@@ -71,33 +83,62 @@ def arguments(tmp_path: Path) -> list[str]:
 RECORDED = 'for argument in "$@"; do echo "$argument"; done > {}/seen'
 
 
-def test_every_stack_is_deployed_with_the_context_given(checkout: Places, tmp_path: Path) -> None:
+def test_an_application_is_synthesised_with_the_context_given(checkout: Places, tmp_path: Path) -> None:
+    assembly(tmp_path / "cdk.out")
     script(tmp_path, RECORDED.format(tmp_path))
-    outputs = cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={"target": "embedded", "stage": "dev"})
+    cdk.synthesise(checkout, ENDPOINT, work=tmp_path, context={"target": "embedded", "stage": "dev"})
     seen = arguments(tmp_path)
-    assert seen[:3] == [str(checkout.root / "node_modules/aws-cdk/bin/cdk"), "deploy", "--all"]
+    assert seen[:2] == [str(checkout.root / "node_modules/aws-cdk/bin/cdk"), "synth"]
     assert "--app" not in seen, "cdk.json says it"
-    assert seen[seen.index("--outputs-file") + 1] == str(outputs)
     assert [seen[at + 1] for at, word in enumerate(seen) if word == "--context"] == [
         "target=embedded",
         "stage=dev",
     ]
 
 
-def test_an_application_that_is_named_is_deployed_instead_of_that_of_the_folder(
+def test_an_application_that_is_named_is_synthesised_instead_of_that_of_the_folder(
     checkout: Places, tmp_path: Path
 ) -> None:
+    assembly(tmp_path / "cdk.out")
     script(tmp_path, RECORDED.format(tmp_path))
-    cdk.deploy(checkout, ENDPOINT, work=tmp_path, app="python infra/app.py")
+    cdk.synthesise(checkout, ENDPOINT, work=tmp_path, app="python infra/app.py")
     seen = arguments(tmp_path)
     assert seen[seen.index("--app") + 1] == "python infra/app.py"
+
+
+def test_what_was_synthesised_already_is_taken_as_it_is(checkout: Places, tmp_path: Path) -> None:
+    made = assembly(checkout.root / "made", Shop="aws://123456789012/eu-central-1")
+    script(tmp_path, "exit 1")
+    assert cdk.synthesise(checkout, ENDPOINT, work=tmp_path, app="made") == made
+
+
+def test_every_stack_is_deployed_and_every_account_has_credentials(checkout: Places, tmp_path: Path) -> None:
+    script(tmp_path, RECORDED.format(tmp_path))
+    cdk.deploy(checkout, ENDPOINT, assembly(tmp_path / "out", Shop="aws://unknown-account/unknown-region"))
+    seen = arguments(tmp_path)
+    assert seen[1:3] == ["deploy", "--all"]
+    assert seen[seen.index("--app") + 1] == str(tmp_path / "out")
+    assert Path(seen[seen.index("--plugin") + 1]).is_file()
+
+
+def test_what_an_application_looks_up_in_an_account_is_named_with_its_stack(
+    checkout: Places, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cdk.out"
+    assembly(folder, Net="aws://123456789012/eu-west-1", Shop="aws://123456789012/eu-central-1")
+    missing = {"key": "ssm:/a/b", "props": {"account": "123456789012", "region": "eu-central-1"}}
+    manifest = json.loads((folder / "manifest.json").read_text()) | {"missing": [missing]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    script(tmp_path, "exit 1")
+    with pytest.raises(LookupNeeded, match=r"^stack Shop: it looks up ssm:/a/b.*commit cdk.context.json"):
+        cdk.synthesise(checkout, ENDPOINT, work=tmp_path)
 
 
 def test_python_is_the_one_that_runs_this_and_templates_are_not_looked_over(
     checkout: Places, tmp_path: Path
 ) -> None:
     script(tmp_path, f'echo "$CDK_VALIDATION" "$PATH" > {tmp_path}/seen')
-    cdk.deploy(checkout, ENDPOINT, work=tmp_path)
+    cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     validation, _, path = (tmp_path / "seen").read_text().partition(" ")
     assert (validation, path.split(":")[0]) == ("false", str(Path(sys.executable).parent))
 
@@ -113,9 +154,8 @@ def test_resources_are_told_as_they_are_made(checkout: Places, tmp_path: Path) -
     (tmp_path / "lines").write_text("\n".join(lines))
     script(tmp_path, f"cat {tmp_path}/lines")
     told: list[str] = []
-    cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={}, tell=told.append)
+    cdk.deploy(checkout, ENDPOINT, assembly(tmp_path), tell=told.append)
     assert told == [
-        "Synthesis time: 8.62s",
         "Probe: AWS::DynamoDB::Table T",
         "Probe: CREATE_FAILED AWS::IAM::Role F/Role (F3) no such principal",
     ]
@@ -124,7 +164,7 @@ def test_resources_are_told_as_they_are_made(checkout: Places, tmp_path: Path) -
 def test_a_failed_deployment_is_raised_with_the_end_of_its_output(checkout: Places, tmp_path: Path) -> None:
     script(tmp_path, "seq 1 100; echo 'no such bucket' >&2; exit 1")
     with pytest.raises(CommandFailed, match="`cdk deploy` ended with status 1") as caught:
-        cdk.deploy(checkout, ENDPOINT, work=tmp_path, context={})
+        cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     assert caught.value.output_end.splitlines()[-2:] == ["100", "no such bucket"]
     assert len(caught.value.output_end.splitlines()) == cdk.OUTPUT_END_LINES
 

@@ -18,7 +18,7 @@ from epochal.cli.target import open_local, tables_of
 from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import LocalDeployment, LocalStore
-from epochal.local.endpoint import KEY, REGION, SECRET
+from epochal.local.endpoint import SECRET
 from epochal.local.errors import NotRunning
 from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
@@ -125,13 +125,25 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
 def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json: bool) -> None:
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
-        view |= {"endpoint": server.url, "region": REGION, "key": KEY, "secret": SECRET, "pid": server.pid}
+        there = deployment.endpoint if deployment is not None else ministack.endpoint(server)
+        view |= {
+            "endpoint": server.url,
+            "region": there.region,
+            "key": there.key,
+            "secret": SECRET,
+            "pid": server.pid,
+        }
     stores = deployment.stores if deployment is not None else ()
     if len(stores) == 1:
         view |= _places_of(stores[0])
     elif stores:
-        view["stores"] = {store.name: _places_of(store) for store in stores}
+        view["stores"] = {store.name: _place_of(store) | _places_of(store) for store in stores}
     output.document(view, output.table(list(_rows(view))), as_json=as_json)
+
+
+def _place_of(store: LocalStore) -> dict[str, Any]:
+    """Where it is: the embedded AWS knows an account by its key."""
+    return {"region": store.endpoint.region, "key": store.endpoint.key}
 
 
 def _places_of(store: LocalStore) -> dict[str, Any]:

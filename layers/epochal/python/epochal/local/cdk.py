@@ -1,24 +1,26 @@
 """The real CDK command line, run against a stand-in, its output turned into lines a person reads.
 
-It is the project's own, one on the path that is new enough, or else one that is fetched. Nothing is bootstrapped: of
-all that a bootstrap makes, a deployment finds the bucket for assets and the parameter that says how new it is; CDK does
-without roles that cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
+It is the project's own, one on the path that is new enough, or else one that is fetched. First it synthesises, and
+what came of that tells which accounts and regions stacks go to. None is bootstrapped: of all that a bootstrap makes, a
+deployment finds the bucket for assets and the parameter that says how new it is; CDK does without roles that cannot be
+assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from epochal.local import npm, programs
-from epochal.local.endpoint import ACCOUNT, Endpoint
+from epochal.local.assembly import Assembly, Stack, assembly_in, refuse_lookups
+from epochal.local.endpoint import REGION, Endpoint
 from epochal.local.errors import CommandFailed
 from epochal.local.npm import Package
 from epochal.local.places import Places, user_cache
@@ -33,8 +35,8 @@ PACKAGE = Package(
     part=PurePosixPath("package"),
 )
 
-QUALIFIER = "hnb659fds"
-"""What CDK puts into the names of a bootstrapped account's resources, unless told otherwise."""
+ACCOUNTS = Path(__file__).with_name("accounts.cjs")
+"""A plugin, which has credentials for every account."""
 
 BOOTSTRAP_VERSION = "31"
 """New enough for whatever an application asks of the bootstrapped account."""
@@ -55,17 +57,7 @@ _EVENT = re.compile(
 )
 
 
-def prepare_account(places: Places, endpoint: Endpoint) -> None:
-    """Make what a deployment expects of a bootstrapped account. Does no harm when it is there."""
-    qualifier = _context(places).get("@aws-cdk/core:bootstrapQualifier", QUALIFIER)
-    bucket = f"cdk-{qualifier}-assets-{ACCOUNT}-{endpoint.region}"
-    endpoint.client("s3").create_bucket(Bucket=bucket)
-    endpoint.client("ssm").put_parameter(
-        Name=f"/cdk-bootstrap/{qualifier}/version", Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
-    )
-
-
-def deploy(
+def synthesise(
     places: Places,
     endpoint: Endpoint,
     *,
@@ -73,28 +65,66 @@ def deploy(
     app: str | None = None,
     context: Mapping[str, str] | None = None,
     tell: Tell | None = None,
-) -> Path:
-    """`cdk deploy --all` of a project to `endpoint`; returns the file with the stacks' outputs.
+) -> Assembly:
+    """`cdk synth` of a project; `app` is the application where it is not that of cdk.json, `work` takes the assembly.
 
-    `work` takes the assembly and the outputs; `app` is the application where it is not that of cdk.json. Raises
-    `ProgramMissing` without Node, and `CommandFailed` with the end of its output when the deployment fails.
+    Raises:
+        ProgramMissing: Node is not there.
+        LookupNeeded: it wants to know of an account what nothing here can tell.
+        AccountRefused: a stack is to go to an account that is none.
+        CommandFailed: it failed otherwise; carries the end of its output.
     """
-    outputs = work / "outputs.json"
-    context = context or {}
-    options = [option for name, value in context.items() for option in ("--context", f"{name}={value}")]
+    if app and (places.root / app / "manifest.json").is_file():
+        return assembly_in(places.root / app)
+    folder = work / "cdk.out"
+    options = [
+        option for name, value in (context or {}).items() for option in ("--context", f"{name}={value}")
+    ]
     command = [
         *command_line(places, tell=tell),
-        *("deploy", "--all"),
+        *("synth", "--quiet"),
         *(("--app", app) if app else ()),
-        *("--output", str(work / "cdk.out")),
-        *("--outputs-file", str(outputs)),
+        *("--output", str(folder)),
+        *options,
+    ]
+    try:
+        _run(command, places, endpoint, tell, doing="synth")
+    except CommandFailed:
+        refuse_lookups(folder)
+        raise
+    return assembly_in(folder)
+
+
+def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
+    """Make what stacks expect of a bootstrapped account and region. Does no harm when it is there."""
+    s3 = endpoint.client("s3")
+    there = {} if endpoint.region == REGION else {"LocationConstraint": endpoint.region}
+    for bucket in sorted({each for stack in stacks for each in stack.buckets}):
+        with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+            s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": there} if there else {}))
+    for parameter in sorted({stack.parameter for stack in stacks} - {""}):
+        endpoint.client("ssm").put_parameter(
+            Name=parameter, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
+        )
+
+
+def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell | None = None) -> None:
+    """`cdk deploy` of every stack of an assembly, with the credentials of the account that each is for.
+
+    Raises:
+        ProgramMissing: Node is not there.
+        CommandFailed: the deployment failed; carries the end of its output.
+    """
+    command = [
+        *command_line(places, tell=tell),
+        *("deploy", "**" if assembly.staged else "--all"),
+        *("--app", str(assembly.folder)),
+        *("--plugin", str(ACCOUNTS)),
         *("--require-approval", "never"),
         *("--method", "direct"),  # nobody reviews a change set
         *("--progress", "events"),
-        *options,
     ]
-    _run(command, places, endpoint, tell)
-    return outputs
+    _run(command, places, endpoint, tell, doing="deploy")
 
 
 def command_line(places: Places, *, tell: Tell | None = None) -> list[str]:
@@ -118,13 +148,6 @@ def _fits(cdk: str) -> bool:
     return found is not None and int(found[1]) == major and int(found[2]) >= minor
 
 
-def _context(places: Places) -> Mapping[str, str]:
-    try:
-        return dict(json.loads((places.root / "cdk.json").read_text()).get("context", {}))
-    except FileNotFoundError:
-        return {}
-
-
 def _environment(endpoint: Endpoint) -> dict[str, str]:
     """The stand-in's; and `python` is this one, which has the libraries, be its environment activated or not."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
@@ -140,10 +163,10 @@ def line_for_people(line: str) -> str | None:
         if event["status"].endswith("_COMPLETE"):
             return f"{event['stack']}: {event['type']} {event['what'].split(' (')[0].strip()}"
         return None
-    return line.strip(" ✨") if line.startswith("✨  Synthesis") else None
+    return None
 
 
-def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | None) -> None:
+def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | None, *, doing: str) -> None:
     end: deque[str] = deque(maxlen=OUTPUT_END_LINES)
     with subprocess.Popen(
         command,
@@ -163,4 +186,4 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | No
                 if tell is not None and told is not None:
                     tell(told)
     if process.returncode != 0:
-        raise CommandFailed("cdk deploy", process.returncode, "".join(end).strip())
+        raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip())

@@ -1,22 +1,23 @@
 """Deploys a project's CDK application to the embedded AWS, and finds the stores that are deployed there.
 
 The same stacks go to AWS by `cdk deploy`; here one context value differs, `target=embedded`. What a deployment made is
-known by the stacks' outputs, kept beside the server they belong to: when it stops, both are gone.
+known by the stacks' outputs. Each stack goes to the account and region that it names, and a store is met there.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from epochal.deployment import Deployment
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
-from epochal.local import cdk, ministack, topics
+from epochal.local import cdk, ministack, outputs, topics
+from epochal.local.assembly import Stack
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing, StoreUnclear
+from epochal.local.outputs import Outputs, Remembered
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
 from epochal.settings import FOUND_BY, Settings, setting_of_output
@@ -26,9 +27,6 @@ INDEX, BUCKET = FOUND_BY
 API = "ApiId"
 """The output that names the HTTP API of a store, where it has one."""
 
-Outputs = Mapping[str, Mapping[str, str]]
-"""The outputs of stacks, by their names."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalStore:
@@ -36,7 +34,7 @@ class LocalStore:
 
     Attributes:
         name: what its outputs begin with, or else that of its stack.
-        endpoint: the embedded AWS, for clients of its tables and bucket.
+        endpoint: the embedded AWS, for clients of its tables and bucket, in its account and region.
         settings: all that the outputs tell of tables, of what their keys are made with, and of the bucket.
         api_id: the HTTP API; empty where it has none.
     """
@@ -140,39 +138,61 @@ def deploy(
 
     Raises:
         ProgramMissing: Node is not there, or npm, where the CDK command line has to be fetched.
+        LookupNeeded: the application looks something up in an account that is not here.
+        AccountRefused: a stack is to go to an account that is none.
         CommandFailed: the deployment failed; carries the end of its output.
     """
-    endpoint = ministack.endpoint(server)
-    cdk.prepare_account(places, endpoint)
     if tell is not None:
         tell("synthesising the stacks")
-    outputs = cdk.deploy(
+    assembly = cdk.synthesise(
         places,
-        endpoint,
+        ministack.endpoint(server),
         work=server.directory,
         app=app,
         context={"target": "embedded"} | dict(context or {}),
         tell=tell,
     )
-    topics.make_fifo(endpoint)
-    return _read(endpoint, outputs)
+    for each in assembly.environments:
+        stacks = [stack for stack in assembly.stacks if stack.environment == each]
+        cdk.prepare_account(stacks, ministack.endpoint(server, each))
+    cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
+    for each in assembly.environments:
+        topics.make_fifo(ministack.endpoint(server, each))
+    deployed = Remembered(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
+    outputs.remember(server, deployed)
+    return _found(server, deployed)
 
 
 def current(places: Places) -> LocalDeployment:
     """What is deployed to the embedded AWS that `ministack.up` started; raises `NotRunning` if nothing is."""
     server = ministack.require(places)
-    outputs = server.directory / "outputs.json"
-    if not outputs.is_file():
+    deployed = outputs.remembered(server)
+    if deployed is None:
         raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
-    return _read(ministack.endpoint(server), outputs)
+    return _found(server, deployed)
 
 
-def _read(endpoint: Endpoint, file: Path) -> LocalDeployment:
-    return LocalDeployment(endpoint=endpoint, stores=stores_in(json.loads(file.read_text()), endpoint))
+def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
+    """CloudFormation is asked: the command line tells outputs by names, and environments may have the same."""
+    names = Counter(each.name for each in stacks)
+    for stack in stacks:
+        client = ministack.endpoint(server, stack.environment).client("cloudformation")
+        (described,) = client.describe_stacks(StackName=stack.name)["Stacks"]
+        yield Outputs(
+            stack=stack.name if names[stack.name] == 1 else stack.id,
+            environment=stack.environment,
+            values={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())},
+        )
 
 
-def stores_in(outputs: Outputs, endpoint: Endpoint) -> tuple[LocalStore, ...]:
-    """The stores that outputs tell of.
+def _found(server: Server, deployed: Remembered) -> LocalDeployment:
+    return LocalDeployment(
+        endpoint=ministack.endpoint(server, deployed.home), stores=stores_in(deployed.stacks, server.url)
+    )
+
+
+def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
+    """The stores that outputs tell of, on the embedded AWS at `url`.
 
     The outputs of a store may begin with a name, and are then in one stack; where they do not, and there is one store,
     they may be in several.
@@ -181,35 +201,35 @@ def stores_in(outputs: Outputs, endpoint: Endpoint) -> tuple[LocalStore, ...]:
         OutputMissing: one lacks a bucket.
     """
     found = [
-        (stack, name.removesuffix(INDEX))
-        for stack, values in outputs.items()
-        for name in values
-        if name.endswith(INDEX)
+        (stack, name.removesuffix(INDEX)) for stack in stacks for name in stack.values if name.endswith(INDEX)
     ]
     if len(found) == 1 and not found[0][1]:
         ((stack, _),) = found
-        values = {name: value for each in outputs.values() for name, value in each.items()}
-        return (_store(stack, values, endpoint),)
+        around = [each for each in stacks if each.environment == stack.environment]
+        values = {name: value for each in around for name, value in each.values.items()}
+        return (_store(stack.stack, values, stack, url),)
     return tuple(
         _store(
-            prefix or stack,
+            prefix or stack.stack,
             {
                 name.removeprefix(prefix): value
-                for name, value in outputs[stack].items()
+                for name, value in stack.values.items()
                 if name.startswith(prefix)
             },
-            endpoint,
+            stack,
+            url,
         )
         for stack, prefix in found
     )
 
 
-def _store(name: str, outputs: Mapping[str, str], endpoint: Endpoint) -> LocalStore:
-    if BUCKET not in outputs:
+def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> LocalStore:
+    if BUCKET not in values:
         raise OutputMissing(BUCKET)
+    there = stack.environment
     return LocalStore(
         name=name,
-        endpoint=endpoint,
-        settings=Settings.from_outputs(outputs),
-        api_id=outputs.get(API, ""),
+        endpoint=Endpoint(url=url, account=there.account, region=there.region),
+        settings=Settings.from_outputs(values),
+        api_id=values.get(API, ""),
     )

@@ -25,20 +25,26 @@ _MAKING = Lock()
 
 
 @cache
-def _session(region: str) -> Any:
+def _session(key: str, region: str) -> Any:
     """Kept, since it takes ten times as long to make as a client.
 
     Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
     """
-    return boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name=region)
+    return boto3.Session(aws_access_key_id=key, aws_secret_access_key=SECRET, region_name=region)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A stand-in that answers at `url`."""
+    """A stand-in that answers at `url`, for one account in one region."""
 
     url: str
+    account: str = ACCOUNT
     region: str = REGION
+
+    @property
+    def key(self) -> str:
+        """The made-up key. The embedded AWS takes twelve digits for the account that they are of."""
+        return KEY if self.account == ACCOUNT else self.account
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of `service`, without retries unless `config` asks for them: stand-ins do not throttle."""
@@ -50,7 +56,7 @@ class Endpoint:
         once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
         merged = once.merge(config) if config else once
         with _MAKING:
-            session = _session(self.region)
+            session = _session(self.key, self.region)
             return [session.client(service, endpoint_url=self.url, config=merged) for service in services]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +65,7 @@ class Endpoint:
         return kept | {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ENDPOINT_URL_S3": self.url,  # the CDK command line reads S3's on its own
-            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_ACCESS_KEY_ID": self.key,
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,

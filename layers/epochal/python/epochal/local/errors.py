@@ -10,6 +10,8 @@ LocalError
 ├── PortKept (ValueError)                what was kept goes on at its own port only
 ├── KeptLost (RuntimeError)              the embedded AWS did not save all that was to be kept
 ├── KeptUnreadable (RuntimeError)        the embedded AWS started without what was kept
+├── AccountRefused (ValueError)          a stack is to go to an account that is none
+├── LookupNeeded (LookupError)           an application looks something up in an account that is not here
 ├── OutputMissing (LookupError)          no stack has an output by which a store is known
 ├── StoreUnclear (LookupError)           several stores are deployed, or none of this name
 └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
@@ -103,6 +105,26 @@ class KeptUnreadable(LocalError, RuntimeError):
             f"the embedded AWS started without all that was kept, and was stopped: "
             f"another version of ministack kept them? Take that one, or begin empty: rm -r {directory}"
         )
+
+
+class AccountRefused(LocalError, ValueError):
+    """The `env` of `stack` names an account that is none."""
+
+    def __init__(self, stack: str, account: str) -> None:
+        super().__init__(f"stack {stack}: the account of its env must have twelve digits, not be {account!r}")
+        self.stack = stack
+
+
+class LookupNeeded(LocalError, LookupError):
+    """While it is synthesised, the application looks up `key` in the account of `stacks`."""
+
+    def __init__(self, stacks: Sequence[str], key: str) -> None:
+        super().__init__(
+            f"stack {' or '.join(stacks) or 'unknown'}: it looks up {key}, which the embedded AWS cannot tell. "
+            "Run `cdk synth` once with credentials of that account, and commit cdk.context.json"
+        )
+        self.stacks = tuple(stacks)
+        self.key = key
 
 
 class OutputMissing(LocalError, LookupError):

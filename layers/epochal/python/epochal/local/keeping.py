@@ -13,14 +13,16 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.local import processes
+from epochal.local import outputs, processes
+from epochal.local.assembly import Environment
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import KeptLost, KeptUnreadable, PortKept
+from epochal.local.outputs import Remembered
 from epochal.local.places import Places
 from epochal.local.processes import Server
 
@@ -40,17 +42,29 @@ SAVE_SECONDS: Final = 120.0
 """It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
 
 
+Reach = Callable[[Environment], Endpoint]
+"""How the embedded AWS is reached in an account and region."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many there are of what `SAVED` names, in one account and region."""
+
+    environment: Environment
+    counts: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What is kept.
 
     Attributes:
         port: where it listened: functions know addresses that have it in them.
-        counts: how many there were of what `SAVED` names.
+        counts: how many there were of what `SAVED` names, in each account and region.
     """
 
     port: int
-    counts: Mapping[str, int]
+    counts: Sequence[Counts]
 
     def refuse_port(self, port: int | None) -> None:
         """Raise `PortKept` where another port is asked for."""
@@ -72,9 +86,14 @@ def environment(places: Places) -> dict[str, str]:
 def found(places: Places) -> Kept | None:
     """What the last `down --keep` kept, and nothing has taken up."""
     try:
-        return Kept(**json.loads(_note(places).read_text()))
+        told = json.loads(_note(places).read_text())
     except FileNotFoundError:
         return None
+    counts = (
+        Counts(environment=Environment(**each["environment"]), counts=each["counts"])
+        for each in told["counts"]
+    )
+    return Kept(port=told["port"], counts=tuple(counts))
 
 
 def discard(places: Places) -> None:
@@ -82,9 +101,10 @@ def discard(places: Places) -> None:
     shutil.rmtree(_directory(places), ignore_errors=True)
 
 
-def stop(places: Places, server: Server, endpoint: Endpoint) -> None:
+def stop(places: Places, server: Server, reach: Reach) -> None:
     """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
-    kept = Kept(port=server.port, counts=_counts(endpoint))
+    deployed = outputs.remembered(server) or Remembered()
+    kept = Kept(port=server.port, counts=tuple(_counts(each, reach) for each in deployed.environments))
     asked = time.time_ns()
     processes.stop(server, seconds=SAVE_SECONDS)
     lost = [name for name in SAVED if _saved_at(_state(places, name)) < asked]
@@ -96,13 +116,13 @@ def stop(places: Places, server: Server, endpoint: Endpoint) -> None:
     new.replace(_note(places))
 
 
-def take_up(places: Places, kept: Kept, endpoint: Endpoint) -> None:
+def take_up(places: Places, kept: Kept, reach: Reach) -> None:
     """Check that what was just started has what was kept; from now on only its next `stop` keeps it.
 
     Raises:
         KeptUnreadable: it has not. What was kept is as it was, if it is killed.
     """
-    if _counts(endpoint) != kept.counts:
+    if any(_counts(each.environment, reach) != each for each in kept.counts):
         raise KeptUnreadable(str(_directory(places)))
     # A later end of another kind must not bring back what was long ago, with today's bodies.
     _note(places).replace(_due(places))
@@ -125,13 +145,13 @@ def _begin_anew(state: Path) -> None:
     state.write_text(json.dumps(document))
 
 
-def _counts(endpoint: Endpoint) -> dict[str, int]:
+def _counts(environment: Environment, reach: Reach) -> Counts:
     counts = {}
-    clients = endpoint.clients(*(service for service, _, _ in SAVED.values()))
+    clients = reach(environment).clients(*(service for service, _, _ in SAVED.values()))
     for client, (name, (_, operation, key)) in zip(clients, SAVED.items(), strict=True):
         pages = client.get_paginator(operation).paginate()
         counts[name] = sum(len(page.get(key, ())) for page in pages)
-    return counts
+    return Counts(environment=environment, counts=counts)
 
 
 def _saved_at(state: Path) -> int:

@@ -24,6 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from epochal.local import keeping, processes
+from epochal.local.assembly import HERE, Environment
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, ProgramMissing
 from epochal.local.places import Places
@@ -64,7 +65,7 @@ def up(
     try:
         _wait(server, tell)
         if kept is not None:
-            keeping.take_up(places, kept, endpoint(server))
+            keeping.take_up(places, kept, functools.partial(endpoint, server))
         _remember(places, server)
     except BaseException:  # Ctrl-C, too: it would run on unknown, and as it ends overwrite what was kept
         processes.stop(server, seconds=0)
@@ -82,7 +83,7 @@ def down(places: Places, *, keep: bool = False) -> bool:
     server = status(places)
     if server is not None:
         if keep:
-            keeping.stop(places, server, endpoint(server))
+            keeping.stop(places, server, functools.partial(endpoint, server))
         else:
             processes.stop(server, seconds=0)
             keeping.discard(places)
@@ -125,9 +126,9 @@ def reset(server: Server) -> None:
         pass
 
 
-def endpoint(server: Server) -> Endpoint:
-    """How to reach it."""
-    return Endpoint(url=server.url)
+def endpoint(server: Server, environment: Environment = HERE) -> Endpoint:
+    """How to reach it, in the account and region that a stack names, or in its own."""
+    return Endpoint(url=server.url, account=environment.account, region=environment.region)
 
 
 def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
