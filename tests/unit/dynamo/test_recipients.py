@@ -21,21 +21,25 @@ EVENTS = [
     )
     for number in range(10)
 ]
-PLACES = {"bus": "shop", "queue": "https://sqs/q.fifo", "topic": "arn:aws:sns:eu-central-1:1:t.fifo"}
+PLACES = {"bus": "shop", "queue": "https://sqs/q", "topic": "arn:aws:sns:eu-central-1:1:t"}
+FIFOS = {kind: f"{place}.fifo" for kind, place in PLACES.items() if kind != "bus"}
 
 
 class Client:
-    """Takes all entries but those that it is told to fail, or answers with an error."""
+    """Takes all entries but those that it is told to fail, by their places, or answers with an error."""
 
     def __init__(self, failing: set[int] | None = None, error: str = "") -> None:
         self.failing, self.error = failing or set(), error
         self.entries: list[dict[str, Any]] = []
+        self.taken: list[int] = []
 
     def _take(self, entries: list[dict[str, Any]]) -> list[int]:
         if self.error:
             raise ClientError({"Error": {"Code": self.error, "Message": "no"}}, "Send")
-        self.entries = entries
-        return sorted(self.failing)
+        places = range(len(self.entries), len(self.entries) + len(entries))
+        self.entries += entries
+        self.taken += [each for each in places if each not in self.failing]
+        return [each - places[0] for each in sorted(self.failing & set(places))]
 
     def put_events(self, **asked: Any) -> dict[str, Any]:
         entries = asked["Entries"]
@@ -75,11 +79,20 @@ def test_a_batch_that_is_taken_says_nothing(kind: str) -> None:
     assert len(client.entries) == len(EVENTS)
 
 
-@pytest.mark.parametrize("kind", ["queue", "topic"])
+@pytest.mark.parametrize("kind", FIFOS)
+@pytest.mark.parametrize("failing", [0, 3, 9])
+def test_in_order_nothing_is_taken_after_an_event_that_was_not(kind: str, failing: int) -> None:
+    client = Client({failing})
+    with pytest.raises(Unavailable, match="1 of 1 events were not taken"):
+        recipient(kind, FIFOS[kind], client=client)(EVENTS)
+    assert client.taken == list(range(failing))
+
+
+@pytest.mark.parametrize("kind", FIFOS)
 def test_in_order_a_stream_is_a_group_and_an_event_has_one_name_per_source(kind: str) -> None:
     def sent(events: list[CloudEvent]) -> list[tuple[str, str]]:
         client = Client()
-        recipient(kind, PLACES[kind], client=client)(events)
+        recipient(kind, FIFOS[kind], client=client)(events)
         return [(each["MessageGroupId"], each["MessageDeduplicationId"]) for each in client.entries]
 
     first = sent(EVENTS)
@@ -92,10 +105,10 @@ def test_in_order_a_stream_is_a_group_and_an_event_has_one_name_per_source(kind:
     assert all(len(each) <= 128 and each.isalnum() for each in (*groups, *names))
 
 
-@pytest.mark.parametrize("kind", ["queue", "topic"])
+@pytest.mark.parametrize("kind", FIFOS)
 def test_what_keeps_no_order_gets_no_group(kind: str) -> None:
     client = Client()
-    recipient(kind, PLACES[kind].removesuffix(".fifo"), client=client)(EVENTS)
+    recipient(kind, PLACES[kind], client=client)(EVENTS)
     assert not any("MessageGroupId" in each for each in client.entries)
 
 

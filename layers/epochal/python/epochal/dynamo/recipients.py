@@ -1,12 +1,13 @@
 """Where published events go: a bus of EventBridge, a queue, a topic, or an HTTPS address.
 
-Each takes a batch, in order, or raises; the whole batch may be sent again, since its events are named.
+Each takes a batch, in order, or raises; the whole batch may be sent again, since its events are named. A FIFO queue or
+topic has then taken the events before one that it has not taken, and none after it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -68,26 +69,28 @@ def _to_bus(client: Any, bus: str) -> Send:
 
 def _to_queue(client: Any, url: str) -> Send:
     def send(events: Sequence[CloudEvent]) -> None:
-        entries = [
-            {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
-            for number, each in enumerate(events)
-        ]
-        with translated("SendMessageBatch"):
-            answer = client.send_message_batch(QueueUrl=url, Entries=entries)
-        _all_taken([each["Code"] for each in answer.get("Failed", ())], events)
+        for part in _requests(events, url):
+            entries = [
+                {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
+                for number, each in enumerate(part)
+            ]
+            with translated("SendMessageBatch"):
+                answer = client.send_message_batch(QueueUrl=url, Entries=entries)
+            _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
     return send
 
 
 def _to_topic(client: Any, arn: str) -> Send:
     def send(events: Sequence[CloudEvent]) -> None:
-        entries = [
-            {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
-            for number, each in enumerate(events)
-        ]
-        with translated("PublishBatch"):
-            answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
-        _all_taken([each["Code"] for each in answer.get("Failed", ())], events)
+        for part in _requests(events, arn):
+            entries = [
+                {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
+                for number, each in enumerate(part)
+            ]
+            with translated("PublishBatch"):
+                answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
+            _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
     return send
 
@@ -128,9 +131,18 @@ def _attributes(event: CloudEvent | None = None) -> dict[str, Any]:
     }
 
 
+def _requests(events: Sequence[CloudEvent], place: str) -> Iterable[Sequence[CloudEvent]]:
+    """What is sent at once: all, but in order one by one, since of a batch a later event may be taken alone."""
+    return ([each] for each in events) if _keeps_order(place) else [events]
+
+
+def _keeps_order(place: str) -> bool:
+    return place.endswith(".fifo")
+
+
 def _ordered(event: CloudEvent, place: str) -> dict[str, str]:
     """In a FIFO queue or topic, a stream keeps its order, and what was sent already is dropped."""
-    if not place.endswith(".fifo"):
+    if not _keeps_order(place):
         return {}
     names = {"MessageGroupId": event.group, "MessageDeduplicationId": f"{event.source} {event.id}"}
     return {name: hashlib.sha256(each.encode()).hexdigest() for name, each in names.items()}
