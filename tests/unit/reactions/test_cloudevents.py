@@ -127,6 +127,24 @@ def test_batches_keep_the_order_and_hold_what_a_request_takes() -> None:
     assert list(batches([])) == []
 
 
+def test_sizes_are_bytes_and_not_characters() -> None:
+    kept: list[bytes] = []
+
+    def keep(content: bytes) -> str:
+        kept.append(content)
+        return "s3://b/k"
+
+    def of(characters: int) -> CloudEvent:
+        data = f'"{"é" * characters}"'.encode()
+        return cloud_event(FeedEvent(stream="Order-7", index=0, type="Placed", data=data), "shop", keep)
+
+    assert "dataref" in of(BYTES // 2 + 1).text
+    assert len(kept) == 1
+    fits = of(BYTES // 2 - 300)
+    assert "dataref" not in fits.text
+    assert [len(each) for each in batches([fits, fits])] == [1, 1]
+
+
 class Kept:
     """A bucket of bodies in memory."""
 
