@@ -1,0 +1,80 @@
+"""Every method that writes goes on to its end where its caller is cancelled, and those that read end at once."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from epochal.aio.aggregates import AsyncAggregates
+from epochal.aio.bridge import wait
+from epochal.aio.deciders import AsyncAggregateDeciders, AsyncDeciders, AsyncDecisions
+from epochal.aio.feed import AsyncFeed
+from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
+from epochal.aio.streams import AsyncStreams
+from epochal.aio.tagged import AsyncTaggedEvents
+
+READS: dict[type, set[str]] = {
+    AsyncStreams: {"load", "page"},
+    AsyncTaggedEvents: {"read", "event"},
+    AsyncAggregates: {"lock", "latest_snapshot", "replay", "events_after"},
+    AsyncDeciders: {"query"},
+    AsyncAggregateDeciders: {"load", "query"},
+    AsyncDecisions: {"model"},
+    AsyncReadModel: {"get", "place", "wait_for"},
+    AsyncReadModels: {"live"},
+    AsyncFeed: {"partitions", "page", "spans", "end_of"},
+}
+
+
+class Slow:
+    """Any store: each of its methods waits, and then has been."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.ended = False
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        def method(*_: object, **__: object) -> None:
+            self.begun.set()
+            wait(asyncio.sleep(0.01))
+            self.ended = True
+
+        return method
+
+
+def _methods() -> Iterator[tuple[type, str]]:
+    for kind in READS:
+        for name, method in vars(kind).items():
+            if inspect.iscoroutinefunction(method) and not name.startswith("_"):
+                yield kind, name
+
+
+def test_what_is_said_to_read_is_there() -> None:
+    assert {(kind, name) for kind, names in READS.items() for name in names} <= set(_methods())
+
+
+@pytest.mark.parametrize(("kind", "name"), list(_methods()), ids=lambda each: getattr(each, "__name__", each))
+def test_a_write_ends_although_its_caller_is_cancelled_and_a_read_does_not(kind: type, name: str) -> None:
+    store = Slow()
+    method = getattr(kind(store), name)
+    needed: list[Any] = [
+        "A-1"
+        for each in inspect.signature(method).parameters.values()
+        if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
+
+    async def cancelled() -> None:
+        call = asyncio.ensure_future(method(*needed))
+        await store.begun.wait()
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        assert call.cancelled()
+        assert store.ended == (name not in READS[kind])
+
+    asyncio.run(cancelled())
