@@ -28,6 +28,7 @@ from epochal.contrib.eventsourcing import (
     applications,
 )
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.model.several import StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 
@@ -139,6 +140,23 @@ def test_a_position_moves_with_the_events_made_of_it_or_neither_does() -> None:
         recorder.insert_events([event(1)], tracking=Tracking("Dogs", 8))
     assert recorder.max_tracking_id("Dogs") == 7
     assert len(recorder.select_events(REX)) == 1
+
+
+def test_of_two_who_process_one_notification_at_once_one_does() -> None:
+    streams = memory_streams()
+    other = EpochalProcessRecorder(streams, "Kennel")
+
+    class Slower(EpochalProcessRecorder):
+        def tracked(self, tracking: Tracking) -> StreamAppend:
+            found = super().tracked(tracking)
+            if other.max_tracking_id("Dogs") is None:
+                other.insert_events([event(1, "other")], tracking=tracking)
+            return found
+
+    slower = Slower(streams, "Kennel")
+    with pytest.raises(IntegrityError, match="tracked to 7"):
+        slower.insert_events([event(1)], tracking=Tracking("Dogs", 7))
+    assert [each.originator_id for each in slower.select_notifications(None, 10)] == ["other"]
 
 
 def test_a_position_is_written_in_place_and_its_stream_tells_the_feed_nothing() -> None:
