@@ -131,6 +131,17 @@ def test_a_save_of_one_aggregate_reads_two_last_pages_and_writes_four_units() ->
     assert meter.units.write == 4
 
 
+def test_a_limit_is_of_the_notifications_of_the_topics_and_not_of_those_passed_over() -> None:
+    recorder = EpochalApplicationRecorder(memory_streams(), "Dogs")
+    recorder.insert_events([event(version) for version in range(1, 4)])
+    recorder.insert_events(
+        [StoredEvent("rex", version, "kennel:Dog.Named", b"{}") for version in range(1, 4)]
+    )
+    found = recorder.select_notifications(1, 2, topics=["kennel:Dog.Named"])
+    assert [each.id for each in found] == [4, 5]
+    assert [each.id for each in recorder.select_notifications(1, 9, 5, topics=["kennel:Dog.Named"])] == [4, 5]
+
+
 def test_a_position_moves_with_the_events_made_of_it_or_neither_does() -> None:
     recorder = EpochalProcessRecorder(memory_streams(), "Kennel")
     assert recorder.insert_events([event(1)], tracking=Tracking("Dogs", 7)) == [1]
