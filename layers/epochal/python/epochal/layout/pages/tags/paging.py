@@ -30,8 +30,8 @@ ENTRIES: Final = 1000
 SLICE_BYTES: Final = 1024 * 1024
 """Bytes of them after which it reads no more."""
 
-FIRST: Final = 20
-"""Events of each tag that a read of the last few begins with; each further part reads four times as many."""
+GROWTH: Final = 4
+"""A read of a few events looks at so many of each tag, and in each further part at so many times as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +95,8 @@ def read_page(
 def first_events(site: TagStreams, fenced: Fence, after_: Position | None, limit: int) -> Steps[Seen]:
     """The first events, `limit` at most, that match a query, or of those that are new since a position."""
     before: Reach = {} if after_ is None else after_.seen
-    position, cursors = yield from begin(site, fenced, before)
-    at = begun(fenced, before)
+    position, cursors = yield from begin(site, fenced, before, limit)
+    at, most = begun(fenced, before), min(ENTRIES, limit)
     found: list[RecordedTaggedEvent] = []
     places = iter(range(limit))
 
@@ -105,14 +105,22 @@ def first_events(site: TagStreams, fenced: Fence, after_: Position | None, limit
 
     while True:
         part = yield from _part(
-            site, fenced, takes, before=before, at=at, until=position.seen, cursors=cursors, end=position
+            site,
+            fenced,
+            takes,
+            before=before,
+            at=at,
+            until=position.seen,
+            cursors=cursors,
+            end=position,
+            most=most,
         )
         found += part.events
         if part.done:
             return Seen(events=at_the_end(tuple(found), position), position=position)
         if len(found) == limit:
             return Seen(events=tuple(found), position=found[-1].position or position, more=True)
-        at, cursors = part.reached, {}
+        at, cursors, most = part.reached, {}, min(ENTRIES, GROWTH * most)
 
 
 def first_matches(site: TagStreams, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
@@ -130,7 +138,7 @@ def last_events(site: TagStreams, fenced: Fence, after_: Position | None, limit:
     found: list[RecordedTaggedEvent] = []
     places = None if limit is None else iter(range(limit))
     rest: Down | None = None
-    most = ENTRIES if limit is None else min(ENTRIES, FIRST + limit)
+    most = ENTRIES if limit is None else min(ENTRIES, limit)
 
     def takes(_: RecordedTaggedEvent) -> bool:
         return places is None or next(places, None) is not None
@@ -138,7 +146,7 @@ def last_events(site: TagStreams, fenced: Fence, after_: Position | None, limit:
     while True:
         page = yield from read_back(site, fenced, after_, rest, takes, most=most)
         found += page.events
-        rest, most = page.rest, min(ENTRIES, 4 * most)
+        rest, most = page.rest, min(ENTRIES, GROWTH * most)
         if rest is None or len(found) == limit:
             return Seen(events=tuple(found), position=page.position, more=rest is not None)
 
@@ -204,16 +212,19 @@ def _part(
     cursors: Cursors,
     field: str = "after",
     end: Position | None = None,
+    most: int = ENTRIES,
 ) -> Steps[Part]:
     """What matches and is new since `before`, from `at` on and at most up to `until`.
 
     Args:
         field: what a refusal names; under `REST`, `until` came from outside too.
         end: the position of the read, where events shall tell theirs.
+        most: events of each tag that are read; a few more come with them, since pages are read whole.
     """
     slices = dict[str, _Slice]()
     for tag in fenced.all_tags:
-        slices[tag] = yield from _upward(site, tag, (at[tag], until[tag]), cursors.get(tag), field)
+        between = (at[tag], until[tag])
+        slices[tag] = yield from _upward(site, tag, between, cursors.get(tag), most=most, field=field)
     chains = {tag: part.entries for tag, part in slices.items()}
     bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
     wanted = [
@@ -229,7 +240,13 @@ def _part(
 
 
 def _upward(
-    site: TagStreams, tag: str, between: tuple[Reached, Reached], cursor: Cursor | None, field: str
+    site: TagStreams,
+    tag: str,
+    between: tuple[Reached, Reached],
+    cursor: Cursor | None,
+    *,
+    most: int,
+    field: str,
 ) -> Steps[_Slice]:
     """A tag's next events, all of those that are between where these are few."""
     at, until = between
@@ -241,8 +258,8 @@ def _upward(
     cursor = cursor or stand(_ending(site, tag, until), max(0, at.count - 1))
     entries: list[Entry] = []
     size = 0
-    while not cursor.at_end and len(entries) <= ENTRIES and size < SLICE_BYTES:
-        cursor, more = yield from _step(site, tag, cursor, ENTRIES, field)
+    while not cursor.at_end and len(entries) <= most and size < SLICE_BYTES:
+        cursor, more = yield from _step(site, tag, cursor, most + 1 - len(entries), field)
         entries += more
         size += sum(len(entry.event.data.data) for entry in more)
     whole = cursor.at_end and len(entries) <= ENTRIES + 1

@@ -36,16 +36,21 @@ def read(site: TagStreams, fenced: Fence, after: Position | None = None) -> Step
     return Seen(events=at_the_end(events, position), position=position)
 
 
-def begin(site: TagStreams, fenced: Fence, before: Reach) -> Steps[tuple[Position, Cursors]]:
+def begin(
+    site: TagStreams, fenced: Fence, before: Reach, limit: int = SHORT
+) -> Steps[tuple[Position, Cursors]]:
     """The position of a read that begins now, and its cursors.
 
     The heads of the query's other tags come along: they save an append a request.
+
+    Args:
+        limit: events of each tag that are wanted; a page has an event at least.
     """
     others = {tag for item in fenced.query.items for tag in item.tags}.difference(fenced.all_tags)
     whole = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
     rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in whole]
     replies: list[Items] = yield from side_by_side(
-        [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=SHORT) for tag in whole]
+        [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in whole]
         + [_last(site, tag) for tag in rest]
     )
     cursors = dict[str, Cursor]()
