@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import islice
 from uuid import UUID, uuid4
 
@@ -189,6 +190,19 @@ def test_a_subscription_hears_of_what_another_process_inserts(monkeypatch: pytes
         assert next(subscription).originator_version == 2
         there.insert_events([event(3), event(4)])
         assert [each.id for each in islice(subscription, 2)] == [3, 4]
+
+
+def test_a_subscription_that_waits_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "POLL_SECONDS", 60)
+    subscription = EpochalApplicationRecorder(memory_streams(), "Dogs").subscribe()
+    waiting = threading.Thread(target=list, args=(subscription,))
+    waiting.start()
+    for _ in range(100):
+        waiting.join(0.05)
+        subscription.stop()
+        if not waiting.is_alive():
+            return
+    raise AssertionError("it waits for an insert that nobody will make")
 
 
 def test_a_subscription_to_topics_reads_each_notification_once_whether_it_is_of_one_or_not(
