@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import islice
+from typing import cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -29,7 +30,7 @@ from epochal.contrib.eventsourcing import (
     applications,
 )
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
-from epochal.model.several import StreamAppend
+from epochal.model.several import AllUndetermined, StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 
@@ -101,6 +102,20 @@ def test_snapshots_leave_versions_out_and_only_increase() -> None:
     assert latest.originator_version == 10
     with pytest.raises(IntegrityError, match="is at version 40"):
         recorder.insert_events([event(20)])
+
+
+def test_an_insert_whose_outcome_nobody_can_tell_is_not_made_again() -> None:
+    class Lost:
+        calls = 0
+
+        def try_append_all(self, _: object) -> AllUndetermined:
+            self.calls += 1
+            return AllUndetermined(streams={})
+
+    lost = Lost()
+    with pytest.raises(OperationalError, match="a response was lost"):
+        EpochalAggregateRecorder(cast("Streams", lost), "Dogs").insert_events([event(1)])
+    assert lost.calls == 1
 
 
 def test_several_aggregates_are_saved_all_or_not_at_all() -> None:
