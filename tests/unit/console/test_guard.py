@@ -36,6 +36,11 @@ def test_without_the_key_nothing_is_shown(locked: FlaskClient, path: str) -> Non
     assert "Open the address that the command printed" in answer.text
 
 
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"])
+def test_no_other_method_is_let_in_without_the_cookie(locked: FlaskClient, method: str) -> None:
+    assert locked.open("/?key=secret-key", method=method, base_url=BASE).status_code == 403
+
+
 def test_a_cookie_of_another_console_is_no_key_of_this_one(locked: FlaskClient) -> None:
     locked.set_cookie("epochal-7001", "secret-key", domain="127.0.0.1")
     assert locked.get("/", base_url=BASE).status_code == 403
