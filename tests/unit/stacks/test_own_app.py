@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from runpy import run_path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import pytest
 from aws_cdk import App, Environment, NestedStack, Stack
@@ -357,6 +357,12 @@ def test_published_events_go_to_the_one_recipient(shop: Stack, kind: str) -> Non
     (own,) = [each for each in statements if each["Action"] == action] or [{"Resource": ""}]
     assert own["Resource"] != "*"
     assert ("To" in str(own["Resource"])) == (kind != "webhook")
+
+
+@pytest.mark.parametrize("one", [{"categories": "Order"}, {"types": "Placed"}])
+def test_one_name_is_no_list_of_names_each_of_a_letter(shop: Stack, one: dict[str, Any]) -> None:
+    with pytest.raises(BadSetting, match="must be a list of names, not one"):
+        Publish(shop, "Orders", store=cast("EventStore", None), to="https://shop.example/events", **one)
 
 
 def test_an_address_that_anyone_could_read_along_is_refused(shop: Stack) -> None:

@@ -53,9 +53,12 @@ class Publish(Reaction):
             source: what events say that they come from; `epochal/` and the store's name where it is not given.
 
         Raises:
-            BadSetting: there is no such address.
+            BadSetting: there is no such address, or categories or types are one name and no list.
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
+        for field, names in (("categories", categories), ("types", types)):
+            if isinstance(names, str):
+                raise BadSetting(f"Publish.{field}", "must be a list of names, not one")
         kind, place, allowed = _reached(to, store)
         publication = Publication(
             name=name,
