@@ -1,22 +1,25 @@
-"""Appends that wait at the same moment go out as one write, and each is told what came of it."""
+"""Appends of threads, or of tasks, that wait at the same moment go out as one write; each is told what came of it."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from epochal import Appended, Event
+from epochal.aio.bridge import wait
+from epochal.aio.joined import AsyncJoinedAppends
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.heads import appended
 from epochal.layout.pages.items import Page, read_page
+from epochal.layout.streams import Batch
 from epochal.model.outcomes import Conflict, Outcome
 from epochal.model.spans import Span
 from epochal.plan.failures import Lost
@@ -25,6 +28,7 @@ from epochal.store import joined
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Patience
 from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
+from epochal.store.pools import Turn, turn
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tips
@@ -38,7 +42,7 @@ def measured(number: int, size: int = 8) -> Event:
 
 @dataclass
 class Gate:
-    """A store whose writes stop until they are let through, so that appends meet."""
+    """A store whose writes stop until they are let through, so that appends of threads meet."""
 
     tables: MemoryTables = field(default_factory=memory_tables)
     ops: list[Op] = field(default_factory=list)
@@ -60,8 +64,15 @@ class Gate:
         self.ops.append(op)
         if isinstance(op, Put | Update):
             self.reached.set()
-            assert self.opened.wait(10)
+            self.stop()
         return self.meddle(op, self.tables.execute(op))
+
+    def stop(self) -> None:
+        assert self.opened.wait(10)
+
+    def append(self, stream: str, events: Sequence[Event]) -> Appended:
+        """One more, of a caller of its own."""
+        return self.joined.append(stream, events)
 
     def meet(self, appends: Sequence[Sequence[Event]]) -> list[Outcome | BaseException]:
         """The first leads and is stopped; the others come in their order, and wait; then all go on."""
@@ -76,9 +87,13 @@ class Gate:
 
     def _until_in_line(self, behind: int) -> None:
         until = time.monotonic() + 10
-        while self.joined._lines[S].waiting < behind:  # noqa: SLF001  who waits shows nowhere else
+        while self.in_line < behind:
             assert time.monotonic() < until
             time.sleep(0.001)
+
+    @property
+    def in_line(self) -> int:
+        return self.joined._lines[S].waiting  # noqa: SLF001  who waits shows nowhere else
 
     @property
     def writes(self) -> list[Put | Update]:
@@ -92,9 +107,44 @@ class Gate:
         return [event.data for event in self.others.read(S)]  # type: ignore[misc]
 
 
-def test_those_who_wait_go_out_as_one_write_in_their_order() -> None:
-    gate = Gate()
+class Looped(Gate):
+    """The same, for tasks."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.go_on = asyncio.Event()
+        self.awaited = AsyncJoinedAppends(self.joined)
+
+    def stop(self) -> None:
+        wait(self.go_on.wait())
+
+    def append(self, stream: str, events: Sequence[Event]) -> Appended:
+        return asyncio.run(self.awaited.append(stream, events))
+
+    def meet(self, appends: Sequence[Sequence[Event]]) -> list[Outcome | BaseException]:
+        async def together() -> list[Outcome | BaseException]:
+            asked: list[asyncio.Task[Outcome]] = []
+            for events in appends:
+                asked.append(asyncio.create_task(self.awaited.try_append(S, events)))
+                while not self.reached.is_set() or self.in_line < len(asked) - 1:  # noqa: ASYNC110  it is no event
+                    await asyncio.sleep(0)
+            self.go_on.set()
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        return asyncio.run(together())
+
+
+@pytest.fixture(params=[Gate, Looped], ids=["threads", "tasks"])
+def gate(request: pytest.FixtureRequest) -> Gate:
+    found: Gate = request.param()
+    return found
+
+
+class Interrupted(BaseException):
+    """As a signal interrupts a thread, or the end of a loop a task."""
+
+
+def test_those_who_wait_go_out_as_one_write_in_their_order(gate: Gate) -> None:
     told = gate.meet([[measured(0)], [measured(1), measured(2)], [measured(3)], [measured(4)]])
 
     assert len(gate.writes) == 2
@@ -107,9 +157,7 @@ def test_those_who_wait_go_out_as_one_write_in_their_order() -> None:
     assert len({event.append_id for event in events} - {None}) == 4, "each append has an id of its own"
 
 
-def test_a_token_is_of_what_is_there_with_the_last_alone() -> None:
-    gate = Gate()
-
+def test_a_token_is_of_what_is_there_with_the_last_alone(gate: Gate) -> None:
     *overtaken, last = gate.meet([[measured(k)] for k in range(4)])
 
     assert isinstance(last, Appended)
@@ -119,9 +167,7 @@ def test_a_token_is_of_what_is_there_with_the_last_alone() -> None:
         assert isinstance(gate.others.try_append(S, [measured(9)], expected=each.token), Conflict)
 
 
-def test_what_a_write_takes_is_shared_among_its_appends() -> None:
-    gate = Gate()
-
+def test_what_a_write_takes_is_shared_among_its_appends(gate: Gate) -> None:
     told = [
         each.capacity for each in gate.meet([[measured(k)] for k in range(5)]) if isinstance(each, Appended)
     ]
@@ -135,8 +181,7 @@ def test_what_a_write_takes_is_shared_among_its_appends() -> None:
     )
 
 
-def test_the_feed_is_told_of_all_that_one_write_appended() -> None:
-    gate = Gate()
+def test_the_feed_is_told_of_all_that_one_write_appended(gate: Gate) -> None:
     gate.meet([[measured(k)] for k in range(4)])
 
     first, second = gate.tables.changes("streams")
@@ -148,9 +193,7 @@ def test_the_feed_is_told_of_all_that_one_write_appended() -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1], ids=["nobody", "another process"])
-def test_a_lost_answer_is_settled_for_all_of_the_write(others: int) -> None:
-    gate = Gate()
-
+def test_a_lost_answer_is_settled_for_all_of_the_write(gate: Gate, others: int) -> None:
     def lose(op: Op, reply: Reply) -> Reply:
         if isinstance(op, Update) and len(gate.writes) == 2:
             for _ in range(others):
@@ -166,9 +209,9 @@ def test_a_lost_answer_is_settled_for_all_of_the_write(others: int) -> None:
     assert len(gate.read()) == 4 + others
 
 
-def test_what_nothing_can_tell_any_more_is_undetermined_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate()
-
+def test_what_nothing_can_tell_any_more_is_undetermined_for_each(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lose(op: Op, reply: Reply) -> Reply:
         if isinstance(op, Update) and len(gate.writes) == 2:
             gate.others.append(S, [Event(type="Other")])
@@ -181,13 +224,12 @@ def test_what_nothing_can_tell_any_more_is_undetermined_for_each(monkeypatch: py
 
     assert isinstance(first, Appended)
     assert (second.first, third.first) == (1, 2)  # type: ignore[union-attr]
-    monkeypatch.setattr(gate.joined, "try_append", lambda *_: second)
+    monkeypatch.setattr(JoinedAppends, "try_append", lambda *_: second)
     with pytest.raises(OutcomeUndetermined):
-        gate.joined.append(S, [measured(1)])
+        gate.append(S, [measured(1)])
 
 
-def test_another_process_in_between_is_no_conflict() -> None:
-    gate = Gate()
+def test_another_process_in_between_is_no_conflict(gate: Gate) -> None:
     faster = iter([True])
 
     def overtake(op: Op, reply: Reply) -> Reply:
@@ -201,8 +243,7 @@ def test_another_process_in_between_is_no_conflict() -> None:
     assert [each.first for each in told if isinstance(each, Appended)] == [0, 2, 3]
 
 
-def test_a_stream_that_was_deleted_is_a_conflict_of_each() -> None:
-    gate = Gate()
+def test_a_stream_that_was_deleted_is_a_conflict_of_each(gate: Gate) -> None:
     gate.meddle = lambda op, reply: (gate.others.delete(S), reply)[1] if isinstance(op, Put) else reply
 
     told = gate.meet([[measured(k)] for k in range(3)])
@@ -210,12 +251,10 @@ def test_a_stream_that_was_deleted_is_a_conflict_of_each() -> None:
     assert isinstance(told[0], Appended)
     assert [each.deleted for each in told[1:] if isinstance(each, Conflict)] == [True, True]
     with pytest.raises(StreamDeleted, match=S):
-        gate.joined.append(S, [measured(1)])
+        gate.append(S, [measured(1)])
 
 
-def test_a_failure_of_the_store_is_told_each_of_them_as_an_error_of_its_own() -> None:
-    gate = Gate()
-
+def test_a_failure_of_the_store_is_told_each_of_them_as_an_error_of_its_own(gate: Gate) -> None:
     def fail(op: Op, reply: Reply) -> Reply:
         if isinstance(op, Update):
             raise MissingTable("streams")
@@ -228,25 +267,23 @@ def test_a_failure_of_the_store_is_told_each_of_them_as_an_error_of_its_own() ->
     assert [type(each) for each in others] == [MissingTable] * 3
     assert len({id(each) for each in others}) == 3, "an error carries the stack of whoever raises it"
     gate.meddle = lambda _, reply: reply
-    assert gate.joined.append(S, [measured(5)]).first >= 1, "the next call begins anew"
+    assert gate.append(S, [measured(5)]).first >= 1, "the next call begins anew"
 
 
-def test_one_who_leads_and_is_interrupted_leaves_nobody_waiting() -> None:
-    gate = Gate()
-
+def test_one_who_leads_and_is_interrupted_leaves_nobody_waiting(gate: Gate) -> None:
     def interrupt(op: Op, reply: Reply) -> Reply:
         if isinstance(op, Update) and len(gate.writes) == 2:
-            raise KeyboardInterrupt
+            raise Interrupted
         return reply
 
     gate.meddle = interrupt
     told = gate.meet([[measured(k)] for k in range(3)])
 
     assert isinstance(told[0], Appended)
-    assert isinstance(told[1], KeyboardInterrupt)
+    assert isinstance(told[1], Interrupted)
     assert isinstance(told[2], Unavailable)
     assert told[2].maybe_applied
-    assert gate.joined.append(S, [measured(5)]).version == 4
+    assert gate.append(S, [measured(5)]).version == 4
 
 
 def test_one_who_gives_up_waiting_is_not_written_for_and_does_not_lead() -> None:
@@ -268,24 +305,30 @@ def test_one_who_gives_up_waiting_is_not_written_for_and_does_not_lead() -> None
 
 
 def test_one_who_is_interrupted_where_it_was_to_lead_lets_the_next_lead(
-    monkeypatch: pytest.MonkeyPatch,
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            super().wait(timeout)
-            raise KeyboardInterrupt
+    class Interrupting:
+        """A turn that is interrupted when it comes."""
 
-    def made(**fields: Any) -> Waiting:
-        is_second = fields["batch"].events[0].data.data == measured(1).data
-        return Waiting(**fields, turn=Interrupted() if is_second else threading.Event())
+        def __init__(self) -> None:
+            self.turn = turn()
+            self.set, self.is_set = self.turn.set, self.turn.is_set
+
+        def wait(self) -> object:
+            self.turn.wait()
+            raise Interrupted
+
+    def made(batch: Batch) -> Waiting:
+        is_second = batch.events[0].data.data == measured(1).data
+        own: Turn = Interrupting() if is_second else turn()
+        return Waiting(batch=batch, turn=own)
 
     monkeypatch.setattr(joined, "Waiting", made)
-    gate = Gate()
 
     first, second, third = gate.meet([[measured(k)] for k in range(3)])
 
     assert isinstance(first, Appended)
-    assert isinstance(second, KeyboardInterrupt)
+    assert isinstance(second, Interrupted)
     assert isinstance(third, Appended)
     assert gate.read() == [measured(0).data, measured(2).data]
 
@@ -308,10 +351,9 @@ def test_one_write_takes_so_many_bytes_and_appends_and_keeps_the_order() -> None
     assert taken == [sizes[:2], sizes[2:3], sizes[3:4], sizes[4 : 4 + JOINED_APPENDS], [2]]
 
 
-def test_what_is_too_much_together_is_written_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_much_together_is_written_one_by_one(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream has room for one more."""
     monkeypatch.setattr("epochal.layout.pages.attempt.MAX_VERSION", 2)
-    gate = Gate()
 
     first, second, third = gate.meet([[measured(k)] for k in range(3)])
 
@@ -321,12 +363,10 @@ def test_what_is_too_much_together_is_written_one_by_one(monkeypatch: pytest.Mon
     assert gate.read() == [measured(0).data, measured(1).data]
 
 
-def test_what_is_wrong_with_one_is_refused_before_it_waits() -> None:
-    gate = Gate()
-    gate.opened.set()
+def test_what_is_wrong_with_one_is_refused_before_it_waits(gate: Gate) -> None:
     for stream, events in (("no dash!", [measured(1)]), (S, []), (S, ["x"])):
         with pytest.raises(InvalidInput):
-            gate.joined.append(stream, events)  # type: ignore[arg-type]
+            gate.append(stream, events)  # type: ignore[arg-type]
     assert gate.ops == []
 
 
@@ -357,3 +397,29 @@ def test_many_threads_append_each_its_own_once() -> None:
         assert sorted(events) == sorted(measured(each).data for each in own)  # type: ignore[type-var]
     assert all(each[k] < each[k + 2] for each in firsts for k in range(18)), "each caller's own in its order"
     assert together._lines == {}  # noqa: SLF001  nothing is left behind
+
+
+def test_many_tasks_append_each_its_own_once() -> None:
+    streams = memory_streams()
+
+    def turns(op: Op) -> Reply:
+        wait(asyncio.sleep(0))
+        return streams.driver.execute(op)
+
+    joined = JoinedAppends(replace(streams, driver=replace(streams.driver, execute=turns)))
+    together = AsyncJoinedAppends(joined)
+
+    async def append(number: int) -> list[int]:
+        return [(await together.append(S, [measured(100 * number + k)])).first for k in range(20)]
+
+    async def live() -> list[list[int]]:
+        return await asyncio.gather(*map(append, range(8)))
+
+    firsts = asyncio.run(live())
+    events = [event.data for event in streams.read(S)]
+    assert [[events[first] for first in each] for each in firsts] == [
+        [measured(100 * number + k).data for k in range(20)] for number in range(8)
+    ]
+    assert len(events) == 160
+    assert streams.driver.meter.requests < 100, "they go out together"
+    assert joined._lines == {}  # noqa: SLF001  nothing is left behind

@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from greenlet import getcurrent, greenlet
 
 from epochal.errors import InvalidInput
-from epochal.store.pools import POOL
+from epochal.store.pools import POOL, TURN
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +32,7 @@ class _Bridge(greenlet):
         super().__init__(function)
         context = copy_context()
         context.run(POOL.set, _Tasks)
+        context.run(TURN.set, _Turn)
         self.gr_context = context
 
 
@@ -120,6 +121,22 @@ class _Awaited(Future[T]):
 
     def cancel(self) -> bool:
         return self._task.cancel()
+
+
+class _Turn:
+    """What a task waits for."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def wait(self) -> object:
+        return wait(self._event.wait())
+
+    def set(self) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
