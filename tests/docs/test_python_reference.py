@@ -1,4 +1,4 @@
-"""docs/reference/python: every name that `epochal` leads to is there once, with a docstring."""
+"""docs/reference/python: every name that `epochal` and `epochal.aio` lead to is there once, with a docstring."""
 
 from __future__ import annotations
 
@@ -25,9 +25,16 @@ LISTED = Counter(
 INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
+AIO_INNER = ("bucket", "carrier")
+"""Likewise, of rooms that are awaited."""
+
 INNER = {
     f"epochal.{name}"
     for name in (
+        "aio.bridge.in_thread",
+        "aio.bridge.wait",
+        "aio.subjects.WrappingInThreads",
+        "aio.writes.finished",
         "codec.bodies.Encoded",
         "feed.categories.Predicate",
         "feed.history.History",
@@ -43,6 +50,14 @@ INNER = {
     )
 }
 """Likewise, of rooms that have others."""
+
+
+GUIDED = (
+    "epochal.dynamo.kms.open_subjects",
+    "epochal.store.joint_decisions.transact_all",
+    "epochal.store.subjects.sealed_codec",
+)
+"""What guides import from its room, and nothing leads to."""
 
 
 @cache
@@ -64,7 +79,8 @@ def found(path: str) -> griffe.Object | None:
     except (KeyError, griffe.GriffeError):
         return None
     assert isinstance(named, griffe.Object)
-    generic = named.is_attribute and "TypeVar" in str(getattr(named, "value", ""))
+    value = str(getattr(named, "value", ""))
+    generic = named.is_attribute and ("TypeVar" in value or "ParamSpec" in value)
     inner = (
         named.is_module
         or generic
@@ -95,11 +111,21 @@ def named_in(each: griffe.Object) -> Iterator[str]:
                 yield from (part.canonical_path for part in parts if isinstance(part, griffe.ExprName))
 
 
+def awaited() -> Iterator[str]:
+    """What the rooms of `epochal.aio` have for programs."""
+    aio = library()["aio"]
+    for name, room in aio.modules.items():
+        if name not in AIO_INNER:
+            found = (*room.classes.values(), *room.functions.values())
+            yield from (each.canonical_path for each in found if not each.is_alias)
+
+
 @cache
 def reached() -> dict[str, griffe.Object]:
     """Every name that `epochal` has, and every name that one of those leads to."""
     at: dict[str, griffe.Object] = {}
     paths = [f"epochal.{room}.{name}" for name, room in epochal._ROOMS.items()]  # noqa: SLF001  where they are
+    paths += [*awaited(), *GUIDED]
     while paths:
         each = found(paths.pop())
         if each is None or each.canonical_path in at or each.canonical_path in INNER:

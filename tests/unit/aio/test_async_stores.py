@@ -27,8 +27,8 @@ from epochal import (
     TaggedEvent,
     metadata,
 )
-from epochal.aio.bodies import BodiesInThreads
 from epochal.aio.bridge import run, wait
+from epochal.aio.bucket import BodiesInThreads
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.tagged import AsyncTaggedEvents

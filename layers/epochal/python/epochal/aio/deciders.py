@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import run
 from epochal.aio.writes import finished
+from epochal.store import joint_decisions
 from epochal.store.deciders import Deciders, Transacted
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
 
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
     from epochal.model.aggregates import AggregateId
     from epochal.store.aggregate_deciders import AggregateDeciders, AggregateTransacted, Standing
     from epochal.store.decisions import Decide, Decided, Decisions, Model, Projection
+    from epochal.store.joint_decisions import AllTransacted, Party
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
+S2 = TypeVar("S2")
+E2 = TypeVar("E2")
+S3 = TypeVar("S3")
+E3 = TypeVar("E3")
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -80,6 +86,10 @@ class AsyncDeciders(Generic[C, S, E]):
     ) -> R:
         """`Deciders.query`."""
         return await run(self.deciders.query, stream, projection, load=load)
+
+    def on(self, stream: str) -> Party[S, E]:
+        """`Deciders.on`, which asks for nothing: a party to `transact_all`."""
+        return self.deciders.on(stream)
 
 
 @dataclass(frozen=True)
@@ -146,3 +156,57 @@ class AsyncDecisions:
     ) -> Decided:
         """`Decisions.decide`."""
         return await finished(run(self.decisions.decide, projections, decide, metadata=metadata))
+
+
+@overload
+async def transact_all(
+    parties: tuple[Party[S, E], Party[S2, E2]],
+    decide: Callable[[S, S2], tuple[Sequence[E], Sequence[E2]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
+
+
+@overload
+async def transact_all(
+    parties: tuple[Party[S, E], Party[S2, E2], Party[S3, E3]],
+    decide: Callable[[S, S2, S3], tuple[Sequence[E], Sequence[E2], Sequence[E3]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
+
+
+@overload
+async def transact_all(
+    parties: Sequence[Party[S, E]],
+    decide: Callable[..., Sequence[Sequence[E]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
+
+
+async def transact_all(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., Sequence[Sequence[Any]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = 10,
+    metadata: Mapping[str, Any] | None = None,
+) -> AllTransacted[Any]:
+    """`epochal.store.joint_decisions.transact_all`, of parties that `AsyncDeciders.on` makes."""
+    return await finished(
+        run(
+            joint_decisions.transact_all,
+            parties,
+            decide,
+            load=load,
+            attempts=attempts,
+            metadata=metadata,
+        )
+    )

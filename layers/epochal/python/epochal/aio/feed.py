@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
@@ -12,7 +12,8 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 if TYPE_CHECKING:
     from epochal.feed.categories import Predicate
     from epochal.feed.reader import FeedReader, PageOptions
-    from epochal.feed.results import FeedEvent, FeedPage, PartitionTail, SpanPage
+    from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
+    from epochal.model.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class AsyncFeed:
         """`FeedReader.events`."""
         async for event in each(self.reader.events, partition, stream, first, end):
             yield event
+
+    async def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
+        """`FeedReader.items`."""
+        return await run(self.reader.items, partition, spans)
 
     async def end_of(self, partition: int, stream: str, since: int) -> int:
         """`FeedReader.end_of`."""

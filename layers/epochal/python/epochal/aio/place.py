@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -11,30 +11,29 @@ from typing import Any, Self
 import aiohttp
 
 from epochal.aio.aggregates import AsyncAggregates
-from epochal.aio.bodies import BodiesInThreads
 from epochal.aio.bridge import wait
+from epochal.aio.bucket import BucketInThreads
 from epochal.aio.carrier import SECONDS, AsyncCarrier
 from epochal.aio.feed import AsyncFeed
+from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.read_models import AsyncReadModels
 from epochal.aio.streams import AsyncStreams
+from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
 from epochal.aio.tagged import AsyncTaggedEvents
 from epochal.codec.payloads import Serializer
 from epochal.deployment import Deployment
-from epochal.dynamo.clients import credentials, dynamodb_client, s3_client
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo import stores
+from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
-from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.protocol.requests import Request
 from epochal.errors import InvalidInput
-from epochal.feed.history import history_of
-from epochal.feed.reader import FeedReader
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import Hash
-from epochal.reactions.read_models import ReadModels
-from epochal.settings import LIBRARY, SHARDS, Settings
-from epochal.store.aggregates import aggregates_of
-from epochal.store.checking import distinct
-from epochal.store.streams import tips_of
+from epochal.model.kinds import must_be
+from epochal.plan.ops import Execute
+from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
+from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
+from epochal.store.driver import DEFAULT, Patience
 
 CONNECTIONS = 100
 """To DynamoDB, at the same time; further requests wait for one."""
@@ -81,17 +80,88 @@ class AsyncPlace:
 
     def open_streams(self, table: str, *, bucket: str = "") -> AsyncStreams:
         """`open_streams`, for tasks of this event loop."""
-        return AsyncStreams(self._opened(Settings.of(streams_table=table, bucket=bucket)).streams)
+        return AsyncStreams(stores.open_streams(table, bucket=bucket, place=self._place))
 
-    def open_tips(self, table: str, *, bucket: str = "", calving: Calving | None = None) -> AsyncStreams:
+    def open_tips(
+        self, table: str, *, bucket: str = "", calving: Calving | None = None, equinox: bool = False
+    ) -> AsyncStreams:
         """`open_tips`, likewise."""
-        settings = Settings.of(tips_table=table, bucket=bucket)
-        found = self._opened(settings)
-        return AsyncStreams(tips_of(settings, found.driver, found.codec, calving))
+        return AsyncStreams(
+            stores.open_tips(table, bucket=bucket, calving=calving, equinox=equinox, place=self._place)
+        )
 
-    def open_tagged_events(self, table: str, *, bucket: str = "") -> AsyncTaggedEvents:
+    def open_tagged_events(
+        self,
+        table: str,
+        *,
+        bucket: str = "",
+        types: Iterable[str] = (),
+        everything: bool = False,
+        patience: Patience = DEFAULT,
+    ) -> AsyncTaggedEvents:
         """`open_tagged_events`, likewise."""
-        return AsyncTaggedEvents(self._opened(Settings.of(streams_table=table, bucket=bucket)).tagged)
+        return AsyncTaggedEvents(
+            stores.open_tagged_events(
+                table,
+                bucket=bucket,
+                types=types,
+                everything=everything,
+                patience=patience,
+                place=self._place,
+            )
+        )
+
+    def open_dcb_events(
+        self,
+        events: str,
+        tags: str,
+        *,
+        service: str = "",
+        type_heads: bool = False,
+        write_shards: int = 1,
+        consistent: bool = True,
+        reads_at_once: int = READS_AT_ONCE,
+        patience: Patience = DEFAULT,
+    ) -> AsyncTaggedEvents:
+        """`open_dcb_events`, likewise."""
+        return AsyncTaggedEvents(
+            stores.open_dcb_events(
+                events,
+                tags,
+                service=service,
+                type_heads=type_heads,
+                write_shards=write_shards,
+                consistent=consistent,
+                reads_at_once=reads_at_once,
+                patience=patience,
+                place=self._place,
+            )
+        )
+
+    def open_projection_states(
+        self,
+        table: str,
+        *,
+        bucket: str = "",
+        prefix: str = PROJECTIONS,
+        service: str = "",
+        inline_bytes: int = INLINE_BYTES,
+        cache_bytes: int = 0,
+        patience: Patience = DEFAULT,
+    ) -> AsyncProjectionStates:
+        """`open_projection_states`, likewise."""
+        return AsyncProjectionStates(
+            stores.open_projection_states(
+                table,
+                bucket=bucket,
+                prefix=prefix,
+                service=service,
+                inline_bytes=inline_bytes,
+                cache_bytes=cache_bytes,
+                patience=patience,
+                place=self._place,
+            )
+        )
 
     def open_aggregates(
         self,
@@ -104,17 +174,21 @@ class AsyncPlace:
         serializer: str | Serializer = LIBRARY,
     ) -> AsyncAggregates:
         """`open_aggregates`, likewise."""
-        distinct(journal=journal, snapshot=snapshot)
-        settings = Settings.of(
-            journal_table=journal, snapshot_table=snapshot, journal_shards=shards, aggregate_types=types
+        return AsyncAggregates(
+            stores.open_aggregates(
+                journal,
+                snapshot,
+                types=types,
+                shards=shards,
+                keys=keys,
+                serializer=serializer,
+                place=self._place,
+            )
         )
-        driver = self._opened(settings).driver
-        return AsyncAggregates(aggregates_of(settings, driver, keys=keys, serializer=serializer))
 
     def open_read_models(self, table: str) -> AsyncReadModels:
         """`open_read_models`, likewise."""
-        driver = self._opened(Settings.of(read_models_table=table)).driver
-        return AsyncReadModels(ReadModels(driver=driver, table=table))
+        return AsyncReadModels(stores.open_read_models(table, place=self._place))
 
     def open_feed(
         self,
@@ -123,34 +197,54 @@ class AsyncPlace:
         streams: AsyncStreams | None = None,
         tips: AsyncStreams | None = None,
         aggregates: AsyncAggregates | None = None,
+        dcb: AsyncTaggedEvents | None = None,
     ) -> AsyncFeed:
         """`open_feed`, likewise; those of its stores that are given are asked for the events."""
-        stores = [each.store for each in (tips, aggregates, streams) if each is not None]
-        reader = FeedReader(
-            driver=self._opened(Settings.of(index_table=index_table)).driver,
-            table=index_table,
-            histories=tuple(map(history_of, stores)),
-            types=aggregates.store.site.types if aggregates else None,
+        return AsyncFeed(
+            stores.open_feed(
+                index_table,
+                streams=None if streams is None else streams.store,
+                tips=None if tips is None else tips.store,
+                aggregates=None if aggregates is None else aggregates.store,
+                dcb=None if dcb is None else _sekiban(dcb),
+                place=self._place,
+            )
         )
-        return AsyncFeed(reader)
+
+    def open_subjects(self, table: str, *, kms_key: str, log: str = "") -> AsyncSubjects:
+        """`epochal.dynamo.kms.open_subjects`, likewise. Needs the extra `subjects`."""
+        from epochal.dynamo import kms  # noqa: PLC0415  it loads `cryptography`, an extra
+
+        found = kms.open_subjects(table, kms_key=kms_key, log=log, place=self._place)
+        return AsyncSubjects(replace(found, wrapping=WrappingInThreads(found.wrapping)))
+
+    @property
+    def _place(self) -> stores.Place:
+        return _Awaited(endpoint=self.endpoint, region=self.region, carry=self._carry)
 
     def _carry(self, request: Request) -> dict[str, Any]:
         if self._carrier is None:
             raise InvalidInput("place", "must be entered first: async with AsyncPlace() as place")
         return self._carrier(request)
 
-    def _opened(self, settings: Settings) -> Deployment:
-        s3 = lazily(lambda: s3_client(endpoint=self.endpoint, region=self.region))
-        found = deployed(settings, execute=performed(self._carry), s3=s3, kinds=settings.kinds)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Awaited(stores.Place):
+    """A place whose stores wait within what `bridge.run` runs."""
+
+    carry: Callable[[Request], dict[str, Any]]
+
+    def execute(self) -> Execute:
+        return performed(self.carry)
+
+    def reached(self, settings: Settings, **how: Any) -> Deployment:
+        found = stores.Place.reached(self, settings, **how)
         driver = replace(found.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
-        return _Asynchronous(settings=settings, driver=driver, bucket=found.bucket)
+        return replace(found, driver=driver, bucket=BucketInThreads(found.bucket))
 
 
-class _Asynchronous(Deployment):
-    """A deployment whose bucket is asked in threads."""
-
-    @property
-    def codec(self) -> Any:
-        """How bodies of streams are read and written."""
-        found = super().codec
-        return found if found.bodies is None else replace(found, bodies=BodiesInThreads(found.bodies))
+def _sekiban(tagged: AsyncTaggedEvents) -> DcbEvents:
+    store = tagged.store
+    must_be(DcbEvents, store, "dcb", "of `open_dcb_events`")
+    assert isinstance(store, DcbEvents)  # noqa: S101  for the type checker, which cannot know
+    return store

@@ -128,6 +128,14 @@ class AsyncStreams:
         """`Streams.prune`."""
         return await finished(run(self.store.prune, stream, before, unarchived=unarchived))
 
+    async def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
+        """`Streams.archive_and_prune`."""
+        return await finished(run(self.store.archive_and_prune, stream, before))
+
+    async def copy_to_archive(self, stream: str, before: int) -> int:
+        """`Streams.copy_to_archive`."""
+        return await finished(run(self.store.copy_to_archive, stream, before))
+
     async def delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned:

@@ -53,3 +53,7 @@ class AsyncTaggedEvents:
     async def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """`TaggedStore.event`."""
         return await run(self.store.event, event_id)
+
+    async def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """`TaggedStore.events`."""
+        return await run(self.store.events, ids)

@@ -8,11 +8,13 @@ anything else                                          InvalidRequest: a defect 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import kms_client
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidRequest
 from epochal.store.subjects import Subjects
@@ -85,5 +87,5 @@ def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HER
     Args:
         log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
     """
-    client = kms_client(endpoint=place.endpoint, region=place.region)
+    client = lazily(partial(kms_client, endpoint=place.endpoint, region=place.region))
     return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key), log=log)

@@ -23,6 +23,7 @@ from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import Hash
+from epochal.plan.ops import Execute
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import BOTO3, INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.aggregates import AggregateStore, aggregates_of
@@ -50,20 +51,24 @@ class Place:
 
     def deployment(self, settings: Settings) -> Deployment:
         """The deployment that these settings tell of."""
-        return self._deployed(settings)
+        return self.reached(settings)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
         """The same, of tables that a caller named: each is checked before it is used."""
-        return self._deployed(settings, patience=patience, kinds=settings.kinds)
+        return self.reached(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:
         """A driver with a meter of its own."""
-        return self._deployed(Settings()).driver
+        return self.reached(Settings()).driver
 
-    def _deployed(self, settings: Settings, **how: Any) -> Deployment:
-        execute = execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
+    def execute(self) -> Execute:
+        """An interpreter there."""
+        return execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
+
+    def reached(self, settings: Settings, **how: Any) -> Deployment:
+        """The deployment there, as `epochal.dynamo.deployed` makes it."""
         s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
-        return deployed(settings, execute=execute, s3=s3, **how)
+        return deployed(settings, execute=self.execute(), s3=s3, **how)
 
 
 HERE = Place()

@@ -1,0 +1,62 @@
+"""Forgetting a person, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epochal.aio.bridge import each, in_thread, run
+from epochal.aio.writes import finished
+
+if TYPE_CHECKING:
+    from epochal.store.subjects import Shredded, Subjects, Wrapping
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingInThreads:
+    """What wraps data keys and blocks, without blocking the event loop."""
+
+    wrapping: Wrapping
+
+    def fresh(self, subject: str) -> tuple[bytes, bytes]:
+        """A new data key, plain and wrapped."""
+        return in_thread(self.wrapping.fresh, subject)
+
+    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+        """The plain key."""
+        return in_thread(self.wrapping.unwrap, subject, wrapped)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSubjects:
+    """Keys of subjects for asynchronous programs: each method is that of `Subjects`, awaited, and raises what it does.
+
+    `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and unseal with it.
+
+    Attributes:
+        store: of an `AsyncPlace`, or in memory.
+    """
+
+    store: Subjects
+
+    async def seal(self, subject: str, body: bytes) -> bytes:
+        """`Subjects.seal`."""
+        return await run(self.store.seal, subject, body)
+
+    async def unseal(self, body: bytes) -> bytes | Shredded:
+        """`Subjects.unseal`."""
+        return await run(self.store.unseal, body)
+
+    async def forget(self, subject: str) -> None:
+        """`Subjects.forget`."""
+        await finished(run(self.store.forget, subject))
+
+    async def is_forgotten(self, subject: str) -> bool:
+        """`Subjects.is_forgotten`."""
+        return await run(self.store.is_forgotten, subject)
+
+    async def reapply(self) -> AsyncIterator[str]:
+        """`Subjects.reapply`: each subject, as it is forgotten again."""
+        async for subject in each(self.store.reapply):
+            yield subject
