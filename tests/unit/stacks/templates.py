@@ -12,6 +12,11 @@ from typing import Any, Final
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
+from epochal.cdk.parts.bytecode import prepared
+from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.sources import Sources
+from stacks.deployment import deployment
+
 ROOT = Path(__file__).resolve().parents[3]
 
 Resource = dict[str, Any]
@@ -108,3 +113,54 @@ def context_of_repository() -> dict[str, Any]:
     """The context of cdk.json, with the feature flags that templates depend on."""
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     return context
+
+
+def sources_in(place: Path) -> Sources:
+    """The library in `place / "epochal"`, which is there; a line each for functions and wheels."""
+    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor", "publisher"):
+        (place / "lambdas" / name).mkdir(parents=True)
+        (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
+
+    (place / "board").mkdir()
+    (place / "board" / "handler.py").write_text("handler = print\n")
+
+    @cache
+    def vendor(platform: Platform) -> Path:
+        folder = place / platform.name
+        (folder / "python").mkdir(parents=True, exist_ok=True)
+        (folder / "python" / "wheels.py").write_text(f"FOR = {platform.name!r}\n")
+        return folder
+
+    @cache
+    def library(python: str) -> Path:
+        return prepared(place / "epochal", python, place / "layers")
+
+    return Sources(
+        library=library,
+        vendor=vendor,
+        packages=lambda _, platform: vendor(platform),
+        lambdas=place / "lambdas",
+        root=place,
+    )
+
+
+def synthesiser(sources: Sources) -> Synthesise:
+    """Synthesises each stage with each choice of settings once."""
+
+    @cache
+    def once(stage: str, target: str, settings: str) -> Deployment:
+        context = {
+            **context_of_repository(),
+            "stage": stage,
+            "target": target,
+            "stages": {stage: json.loads(settings)},
+        }
+        # CDK's own look at templates takes as long as making them; `test_synthesis` has it, as every deployment does.
+        app = App(context=context, builtin_cloud_formation_validation=False)
+        deployment(app, sources)
+        return Deployment(app)
+
+    def synthesise(stage: str = "dev", target: str = "aws", **settings: Any) -> Deployment:
+        return once(stage, target, json.dumps(settings, sort_keys=True))
+
+    return synthesise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -15,7 +16,7 @@ from epochal.cdk.parts.functions import DEVELOPERS_ONLY
 from epochal.cdk.parts.vendor import Platform
 from epochal.cdk.sources import Sources
 from epochal.cdk.targets import LAMBDA, Target, wheels
-from tests.unit.stacks.templates import ROOT, Synthesise
+from tests.unit.stacks.templates import ROOT, Synthesise, sources_in, synthesiser
 
 AARCH64 = 183
 """`e_machine` of an ELF file."""
@@ -33,6 +34,19 @@ for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
 from aws_lambda_powertools import Logger
 print(len(sys.modules))
 """
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    """A copy of the library, which may be edited while tests run."""
+    place = tmp_path_factory.mktemp("library")
+    shutil.copytree(ROOT / "layers" / "epochal", place / "epochal")
+    return sources_in(place)
+
+
+@pytest.fixture(scope="module")
+def synthesise(sources: Sources) -> Synthesise:
+    return synthesiser(sources)
 
 
 def filled(platform: Platform) -> Path:
