@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.key_records import KeyRecord
-from epochal.layout.pages import once, pruning, reading, unfolding
+from epochal.layout.pages import pruning, reading
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import Page
+from epochal.layout.pages.keyed import append_once
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
@@ -153,7 +154,7 @@ def act(actor: Actor, batches: dict[str, Packed]) -> Steps[tuple[Answer, ...]]:
 def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> Steps[Told]:
     match doing:
         case Call(name=name, key=key) if key:
-            return (yield from _once(KeyRecord.of(STREAM, key, 0), batches[name], expected))
+            return (yield from append_once(TABLE, batches[name], expected, KeyRecord.of(STREAM, key, 0)))
         case Call(name=name):
             return (yield from append(TABLE, batches[name], expected))
         case Prune(before=before):
@@ -162,11 +163,6 @@ def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> 
             return (yield from pruning.delete(TABLE, STREAM, ANY, "1" * 32, leave_open=leave_open))
         case Read(start=start, forward=forward):
             return (yield from _read(start, forward=forward))
-
-
-def _once(record: KeyRecord, batch: Packed, expected: ExpectedVersion) -> Steps[Told]:
-    steps = once.append_once if batch.count else unfolding.unfold_once
-    return (yield from steps(TABLE, batch, expected, record))
 
 
 def _read(start: int | None, *, forward: bool) -> Steps[Seen | None]:

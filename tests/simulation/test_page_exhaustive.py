@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import append, attempt, batch, once, pruning, reading, unfolding, writes
+from epochal.layout import unfolding
+from epochal.layout.pages import append, attempt, batch, keyed, pruning, reading, writes
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found
 from epochal.layout.pages.items import Page
@@ -399,13 +400,13 @@ def a_key_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(once, "settle", unasked)
+    patch.setattr(keyed, "settle", unasked)
     patch.setattr(append, "_settle", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
-    def unrecorded(table: str, given: Packed, expected: Any, _record: Any) -> Steps[Any]:
-        return append.append(table, given, expected)
+    def unrecorded(given: Any, expected: Any, _record: Any) -> Steps[Any]:
+        return append.append(given.table, given.batch, expected)
 
     patch.setattr(unfolding, "unfold_once", unrecorded)
 

@@ -13,21 +13,20 @@ from typing import Any
 
 import pytest
 
-from epochal.layout import key_records
+from epochal.layout import expectations, key_records, once, unfolding
 from epochal.layout.streams import Rejected, Written
 from epochal.layout.tips import (
     append,
     calve,
     find,
-    once,
     pruning,
     reading,
-    unfolding,
     writes,
 )
 from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.find import Earlier
 from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
+from epochal.layout.tips.keyed import TipAttempts
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps
@@ -130,11 +129,11 @@ def a_key_is_not_remembered(patch: Patch) -> None:
 def a_key_is_remembered_after_its_append(patch: Patch) -> None:
     append_once = once.append_once
 
-    def late(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
-        if (yield from key_records.recall(table, record)) is not None:
-            return (yield from append_once(table, batch, expected, calving, record))
-        result = yield from append.append(table, batch, expected, calving)
-        yield from key_records.remember(table, record, 0)
+    def late(given: Any, expected: Any, record: Any) -> Steps[Any]:
+        if (yield from key_records.recall(given.table, record)) is not None:
+            return (yield from append_once(given, expected, record))
+        result = yield from append.append(given.table, given.batch, expected, given.calving)
+        yield from key_records.remember(given.table, record, 0)
         return result
 
     patch.setattr(once, "append_once", late)
@@ -145,10 +144,10 @@ def a_key_that_comes_with_a_version_is_not_remembered(patch: Patch) -> None:
     """The append can be at that index alone; but what is expected later may be something else."""
     append_once = once.append_once
 
-    def unrecorded(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
+    def unrecorded(given: Any, expected: Any, record: Any) -> Steps[Any]:
         if expected in (ANY, STREAM_EXISTS):
-            return (yield from append_once(table, batch, expected, calving, record))
-        return (yield from append.append(table, batch, expected, calving))
+            return (yield from append_once(given, expected, record))
+        return (yield from append.append(given.table, given.batch, expected, given.calving))
 
     patch.setattr(once, "append_once", unrecorded)
 
@@ -166,17 +165,17 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
 def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
     """Another call may use the key in between: the Tip has its append, and nobody looks for it."""
 
-    def early(table: str, batch: WireBatch, expected: Any, calving: Any, record: Any) -> Steps[Any]:
-        call = once._Call(table=table, batch=batch, expected=expected, calving=calving, record=record)
-        known = once.told(expected)
-        if known is not once.UNREAD:
-            version = writes.version_of(known)
-            if (yield from key_records.remember(table, record, version)) is None:
+    def early(given: Any, expected: Any, record: Any) -> Steps[Any]:
+        call = once._Call(attempts=given, expected=expected, record=record)
+        known = expectations.told(expected)
+        if known is not expectations.UNREAD:
+            version = expectations.version_of(known)
+            if (yield from key_records.remember(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
-        before = yield from key_records.recall(table, record)
-        tip = yield from reading.load_tip(table, batch.stream)
-        if append.accepts(expected, tip):
-            yield from key_records.remember(table, record, writes.version_of(tip))
+        before = yield from key_records.recall(given.table, record)
+        tip = yield from given.load()
+        if expectations.accepts(expected, tip):
+            yield from key_records.remember(given.table, record, expectations.version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)
@@ -196,16 +195,17 @@ def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
 
 @mutant()
 def unfolds_alone_are_written_whatever_their_key_was_used_for(patch: Patch) -> None:
-    def unasked(*_: Any) -> Steps[None]:
+    def unasked(*_: Any) -> Steps[bool]:
         yield from ()
+        return False
 
-    patch.setattr(unfolding, "_events", unasked)
+    patch.setattr(TipAttempts, "is_pruned", unasked)
 
 
 @mutant()
 def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
-    def again(table: str, batch: WireBatch, expected: Any, calving: Any, _record: Any) -> Steps[Any]:
-        return (yield from append.append(table, batch, expected, calving))
+    def again(given: Any, expected: Any, _record: Any) -> Steps[Any]:
+        return (yield from append.append(given.table, given.batch, expected, given.calving))
 
     patch.setattr(unfolding, "unfold_once", again)
 

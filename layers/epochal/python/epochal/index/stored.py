@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.items import read_event as read_event
     from epochal.layout.tips.items import read_unfold as read_unfold
     from epochal.layout.tips.items import tip_key as tip_key
-    from epochal.layout.tips.once import append_once as append_once
+    from epochal.layout.tips.keyed import append_once as append_once
     from epochal.layout.tips.reading import Cursor as Cursor
     from epochal.layout.tips.reading import advance as advance
     from epochal.layout.tips.reading import load_tip as load_tip
@@ -58,7 +58,7 @@ _FROM: Final = {
     "advance": "tips.reading",
     "append": "tips.append",
     "append_on": "tips.append",
-    "append_once": "tips.once",
+    "append_once": "tips.keyed",
     "batch_of": "tips.batch",
     "calf_key": "tips.items",
     "event_bytes": "tips.items",

@@ -25,6 +25,11 @@ def told(expected: ExpectedVersion) -> Token | Unread | None:
     return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
 
 
+def version_of(known: Head | Token | None) -> int:
+    """The next index, as far as the writer knows."""
+    return 0 if known is None else known.version
+
+
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
     """Whether a head is what a writer expects."""
     if head is not None and head.deleted:

@@ -16,7 +16,7 @@ page, or by a token that was made from a page of this stream: any other may be f
 
 from __future__ import annotations
 
-from epochal.layout.expectations import UNREAD, Unread, accepts, told
+from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.pages.attempt import Blocked, head_from, write
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found, absent_from, find, in_page
@@ -25,10 +25,9 @@ from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import (
     Planned,
     left_by,
-    version_of,
 )
 from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
-from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
+from epochal.model.versions import Expected, ExpectedVersion
 from epochal.plan.ops import Steps
 
 
@@ -122,12 +121,3 @@ def _already(batch: Packed, planned: Planned | None, found: Found) -> Written:
     else:
         token = left_by(page, version, found.stamp)
     return Written(first=found.first, version=version, token=token, replayed=batch.keyed and not ours)
-
-
-def too_late(table: str, batch: Packed, expected: ExpectedVersion, head: Page | None) -> Steps[Result[Page]]:
-    """A last page read first is not what was expected: a conflict, unless this append is itself the cause."""
-    if head is not None and batch.keyed and isinstance(expected, AtVersion | Token):
-        settled = yield from settle(table, batch, head, expected.version, repeatable=False)
-        if settled is not None:
-            return settled
-    return Rejected(head=head)

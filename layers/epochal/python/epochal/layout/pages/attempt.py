@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epochal.errors import InvalidInput, TooLarge
+from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import load_head, load_page, openable
@@ -18,7 +19,6 @@ from epochal.layout.pages.writes import (
     is_own,
     place_of,
     token_of,
-    version_of,
 )
 from epochal.layout.streams import Known
 from epochal.model.versions import MAX_VERSION, Token

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from epochal.layout.expectations import version_of
 from epochal.layout.pages.attempt import head_from
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.writes import is_own, place_of, unchanged, version_of
+from epochal.layout.pages.writes import is_own, place_of, unchanged
 from epochal.layout.streams import Known, Rejected
 from epochal.plan.conditions import Absent
 from epochal.plan.effects import holds

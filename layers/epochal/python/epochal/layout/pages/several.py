@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.fences import Fence, StreamRead, confirm, fence
 from epochal.layout.pages.find import Earlier, absent_from
@@ -32,7 +33,6 @@ from epochal.layout.pages.shares import (
     page_of,
     without_extending,
 )
-from epochal.layout.pages.writes import version_of
 from epochal.layout.streams import Known, Rejected, Results, Unknown, Written
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.plan.batches import settled

@@ -61,19 +61,13 @@ class Pages:
     def append_once(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result[Page]]:
-        """See `once` and, for unfolds alone, `unfolding`."""
+        """See `layout.once` and, for unfolds alone, `layout.unfolding`."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
+        from epochal.layout.pages import keyed  # noqa: PLC0415  likewise
 
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        if batch.events:
-            from epochal.layout.pages import once  # noqa: PLC0415  likewise
-
-            return (
-                yield from once.append_once(table, (yield from self._packed(table, batch)), expected, record)
-            )
-        from epochal.layout.pages import unfolding  # noqa: PLC0415  likewise
-
-        return (yield from unfolding.unfold_once(table, packed(batch), expected, record))
+        packed = yield from self._packed(table, batch)
+        return (yield from keyed.append_once(table, packed, expected, record))
 
     def append_all(
         self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]

@@ -55,11 +55,6 @@ def place_of(known: Page | Token) -> PageState | None:
     return None if known.etag is None else state_of(known.etag)
 
 
-def version_of(known: Known[Page]) -> int:
-    """The next index, as far as the writer knows."""
-    return 0 if known is None else known.version
-
-
 def index_of(known: Page | Token) -> int:
     """The index of its first event."""
     state = place_of(known)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.expectations import UNREAD, Unread, accepts, told
+from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.streams import Rejected, Settled, Unknown, Written
 from epochal.layout.tips.batch import Known, Result, WireBatch
 from epochal.layout.tips.calve import calve, calve_at_once
@@ -31,7 +31,6 @@ from epochal.layout.tips.writes import (
     growth_of,
     restart,
     token_of,
-    version_of,
 )
 from epochal.model.versions import MAX_VERSION, AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
@@ -59,7 +58,7 @@ def append(
     if known is UNREAD:
         known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
-            return (yield from too_late(table, batch, expected, known))
+            return (yield from _too_late(table, batch, expected, known))
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
         result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
@@ -115,7 +114,7 @@ def _by_another(batch: WireBatch, blocked: _Blocked, found: int, tried: int) -> 
     return batch.keyed and not (blocked.ambiguous and found == tried)
 
 
-def too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
+def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
     """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.layout.expectations import version_of
 from epochal.layout.streams import Written
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import Known, WireBatch
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import StoredSpan, span_size
 from epochal.layout.tips.reading import Cursor, advance, begin, load_tip
-from epochal.layout.tips.writes import token_of, version_of
+from epochal.layout.tips.writes import token_of
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
 

@@ -46,11 +46,12 @@ class Tips:
     def append_once(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result]:
-        """See `once` and, for unfolds alone, `unfolding`."""
-        from epochal.layout.tips import keyed  # noqa: PLC0415  a function starts without it
+        """See `layout.once` and, for unfolds alone, `layout.unfolding`."""
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
+        from epochal.layout.tips import keyed  # noqa: PLC0415  likewise
 
-        now = unix_seconds(batch.now)
-        return keyed.append(table, in_wire_form(batch), expected, self.calving, key, now=now)
+        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+        return keyed.append_once(table, in_wire_form(batch), expected, self.calving, record)
 
     def load(
         self,

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from epochal.layout.tips.batch import Known, WireBatch
+from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.calving import Append
 from epochal.layout.tips.items import (
     StoredSpan,
@@ -28,11 +28,6 @@ _OPEN = AnyOf((Absent("z"), equals("z", number(0))))
 """No tombstone: those have an etag too, which a load of a deleted stream returns."""
 
 _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
-
-
-def version_of(known: Known) -> int:
-    """The next index, as far as the writer knows."""
-    return 0 if known is None else known.version
 
 
 def token_of(known: Tip | Token) -> Token:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from epochal.errors import TooLarge
+from epochal.layout.expectations import version_of
 from epochal.layout.fences import Condition, check_covered
 from epochal.layout.pages.attempt import Blocked, head_from, next_write
 from epochal.layout.pages.etags import PageState
@@ -34,7 +35,7 @@ from epochal.layout.pages.tags.labels import sortable_id_of
 from epochal.layout.pages.tags.paging import first_matches
 from epochal.layout.pages.tags.reading import altered, heads_of, matches
 from epochal.layout.pages.tags.site import TagStreams, id_record, stream_of
-from epochal.layout.pages.writes import Planned, index_of, is_own, place_of, unchanged, version_of
+from epochal.layout.pages.writes import Planned, index_of, is_own, place_of, unchanged
 from epochal.layout.streams import Known
 from epochal.model.dcb import Position, Reached
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

@@ -1,0 +1,85 @@
+"""What `layout.once` and `layout.unfolding` try with a batch under an idempotency key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from epochal.errors import TooLarge
+from epochal.layout import once, unfolding
+from epochal.layout.attempts import Refused
+from epochal.layout.expectations import version_of
+from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
+from epochal.layout.pages.append import append_on, settle
+from epochal.layout.pages.attempt import Blocked, head_from, next_write
+from epochal.layout.pages.batch import Packed
+from epochal.layout.pages.find import Earlier, find
+from epochal.layout.pages.items import Page, read_page
+from epochal.layout.pages.reading import load_head
+from epochal.layout.pages.writes import can_be_left
+from epochal.layout.streams import Known, Result, Settled
+from epochal.model.versions import ExpectedVersion, Token
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact
+
+
+def append_once(
+    table: str, batch: Packed, expected: ExpectedVersion, record: KeyRecord
+) -> Steps[Result[Page]]:
+    """`append`, where the batch is known by the recorded key."""
+    attempts = PageAttempts(table=table, batch=batch)
+    if batch.count:
+        return (yield from once.append_once(attempts, expected, record))
+    return (yield from unfolding.unfold_once(attempts, expected, record))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAttempts:
+    """See `layout.attempts`."""
+
+    table: str
+    batch: Packed
+
+    def load(self) -> Steps[Page | None]:
+        """The last page."""
+        return load_head(self.table, self.batch.stream)
+
+    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Result[Page]]:
+        """See `append.append_on`."""
+        return append_on(self.table, self.batch, known, repeatable=repeatable)
+
+    def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+        """See `append.settle`."""
+        return settle(self.table, self.batch, head, since, repeatable=repeatable)
+
+    def unfold_on(
+        self, known: Known[Page], record: KeyRecord, seen: Remembered | None
+    ) -> Steps[Token | Refused[Page]]:
+        """A page and the record in one transaction."""
+        extending = True
+        while True:
+            planned = yield from next_write(self.table, self.batch, known, extending=extending)
+            if isinstance(planned, Blocked):
+                return self._refused(planned.page, seen, None)
+            leaving = replace(self.batch, etag=planned.token.etag or "")
+            note = done_record(self.table, record, leaving, version_of(known), seen)
+            reply: Done | Refusal | Overflow = yield Transact(writes=(planned.write, note))
+            if isinstance(reply, Done):
+                return planned.token
+            if isinstance(reply, Refusal):
+                page, said = reply.items
+                return self._refused(
+                    None if page is None else read_page(page, self.table),
+                    seen if said is None else read_record(said),
+                    planned.token.etag,
+                )
+            if not extending or not can_be_left(known):
+                raise TooLarge("unfolds", planned.token.size, ITEM_BYTES)
+            extending = False
+
+    def is_pruned(self, head: Page, since: int) -> Steps[bool]:
+        """See `find`."""
+        found = yield from find(self.table, head, self.batch, since, or_later=True)
+        return found is Earlier.PRUNED
+
+    def _refused(self, page: Page | None, seen: Remembered | None, etag: str | None) -> Refused[Page]:
+        return Refused(head=head_from(self.table, self.batch.stream, page), seen=seen, etag=etag)
