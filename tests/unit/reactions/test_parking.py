@@ -174,6 +174,24 @@ def test_one_event_can_be_skipped() -> None:
     assert world.told.of("A-1") == [0, 2]
 
 
+def test_who_replays_more_slowly_does_not_bring_back_what_another_has_handled() -> None:
+    world = parked_world()
+    slow, quick = world.parking(), world.parking()
+    saves = 0
+
+    def meanwhile(op: Op) -> None:
+        nonlocal saves
+        saves += is_save(op)
+        if saves == 1 and is_save(op):
+            quick.skip(0, "A-1")
+            quick.skip(0, "A-1")
+
+    world.feeds.fault = meanwhile
+    slow.skip(0, "A-1")
+    world.feeds.fault = lambda _: None
+    assert world.state().parked == {"A-1": 3}
+
+
 def test_another_event_than_the_one_that_was_seen_is_not_skipped() -> None:
     world = parked_world()
     assert world.parking().skip(0, "A-1", 1) == 2
