@@ -259,6 +259,28 @@ def test_a_position_whose_stream_was_deleted_is_none_and_begins_anew_where_it_ma
         recorder.insert_tracking(Tracking("Dogs", 2))
 
 
+@pytest.mark.parametrize("meta", [b"", b"text", b"[1]", b'{"originator_id":"rex","originator_version":"x"}'])
+def test_what_somebody_else_wrote_into_the_log_is_said_to_be_no_notification(meta: bytes) -> None:
+    streams = memory_streams()
+    recorder = EpochalApplicationRecorder(streams, "Dogs")
+    recorder.insert_events([event(1)])
+    streams.append("Dogs_log-all", [Event(type="Foreign", meta=meta)])
+    with pytest.raises(InternalError, match="Dogs_log-all@1 is none that an application wrote"):
+        recorder.select_notifications(1, 10)
+    assert len(recorder.select_notifications(1, 1)) == 1
+
+
+def test_an_event_that_somebody_else_appended_to_an_aggregate_has_its_place_as_its_version() -> None:
+    streams = memory_streams()
+    recorder = aggregates(streams)
+    recorder.insert_events([event(1)])
+    streams.append(f"Dogs-{REX}", [Event(type="Foreign", meta=b'{"by":"hand"}')])
+    assert [each.originator_version for each in recorder.select_events(REX)] == [1, 2]
+    streams.append(f"Dogs-{REX}", [Event(type="Foreign", meta=b"by hand")])
+    with pytest.raises(InternalError, match="@2 is none that an application wrote"):
+        recorder.select_events(REX)
+
+
 def test_an_application_whose_name_is_no_category_is_refused() -> None:
     factory = EpochalFactory(Environment("Dogs-EU", {"EPOCHAL_STREAMS_TABLE": ":memory:"}))
     for recorder in (factory.application_recorder, factory.aggregate_recorder, factory.process_recorder):

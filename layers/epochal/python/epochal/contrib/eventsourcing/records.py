@@ -10,12 +10,15 @@ A stream holds one aggregate's events, so its name tells whose they are. In the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
 from eventsourcing.persistence import Notification, StoredEvent
 
 from epochal.codec import json
+from epochal.errors import CorruptData
 from epochal.model.events import Event, Recorded, content_of
 
 VERSION: Final = "originator_version"
@@ -39,8 +42,9 @@ def logged(stored: StoredEvent) -> Event:
 
 
 def version_of(event: Recorded) -> int:
-    """The version of its aggregate that an event made."""
-    return int(_members(event).get(VERSION, event.index + 1))
+    """The version of its aggregate that an event made. Raises `CorruptData` where somebody else wrote its metadata."""
+    with _written_here(event):
+        return int(_members(event).get(VERSION, event.index + 1))
 
 
 def stored_event(originator: UUID | str, event: Recorded) -> StoredEvent:
@@ -49,15 +53,24 @@ def stored_event(originator: UUID | str, event: Recorded) -> StoredEvent:
 
 
 def notification(event: Recorded) -> Notification:
-    """An event of the log."""
-    members = _members(event)
-    return Notification(
-        originator_id=UUID(members[KEY]) if KEY in members else str(members[NAME]),
-        originator_version=int(members[VERSION]),
-        topic=event.type,
-        state=event.content,
-        id=event.index + 1,
-    )
+    """An event of the log. Raises `CorruptData` where somebody else wrote it."""
+    with _written_here(event):
+        members = _members(event)
+        return Notification(
+            originator_id=UUID(members[KEY]) if KEY in members else str(members[NAME]),
+            originator_version=int(members[VERSION]),
+            topic=event.type,
+            state=event.content,
+            id=event.index + 1,
+        )
+
+
+@contextmanager
+def _written_here(event: Recorded) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptData(f"{event.stream}@{event.index} is none that an application wrote") from error
 
 
 def _members(event: Recorded) -> dict[str, Any]:
