@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import threading
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
@@ -13,6 +16,7 @@ import pytest
 from epochal.dynamo.recipients import recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.feed.results import FeedEvent
+from epochal.hosting.publishing import Publication, proof_of
 from epochal.local.endpoint import Endpoint
 from epochal.reactions.cloudevents import cloud_event
 
@@ -24,6 +28,8 @@ EVENTS = [
     )
     for number in range(3)
 ]
+KEYS = [base64.b64encode(each * 32).decode() for each in (b"a", b"b")]
+TOKENS = ["Bearer old", "Bearer new"]
 IDS = [f"Order-7@{number}" for number in range(3)]
 
 
@@ -92,14 +98,20 @@ def test_a_bus_gets_each_event_with_its_type_as_the_details(embedded: Endpoint) 
 
 
 class Web(BaseHTTPRequestHandler):
-    """An address that takes what it is sent, but below /full, and shows pages to who does not send anything."""
+    """An address that takes what it is sent, but below /full, and shows pages to who does not send anything.
+
+    Below /private it takes what has the newest token.
+    """
 
     taken: ClassVar[list[tuple[str, bytes]]] = []
+    headers_seen: ClassVar[list[Message]] = []
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
         self.taken.append((self.headers["Content-Type"], content))
-        self.send_response({"/full": 503, "/moved": 302}.get(self.path, 202))
+        self.headers_seen.append(self.headers)
+        private = 202 if self.headers["X-Token"] == TOKENS[-1] else 401
+        self.send_response({"/full": 503, "/moved": 302, "/private": private}.get(self.path, 202))
         self.send_header("Location", "/orders")
         self.end_headers()
 
@@ -132,6 +144,42 @@ def test_an_address_gets_them_as_a_batch_and_fails_the_delivery_otherwise(addres
 def test_an_address_that_sends_elsewhere_has_taken_nothing(address: str) -> None:
     with pytest.raises(Unavailable, match="did not take 3 events: HTTP Error 302"):
         recipient("webhook", f"{address}/moved")(EVENTS)
+
+
+def test_an_address_with_secrets_gets_signatures_and_a_token_and_new_ones_after_a_rotation(
+    embedded: Endpoint, address: str
+) -> None:
+    manager = embedded.client("secretsmanager")
+    for name, values in (("key", KEYS), ("token", TOKENS)):
+        manager.create_secret(Name=name, SecretString=values[0])
+    publication = Publication(
+        name="p",
+        to="webhook",
+        place=address,
+        source="s",
+        sign_with="key",
+        authorization="token",
+        header="X-Token",
+    )
+    send = recipient("webhook", f"{address}/private", proof=proof_of(publication, manager))
+    with pytest.raises(Unavailable, match="401"):
+        send(EVENTS)
+    assert _signatures(Web.headers_seen[-1], Web.taken[-1][1]) == KEYS[:1]
+    for name, values in (("key", KEYS), ("token", TOKENS)):
+        manager.put_secret_value(SecretId=name, SecretString=values[1])
+    send(EVENTS)  # what was refused is read again at once
+    assert _signatures(Web.headers_seen[-1], Web.taken[-1][1]) == [KEYS[1], KEYS[0]]
+    first, second = Web.headers_seen[-2:]
+    assert first["webhook-id"] == second["webhook-id"]
+
+
+def _signatures(headers: Message, content: bytes) -> list[str]:
+    """The keys that have signed, computed as a receiver does."""
+    message = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + content
+    known = {
+        base64.b64encode(hmac.digest(base64.b64decode(key), message, "sha256")).decode(): key for key in KEYS
+    }
+    return [known[each.removeprefix("v1,")] for each in headers["webhook-signature"].split(" ")]
 
 
 def test_what_is_not_there_takes_nothing_and_says_so(embedded: Endpoint) -> None:

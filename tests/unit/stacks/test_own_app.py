@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,11 +15,12 @@ from aws_cdk import App, Environment, NestedStack, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from epochal.cdk import EventStore, Publish, Reaction
+from epochal.cdk import EventStore, Publish, Reaction, Webhook
 from epochal.cdk.fields import RULES
 from epochal.cdk.options import APPS_OWN, StoreOptions
 from epochal.cdk.sources import Sources
@@ -369,3 +371,36 @@ def test_an_address_that_anyone_could_read_along_is_refused(shop: Stack) -> None
     store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
     with pytest.raises(BadSetting, match="https://"):
         Publish(shop, "Orders", store=store, to="http://shop.example/events")
+
+
+def test_an_address_proves_itself_with_secrets_that_only_its_function_reads(shop: Stack) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    key = secretsmanager.Secret(shop, "Key", encryption_key=kms.Key(shop, "Wrap"))
+    token = secretsmanager.Secret.from_secret_name_v2(shop, "Token", "shop/token")
+    to = Webhook("https://shop.example/events", sign_with=key, authorization=token, header="X-Api-Key")
+    Publish(shop, "Orders", store=store, to=to)
+    told = str(named(of_type(shop, FUNCTION), "Orders")["Environment"]["Variables"]["EPOCHAL_PUBLISH"])
+    assert '"header": "X-Api-Key"' in told
+    assert "resolve:secretsmanager" not in json.dumps(Template.from_stack(shop).to_json())
+    (policy,) = named(of_type(shop, "AWS::IAM::Role"), "Orders")["Policies"]
+    statements = policy["PolicyDocument"]["Statement"]
+    reading = [each for each in statements if each["Action"] == "secretsmanager:GetSecretValue"]
+    own, imported = (json.dumps(each["Resource"]) for each in reading)
+    assert json.loads(own)["Ref"].startswith("Key")
+    assert ":secret:shop/token-??????" in imported
+    (unwrapping,) = [each for each in statements if "kms:Decrypt" in each["Action"]]
+    assert "Wrap" in str(unwrapping["Resource"])
+    assert "kms:Encrypt" not in unwrapping["Action"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rule"),
+    [
+        ("X Key", "must be a header"),
+        ("webhook-id", "must be a header that requests do not have"),
+        ("X-Key", "means nothing"),
+    ],
+)
+def test_a_header_that_cannot_be_or_says_nothing_is_refused(header: str, rule: str) -> None:
+    with pytest.raises(BadSetting, match=rf"Webhook\.header {rule}"):
+        Webhook("https://shop.example/events", header=header)

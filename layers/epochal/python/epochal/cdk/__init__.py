@@ -13,9 +13,9 @@ except ModuleNotFoundError as error:
     how = "constructs need AWS CDK, which the extra brings: pip install 'epochal[cdk]'"
     raise ModuleNotFoundError(how, name=error.name) from error
 
-from epochal.cdk.publish import Publish
+from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.store import Store
 from epochal.cdk.subject_keys import SubjectKeys
 
-__all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys"]
+__all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]

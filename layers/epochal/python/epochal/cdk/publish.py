@@ -1,16 +1,18 @@
 """Events of a store sent to others as CloudEvents: a reaction that is there already, with a function of ours.
 
 Publish(self, "Orders", store=store, categories=["Order"], to=bus)
+Publish(self, "Orders", store=store, to=Webhook("https://shop.example/events", sign_with=secret))
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -22,7 +24,52 @@ from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store
 from epochal.hosting.publishing import PUBLISH, Publication
 
-Recipient = events.IEventBus | sqs.IQueue | sns.ITopic | str
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TAKEN: Final = (
+    "content-type",
+    "content-length",
+    "host",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+)
+
+
+class Webhook:
+    """An HTTPS address, and how it knows who sends.
+
+    Attributes:
+        address: begins with `https://`.
+        sign_with: requests are signed with this secret as Standard Webhooks has it: base64 of 24 to 64 bytes, with or
+            without `whsec_` before it. For a day after a rotation they have two signatures.
+        authorization: this secret is all of a header's value: `Bearer …`.
+        header: that header.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        sign_with: secretsmanager.ISecret | None = None,
+        authorization: secretsmanager.ISecret | None = None,
+        header: str = "Authorization",
+    ) -> None:
+        """Name an address; raises `BadSetting` where there cannot be such a one, or such a header."""
+        if not address.startswith("https://"):
+            raise BadSetting("Publish.to", f"must be a construct, or an https:// address, not {address!r}")
+        if not _HEADER.fullmatch(header) or header.lower() in _TAKEN:
+            raise BadSetting(
+                "Webhook.header", f"must be a header that requests do not have yet, not {header!r}"
+            )
+        if header != "Authorization" and authorization is None:
+            raise BadSetting("Webhook.header", "means nothing without authorization, its value")
+        self.address: Final = address
+        self.sign_with: Final = sign_with
+        self.authorization: Final = authorization
+        self.header: Final = header
+
+
+Recipient = events.IEventBus | sqs.IQueue | sns.ITopic | Webhook
 
 
 class Publish(Reaction):
@@ -34,7 +81,7 @@ class Publish(Reaction):
         id_: str,
         *,
         store: Store,
-        to: Recipient,
+        to: Recipient | str,
         categories: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
         name: str | None = None,
@@ -46,20 +93,21 @@ class Publish(Reaction):
             scope: the stack, or a construct in it.
             id_: the construct's.
             store: whose events are forwarded.
-            to: a bus of EventBridge, a queue, a topic, or an `https://` address.
+            to: a bus of EventBridge, a queue, a topic, or an `https://` address; `Webhook` for one with secrets.
             categories: of streams, types of aggregates and groups of tags; all where none are given.
             types: of events, likewise.
             name: of the reaction, which is made of `id_` where it is not given. Another name sends all events anew.
             source: what events say that they come from; `epochal/` and the store's name where it is not given.
 
         Raises:
-            BadSetting: there is no such address, or categories or types are one name and no list.
+            BadSetting: there is no such recipient, or categories or types are one name and no list.
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
             if isinstance(names, str):
                 raise BadSetting(f"Publish.{field}", "must be a list of names, not one")
-        kind, place, allowed = _reached(to, store)
+        there = Webhook(to) if isinstance(to, str) else to
+        kind, place, allowed = _reached(there, store)
         publication = Publication(
             name=name,
             to=kind,
@@ -67,6 +115,7 @@ class Publish(Reaction):
             source=source or f"epochal/{store.stage.named('')}",
             categories=None if categories is None else tuple(categories),
             types=None if types is None else tuple(types),
+            **_told(there),
         )
         super().__init__(
             scope,
@@ -81,13 +130,21 @@ class Publish(Reaction):
         self.function.add_to_role_policy(grants.on_objects(self._stores.bucket, BODIES, "PutObject"))
 
 
+def _told(to: Recipient) -> dict[str, str]:
+    """Where the secrets of an address are: the function reads them, and nothing that is deployed has them."""
+    if not isinstance(to, Webhook):
+        return {}
+    secrets = {"sign_with": to.sign_with, "authorization": to.authorization}
+    told = {name: secret.secret_arn for name, secret in secrets.items() if secret is not None}
+    return told | ({"header": to.header} if to.authorization else {})
+
+
 def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStatement]]:
     """What a recipient is, where, and what sending to it takes."""
     named = store.stage.batches_named
-    if isinstance(to, str):
-        if not to.startswith("https://"):
-            raise BadSetting("Publish.to", f"must be a construct, or an https:// address, not {to!r}")
-        return "webhook", to, []
+    if isinstance(to, Webhook):
+        secrets = [each for each in (to.sign_with, to.authorization) if each is not None]
+        return "webhook", to.address, [each for secret in secrets for each in grants.on_secret(secret)]
     if hasattr(to, "event_bus_arn"):
         put = iam.PolicyStatement(actions=["events:PutEvents"], resources=[to.event_bus_arn])
         return "bus", to.event_bus_arn, [put]

@@ -8,30 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from http.client import HTTPException
 from typing import Any, Final
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.webhook import Proof, to_webhook
 from epochal.errors import InvalidInput, Unavailable
 from epochal.reactions.cloudevents import CloudEvent
 
 Send = Callable[[Sequence[CloudEvent]], None]
 
-SECONDS: Final = 10
-"""For an answer of an HTTPS address."""
-
 DETAIL_TYPE: Final = 128
 """Characters that a bus takes of a type; the event itself has all of it."""
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
-BATCH_TYPE: Final = "application/cloudevents-batch+json"
 
 
-def recipient(kind: str, place: str, *, client: Any = None) -> Send:
-    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` (its ARN) or a `webhook` (its address).
+def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None = None) -> Send:
+    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` (its ARN) or a `webhook` (its address,
+    to which `proof` tells who sends).
 
     Raises:
         InvalidInput: there is no such kind.
@@ -44,7 +40,7 @@ def recipient(kind: str, place: str, *, client: Any = None) -> Send:
         case "topic":
             return _to_topic(client or lazily(lambda: service_client("sns")), place)
         case "webhook":
-            return _to_webhook(place)
+            return to_webhook(place, proof or Proof())
         case _:
             raise InvalidInput("to", "must be bus, queue, topic or webhook")
 
@@ -91,32 +87,6 @@ def _to_topic(client: Any, arn: str) -> Send:
             with translated("PublishBatch"):
                 answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
             _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
-
-    return send
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST becomes a GET, which an address answers with success and without the events."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None: ...
-
-
-_WEB: Final = build_opener(_NoRedirects)
-
-
-def _to_webhook(address: str) -> Send:
-    if not address.startswith(("https://", "http://")):
-        raise InvalidInput("to", "must be an address of the web")
-
-    def send(events: Sequence[CloudEvent]) -> None:
-        content = f"[{','.join(each.text for each in events)}]".encode()
-        request = Request(address, content, {"Content-Type": BATCH_TYPE}, method="POST")  # noqa: S310  # checked
-        try:
-            with _WEB.open(request, timeout=SECONDS):
-                pass
-        # Whatever the address answers but success, and whatever keeps it from answering.
-        except (OSError, HTTPException) as error:
-            raise Unavailable(f"{address} did not take {len(events)} events: {error}") from error
 
     return send
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.codec.claims import claim_for
+from epochal.dynamo.clients import service_client
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.recipients import Send, recipient
+from epochal.dynamo.secrets import Secret
+from epochal.dynamo.webhook import AUTHORIZATION, Proof
 from epochal.errors import InvalidInput
 from epochal.reactions.cloudevents import batches, cloud_event
 from epochal.reactions.reaction import Delivery, Reaction
@@ -34,6 +38,9 @@ class Publication:
         source: what events say that they come from.
         categories: of streams; None for all.
         types: of events; None for all.
+        sign_with: the secret that requests to an address are signed with.
+        authorization: the secret that is the value of a header of theirs.
+        header: that one.
     """
 
     name: str
@@ -42,6 +49,9 @@ class Publication:
     source: str
     categories: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
+    sign_with: str | None = None
+    authorization: str | None = None
+    header: str | None = None
 
     def text(self) -> str:
         """As the function's environment has it."""
@@ -57,6 +67,15 @@ def publication_of(environment: Mapping[str, str]) -> Publication:
     return Publication(**{**told, **lists})
 
 
+def proof_of(publication: Publication, client: Any = None) -> Proof:
+    """What proves to an address who sends: nothing, where the publication names no secret."""
+    client = client or lazily(lambda: service_client("secretsmanager"))
+    sign_with, authorization = (
+        Secret(client, each) if each else None for each in (publication.sign_with, publication.authorization)
+    )
+    return Proof(sign_with=sign_with, authorization=authorization, header=publication.header or AUTHORIZATION)
+
+
 def publisher(
     publication: Publication, bodies: Bodies | None, bucket: str, send: Send | None = None
 ) -> Reaction:
@@ -67,7 +86,7 @@ def publisher(
         bucket: what it is called.
         send: to where the publication says, if it is not given.
     """
-    to = send or recipient(publication.to, publication.place)
+    to = send or recipient(publication.to, publication.place, proof=proof_of(publication))
 
     def keep(content: bytes) -> str:
         if bodies is None:

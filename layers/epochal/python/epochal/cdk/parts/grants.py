@@ -17,6 +17,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
@@ -106,6 +107,13 @@ def batched(action: str, *, named: bool) -> tuple[str, ...]:
     own for the second.
     """
     return (action, f"{action}Batch") if named else (action,)
+
+
+def on_secret(secret: secretsmanager.ISecret) -> tuple[iam.PolicyStatement, ...]:
+    """Reading `secret`. Its ARN ends with six characters that nobody knows who has it by name alone."""
+    arn = secret.secret_full_arn or f"{secret.secret_arn}-??????"
+    read = _allow("secretsmanager", ("GetSecretValue",), [arn])
+    return (read, *on_key(secret.encryption_key, write=False))
 
 
 def on_log_group(group: logs.ILogGroup) -> iam.PolicyStatement:

@@ -1,0 +1,72 @@
+"""Secrets of Secrets Manager, kept for a while: what a function reads in order to prove who it is.
+
+KEPT_SECONDS       a value is read again after them, or when it was refused somewhere
+OVERLAP_SECONDS    for so long after a rotation the value before it counts as well
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from epochal.dynamo.aws_errors import Codes, translated
+from epochal.errors import InvalidInput, InvalidRequest
+
+KEPT_SECONDS: Final = 300
+OVERLAP_SECONDS: Final = 86_400
+
+_MISSING: Final = "ResourceNotFoundException"
+_CODES: Final = Codes(
+    denied=frozenset({"AccessDeniedException", "DecryptionFailure", "UnrecognizedClientException"}),
+    busy=frozenset({"ThrottlingException", "InternalServiceError"}),
+)
+
+
+class Secret:
+    """One secret, by its ARN or name."""
+
+    def __init__(self, client: Any, name: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._name = name
+        self._clock = clock
+        self._values: tuple[str, ...] = ()
+        self._read_at = 0.0
+
+    def values(self) -> tuple[str, ...]:
+        """The value, and behind it the one that it took the place of, if that was lately.
+
+        Raises:
+            Refused: it must not be read.
+            Unavailable: Secrets Manager does not answer.
+            InvalidRequest: there is no such secret.
+            InvalidInput: it is no text.
+        """
+        if not self._values or self._clock() - self._read_at >= KEPT_SECONDS:
+            self._values, self._read_at = self._read(), self._clock()
+        return self._values
+
+    def forget(self) -> None:
+        """Read it again next time."""
+        self._values = ()
+
+    def _read(self) -> tuple[str, ...]:
+        current = self._version("AWSCURRENT")
+        if self._clock() - current["CreatedDate"].timestamp() >= OVERLAP_SECONDS:
+            return (self._text(current),)
+        try:
+            previous = self._version("AWSPREVIOUS")
+        except InvalidRequest as error:
+            if error.code != _MISSING:
+                raise
+            return (self._text(current),)
+        return (self._text(current), self._text(previous))
+
+    def _version(self, stage: str) -> Any:
+        with translated("secretsmanager:GetSecretValue", codes=_CODES):
+            return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)
+
+    def _text(self, answer: Any) -> str:
+        if "SecretString" not in answer:
+            raise InvalidInput(f"secret {self._name}", "must be text, not bytes")
+        return str(answer["SecretString"])
