@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, TaggedEvent, Unfold, reaction
 from epochal.console.show import body
-from epochal.console.trace import DEEPEST
+from epochal.feed.causes import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 

@@ -13,9 +13,9 @@ import click
 from epochal.cli import output, views
 from epochal.cli.errors import ConversationMissing
 from epochal.cli.target import Store, pass_store
-from epochal.console.recent import latest
-from epochal.console.trace import Node, conversation, tree
 from epochal.feed.categories import categories_of
+from epochal.feed.causes import Node, conversation, tree
+from epochal.feed.latest import latest
 from epochal.feed.results import FeedEvent
 from epochal.layout.registry import layout_of
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from epochal.care.activity import arrivals
 from epochal.console.plots import Plot, clock, over_time
-from epochal.console.recent import before
 from epochal.console.services import Services
 from epochal.console.show import whole
 from epochal.deployment import Deployment
 from epochal.dynamo.cloudwatch import Metric
+from epochal.feed.latest import before
 from epochal.layout.registry import layouts_in
 
 READ: Final = 500

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from epochal.console.recent import latest
 from epochal.console.show import whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
+from epochal.feed.latest import latest
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.registry import layout_of
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochal.care.status import standings
-from epochal.console.recent import latest
 from epochal.deployment import Deployment
+from epochal.feed.latest import latest
 from epochal.feed.results import PartitionTail
 
 LATEST = 10

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from epochal.console.recent import latest
 from epochal.console.show import whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.categories import categories_of
+from epochal.feed.latest import latest
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.names import TAG_STREAMS
 from epochal.model.storage import StoredItem

@@ -1,0 +1,82 @@
+"""What belongs to one conversation, as a tree of causes.
+
+Events name their cause by its id or its place (`Flight-UA1545@3`), as reactions write it. The search is over the latest
+items of every partition, since no index of conversations is kept.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from epochal.feed.latest import latest
+from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedEvent
+
+DEEPEST: Final = 50
+"""Levels of a tree: pages nest no deeper."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An event, and what it caused."""
+
+    partition: int
+    event: FeedEvent
+    caused: list[Node] = field(default_factory=list)
+
+
+def conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
+    """Events of the conversation that a correlation id or one of its events names, among the last so many items."""
+    found = [
+        Node(at.partition, item.event)
+        for at in feed.partitions()
+        for item in latest(feed, at, count, data=True)
+        if item.event is not None
+    ]
+    named = {each.event.correlation_id for each in found if name_of(each.event) == wanted}
+    return [
+        each
+        for each in found
+        if each.event.correlation_id in {wanted, *named} - {None} or name_of(each.event) == wanted
+    ]
+
+
+def tree(nodes: Iterable[Node]) -> list[Node]:
+    """Each event below its cause; those whose cause is not among them are roots, in order of time.
+
+    Of events that name each other as their cause, the earliest is a root.
+    """
+    ordered = sorted(nodes, key=lambda each: each.event.timestamp)
+    names = {name_of(each.event) for each in ordered}
+    effects = defaultdict[str | None, list[Node]](list)
+    for each in ordered:
+        cause = each.event.causation_id
+        effects[cause if cause in names else None].append(each)
+    roots: list[Node] = []
+    seen = set[int]()
+    for each in (*effects[None], *ordered):
+        if id(each) not in seen:
+            roots.append(each)
+            _hang(each, effects, seen)
+    return sorted(roots, key=lambda each: each.event.timestamp)
+
+
+def _hang(root: Node, effects: Mapping[str | None, list[Node]], seen: set[int]) -> None:
+    """Put below a root what it caused, but what `seen` has; the deepest are beside one another."""
+    seen.add(id(root))
+    below = deque([(root, root.caused, 2)])
+    while below:
+        cause, place, level = below.popleft()
+        for each in effects.get(name_of(cause.event), ()):
+            if id(each) not in seen:
+                seen.add(id(each))
+                place.append(each)
+                below.append((each, each.caused if level < DEEPEST else place, level + 1))
+
+
+def name_of(event: FeedEvent) -> str:
+    """What others name it by as their cause."""
+    return event.id or f"{event.stream}@{event.index}"
