@@ -39,6 +39,18 @@ def lines(terminal: Terminal, *arguments: str) -> list[Any]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
+@pytest.mark.parametrize("command", [("read", "Odd-1"), ("search", "Odd"), ("trace", "odd")])
+def test_no_type_and_no_text_tells_a_terminal_what_to_do(
+    terminal: Terminal, command: tuple[str, ...]
+) -> None:
+    data = '"\x9b2J"'.encode()
+    terminal.streams.append("Odd-1", [Event(type="\x1b[2J\r\nOrder-9", data=data, correlation_id="odd")])
+    terminal.index()
+    (line,) = terminal.lines(*command)
+    assert "\\x1b[2J\\x0d\\x0aOrder-9" in line
+    assert "\\x9b2J" in line
+
+
 def test_streams_are_listed_once_newest_first_and_by_category(terminal: Terminal) -> None:
     assert [each["stream"] for each in lines(terminal, "streams")] == ["Order-2", "Order-1", "Payment-1"]
     (payment,) = lines(terminal, "streams", "Payment")

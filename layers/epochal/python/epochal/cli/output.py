@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
@@ -16,6 +16,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from epochal.codec import json
 
 T = TypeVar("T")
+
+_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+"""Types and texts are other people's: a terminal obeys none of them."""
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,4 +100,5 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
 
 
 def _cut(line: str, width: int | None) -> str:
+    line = line.translate(_CONTROLS)
     return line if width is None or len(line) <= width else f"{line[: width - 1]}…"
