@@ -241,6 +241,21 @@ def test_of_calls_side_by_side_of_which_one_fails_the_others_are_cancelled() -> 
     assert ended == [0]
 
 
+def test_calls_side_by_side_that_nobody_has_waited_for_are_cancelled_when_their_room_is_left() -> None:
+    def asked() -> None:
+        with pool(3) as calls:
+            first, *_ = [calls.submit(lambda seconds: wait(asyncio.sleep(seconds)), k) for k in (0, 60, 60)]
+            first.result()
+
+    async def left() -> None:
+        await run(asked)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(left())
+
+
 def test_what_is_yielded_is_closed_where_its_reader_leaves() -> None:
     left: list[str] = []
 
@@ -250,6 +265,7 @@ def test_what_is_yielded_is_closed_where_its_reader_leaves() -> None:
                 wait(asyncio.sleep(0))
                 yield 1
         finally:
+            wait(asyncio.sleep(0))
             left.append("closed")
 
     async def live() -> None:
