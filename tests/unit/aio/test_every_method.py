@@ -1,4 +1,6 @@
-"""Every method that writes goes on to its end where its caller is cancelled, and those that read end at once."""
+"""Of every method for tasks: its arguments reach the store; a write ends although its caller is cancelled, a read at
+once.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from epochal.aio.tagged import AsyncTaggedEvents
 
 READS: dict[type, set[str]] = {
     AsyncStreams: {"load", "page"},
-    AsyncTaggedEvents: {"read", "event"},
+    AsyncTaggedEvents: {"read", "event", "events"},
     AsyncAggregates: {"lock", "latest_snapshot", "replay", "events_after"},
     AsyncDeciders: {"query"},
     AsyncAggregateDeciders: {"load", "query"},
     AsyncDecisions: {"model"},
     AsyncReadModel: {"get", "place", "wait_for"},
     AsyncReadModels: {"live"},
-    AsyncFeed: {"partitions", "page", "spans", "end_of"},
+    AsyncFeed: {"partitions", "page", "items", "spans", "end_of"},
 }
 
 
@@ -47,10 +49,36 @@ class Slow:
         return method
 
 
+class Told:
+    """Any store, which keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[object] = []
+
+    def __getattr__(self, _: str) -> Callable[..., Iterator[None]]:
+        def method(*positional: object, **named: object) -> Iterator[None]:
+            self.given += [*positional, *named.values()]
+            return iter(())
+
+        return method
+
+
+def _named(kind: type) -> Iterator[tuple[str, Any]]:
+    return ((name, each) for name, each in vars(kind).items() if not name.startswith("_"))
+
+
 def _methods() -> Iterator[tuple[type, str]]:
     for kind in READS:
-        for name, method in vars(kind).items():
-            if inspect.iscoroutinefunction(method) and not name.startswith("_"):
+        for name, method in _named(kind):
+            if inspect.iscoroutinefunction(method):
+                yield kind, name
+
+
+def _all() -> Iterator[tuple[type, str]]:
+    yield from _methods()
+    for kind in READS:
+        for name, method in _named(kind):
+            if inspect.isasyncgenfunction(method):
                 yield kind, name
 
 
@@ -78,3 +106,29 @@ def test_a_write_ends_although_its_caller_is_cancelled_and_a_read_does_not(kind:
         assert store.ended == (name not in READS[kind])
 
     asyncio.run(cancelled())
+
+
+@pytest.mark.parametrize(("kind", "name"), list(_all()), ids=lambda each: getattr(each, "__name__", each))
+def test_every_argument_reaches_the_store(kind: type, name: str) -> None:
+    store = Told()
+    method = getattr(kind(store), name)
+    positional: list[object] = []
+    named: dict[str, object] = {}
+    for each in inspect.signature(method).parameters.values():
+        match each.kind:
+            case each.POSITIONAL_OR_KEYWORD:
+                positional.append(object())
+            case each.VAR_KEYWORD:
+                named["limit"] = object()
+            case _:
+                named[each.name] = object()
+
+    async def called() -> None:
+        found = method(*positional, **named)
+        if inspect.isasyncgen(found):
+            assert [each async for each in found] == []
+        else:
+            await found
+
+    asyncio.run(called())
+    assert {*positional, *named.values()} <= set(store.given)
