@@ -18,6 +18,7 @@ from epochal.aio.deciders import AsyncAggregateDeciders, AsyncDeciders, AsyncDec
 from epochal.aio.feed import AsyncFeed
 from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
 from epochal.aio.streams import AsyncStreams
+from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
 
 READS: dict[type, set[str]] = {
@@ -29,6 +30,7 @@ READS: dict[type, set[str]] = {
     AsyncDecisions: {"model"},
     AsyncReadModel: {"get", "place", "wait_for"},
     AsyncReadModels: {"live"},
+    AsyncSubjects: {"seal", "unseal", "is_forgotten"},
     AsyncFeed: {"partitions", "page", "items", "spans", "end_of"},
 }
 

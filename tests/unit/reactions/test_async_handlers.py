@@ -126,8 +126,9 @@ def test_what_it_runs_within_is_entered_once_on_its_loop_and_left_at_the_end(fee
         assert asyncio.get_running_loop() is told[0]
         told.append(delivery.stream)
 
-    with Calls(board) as calls, calls:
-        calls(Delivery(group="board", partition=0, stream="A-1", events=()))
+    with Calls(board) as calls:
+        with calls:
+            calls(Delivery(group="board", partition=0, stream="A-1", events=()))
         calls(Delivery(group="board", partition=0, stream="A-2", events=()))
     assert told[1:] == ["A-1", "A-2", "left"]
 

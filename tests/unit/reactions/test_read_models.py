@@ -68,6 +68,20 @@ def test_streams_are_folded_side_by_side_into_one_document_and_none_is_lost() ->
     assert model.get("x") == 2
 
 
+def test_who_is_slower_and_changes_no_document_does_not_bring_the_place_back() -> None:
+    model = models().open("counts", 1)
+    interfered = False
+
+    def fold(_: Documents, __: FeedEvent) -> None:
+        nonlocal interfered
+        if not interfered:
+            interfered = True
+            model.apply(delivery("A-1", 0, "x", "x", "x"), count)
+
+    assert model.apply(delivery("A-1", 0, "x"), fold) == 0
+    assert (model.place("A-1"), model.get("x")) == (3, 3)
+
+
 def test_a_document_that_is_deleted_and_made_anew_meanwhile_is_another_one() -> None:
     model = models().open("counts", 1)
     model.apply(delivery("A-1", 0, "x", "x"), count)

@@ -46,6 +46,20 @@ def subscribed(*tags: str, data: str = "{}") -> TaggedEvent:
 MODEL = {"taken": taken("c:1"), "names": names("s:1")}
 
 
+def test_a_snapshot_of_another_version_is_not_gone_on_from() -> None:
+    tables = memory_tables()
+    store = memory_tagged_events(tables)
+    store.append([subscribed("c:1")])
+
+    def by(step: int, version: str) -> int:
+        counted = projection(tags=["c:1"], initial=0, on={"Subscribed": lambda count, _: count + step})
+        found = Decisions(store=store, snapshots=snapshots(tables, version=version)).model({"taken": counted})
+        taken: int = found.states["taken"]
+        return taken
+
+    assert [by(1, "1"), by(10, "1"), by(10, "2"), by(1, "2")] == [1, 1, 10, 10]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_model_of_a_snapshot_is_that_of_all_events(seed: int) -> None:
     """Writers, readers with and without snapshots, old snapshots put back, versions that come and go."""
