@@ -46,6 +46,17 @@ def subscribed(*tags: str, data: str = "{}") -> TaggedEvent:
 MODEL = {"taken": taken("c:1"), "names": names("s:1")}
 
 
+def test_models_of_the_same_names_have_a_snapshot_for_each_query() -> None:
+    tables = memory_tables()
+    store, kept = memory_tagged_events(tables), snapshots(tables)
+    for number in (1, 2, 2):
+        store.append([subscribed(f"c:{number}")])
+    for number in (1, 2):
+        Decisions(store=store, snapshots=kept).model({"taken": taken(f"c:{number}")})
+    found = [kept.find(taken(f"c:{number}").query, ["taken"]) for number in (1, 2, 3)]
+    assert [None if each is None else each[0] for each in found] == [{"taken": 1}, {"taken": 2}, None]
+
+
 def test_a_snapshot_of_another_version_is_not_gone_on_from() -> None:
     tables = memory_tables()
     store = memory_tagged_events(tables)
