@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.model.events import Unfold
 from epochal.store.decisions import Decisions, Projection, projection
 from epochal.store.model_snapshots import ModelSnapshots
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
@@ -44,6 +46,24 @@ def subscribed(*tags: str, data: str = "{}") -> TaggedEvent:
 
 
 MODEL = {"taken": taken("c:1"), "names": names("s:1")}
+
+
+@pytest.mark.parametrize("error", [Unavailable("throttled"), TooLarge("unfold", 5, 4)])
+def test_a_snapshot_that_cannot_be_kept_keeps_no_decision_from_being_made(error: EpochalError) -> None:
+    class Full:
+        def load(self, _: str) -> None: ...
+
+        def try_append(self, *_: object, **__: object) -> None:
+            raise error
+
+    tables = memory_tables()
+    store = memory_tagged_events(tables)
+    store.append([subscribed("c:1")])
+    kept = replace(snapshots(tables), streams=cast("Streams", Full()))
+    made = Decisions(store=store, snapshots=kept).decide(
+        {"taken": taken("c:1")}, lambda _: [subscribed("c:1")]
+    )
+    assert (made.model.states, len(made.events)) == ({"taken": 1}, 1)
 
 
 def test_models_of_the_same_names_have_a_snapshot_for_each_query() -> None:
