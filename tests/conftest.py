@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -59,9 +60,22 @@ def pytest_configure(config: pytest.Config) -> None:
         AWS_CONFIG_FILE=os.devnull,
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_EC2_METADATA_DISABLED="true",
+        # CDK's own look at templates takes as long as making them; `test_synthesis` has it, as every deployment does.
+        CDK_VALIDATION="false",
         # CDK still runs on Node 20, past its end of life, and would say so before every run.
         JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION="20",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Nothing that is collected goes before the end, so looking for garbage among it is a fifth of collecting."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

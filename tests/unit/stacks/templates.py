@@ -155,8 +155,7 @@ def synthesiser(sources: Sources) -> Synthesise:
             "target": target,
             "stages": {stage: json.loads(settings)},
         }
-        # CDK's own look at templates takes as long as making them; `test_synthesis` has it, as every deployment does.
-        app = App(context=context, builtin_cloud_formation_validation=False)
+        app = App(context=context)
         deployment(app, sources)
         return Deployment(app)
 

@@ -25,7 +25,7 @@ def deployed(sources: Sources) -> Iterator[Deployment]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
         context = {**context_of_repository(), "stage": "dev", "target": "aws"}
-        app = App(context=context, builtin_cloud_formation_validation=False)
+        app = App(context=context)
         deployment(app, sources)
         yield Deployment(app)
 

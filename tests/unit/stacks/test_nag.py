@@ -101,7 +101,7 @@ def found(sources: Sources, settings: dict[str, Any], place: Path) -> Iterator[t
     """What the rules say of one synthesis, which they stop: something is accepted everywhere."""
     stages = {"prod": {**settings, "reactions": REACTION, "read_models": True}}
     context = {**context_of_repository(), "stage": "prod", "target": "aws", "stages": stages}
-    app = App(context=context, outdir=str(place), builtin_cloud_formation_validation=False)
+    app = App(context=context, outdir=str(place))
     deployment(app, sources)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with pytest.raises(RuntimeError, match="AwsSolutions"):
@@ -139,7 +139,7 @@ def test_constructs_in_an_app_of_ones_own_are_found_nothing_else_in(
     sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Sources, "shipped", lambda: sources)
-    app = App(outdir=str(tmp_path), builtin_cloud_formation_validation=False)
+    app = App(outdir=str(tmp_path))
     stack = Stack(app, "Shop")
     store = EventStore(stack, "Events", layouts=["pages"])
     Reaction(stack, "Board", store=store, entry=sources.root / "board", name="board")

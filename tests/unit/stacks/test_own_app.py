@@ -43,14 +43,9 @@ def shipped(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TARGET, raising=False)
 
 
-def app(**context: Any) -> App:
-    # CDK's own look at templates takes as long as making them.
-    return App(context=context, builtin_cloud_formation_validation=False)
-
-
 @pytest.fixture
 def shop() -> Stack:
-    return Stack(app(), "Shop")
+    return Stack(App(), "Shop")
 
 
 def function(stack: Stack, id_: str = "Mine") -> lambda_.Function:
@@ -122,7 +117,7 @@ def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
 def test_a_long_name_is_cut_and_stays_its_own() -> None:
     names = set()
     for end in ("One", "Two"):
-        stack = Stack(app(), f"TheStackOfAVeryLongServiceNumber{end}")
+        stack = Stack(App(), f"TheStackOfAVeryLongServiceNumber{end}")
         stage = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False).stage
         assert len(stage.name) <= 26
         names.add(stage.name)
@@ -141,7 +136,7 @@ def test_a_nested_stack_has_to_be_told_a_name(shop: Stack) -> None:
 
 
 def test_any_context_and_any_stage_name_will_do() -> None:
-    stack = Stack(app(stage="pr-17", stages="mine", layouts=3), "Shop-pr-17")
+    stack = Stack(App(context={"stage": "pr-17", "stages": "mine", "layouts": 3}), "Shop-pr-17")
     store = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False)
     assert store.stage.named("index") == "shop-pr-17-events-index"
 
@@ -198,7 +193,7 @@ def test_a_preset_is_where_settings_begin(shop: Stack) -> None:
 
 def test_a_key_and_a_topic_may_be_of_the_same_app() -> None:
     # A table with a key has to know its region.
-    shop = Stack(app(), "Shop", env=Environment(region="eu-west-1"))
+    shop = Stack(App(), "Shop", env=Environment(region="eu-west-1"))
     key, topic = kms.Key(shop, "Key"), sns.Topic(shop, "Alarms")
     EventStore(shop, "Events", kms_key=key, alarm_topic=topic, layouts=["pages"], api=None)
     (id_,) = of_type(shop, "AWS::KMS::Key")
@@ -260,7 +255,7 @@ def test_a_reaction_in_the_stores_stack_waits_for_its_tables(shop: Stack, source
 
 
 def test_another_stack_finds_the_store_by_its_names_and_comes_after_it(sources: Sources) -> None:
-    both = app()
+    both = App()
     kept, boards = Stack(both, "Kept"), Stack(both, "Boards")
     store = EventStore(kept, "Events", layouts=["pages"], api=None, watch=False)
     Reaction(boards, "Board", store=store, entry=sources.root / "board", name="board")
