@@ -66,6 +66,15 @@ def test_a_snapshot_that_cannot_be_kept_keeps_no_decision_from_being_made(error:
     assert (made.model.states, len(made.events)) == ({"taken": 1}, 1)
 
 
+def test_a_snapshot_is_kept_after_as_many_events_as_were_asked_for_and_not_before() -> None:
+    tables = memory_tables()
+    store = memory_tagged_events(tables)
+    for number in range(1, 4):
+        store.append([subscribed("c:1")])
+        Decisions(store=store, snapshots=snapshots(tables, every=3)).model({"taken": taken("c:1")})
+        assert (snapshots(tables).find(taken("c:1").query, ["taken"]) is None) == (number < 3)
+
+
 def test_models_of_the_same_names_have_a_snapshot_for_each_query() -> None:
     tables = memory_tables()
     store, kept = memory_tagged_events(tables), snapshots(tables)
