@@ -52,6 +52,21 @@ def test_it_is_read_once_in_a_while() -> None:
     assert secret.values() == ("b", "a")
 
 
+def test_what_one_thread_has_forgotten_another_still_gets() -> None:
+    manager = Manager("a")
+    refused = False
+
+    def clock() -> float:  # it is looked at between the look whether there is a value and its use
+        if refused:
+            secret.forget()
+        return manager.now
+
+    secret = Secret(manager, "shop/key", clock=clock)
+    assert secret.values() == ("a",)
+    refused = True
+    assert secret.values() == ("a",)
+
+
 def test_for_a_day_after_a_rotation_the_value_before_it_counts_too() -> None:
     manager = Manager("a")
     manager.rotate("b")

@@ -42,9 +42,11 @@ class Secret:
             InvalidRequest: there is no such secret.
             InvalidInput: it is no text.
         """
-        if not self._values or self._clock() - self._read_at >= KEPT_SECONDS:
-            self._values, self._read_at = self._read(), self._clock()
-        return self._values
+        values = self._values  # another thread may have it forgotten meanwhile
+        if not values or self._clock() - self._read_at >= KEPT_SECONDS:
+            values = self._read()
+            self._values, self._read_at = values, self._clock()
+        return values
 
     def forget(self) -> None:
         """Read it again next time."""
