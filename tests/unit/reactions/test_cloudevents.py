@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,6 +56,13 @@ def test_a_tagged_event_has_its_own_id_in_whichever_stream_it_comes() -> None:
     tagged = FeedEvent(stream="$tag-a:1", index=9, type="Paid", id="e-1", tags=("a:1", "b:2"))
     found = shown(tagged)
     assert (found["id"], found["tags"]) == ("e-1", "a:1,b:2")
+
+
+def test_tags_are_told_apart_whatever_is_in_them() -> None:
+    tags = ("a,b", "c", "100%", "d%2Ce")
+    found = shown(FeedEvent(stream="$tag-a,b", index=9, type="Paid", id="e-1", tags=tags))["tags"]
+    assert found == "a%2Cb,c,100%25,d%252Ce"
+    assert tuple(map(unquote, found.split(","))) == tags
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
     id          stream and index, or a tagged event's own: the same however often an event is sent
     source      the store; with `id` it names the event, so receivers can tell repetitions
-    subject     the stream; a tagged event has its tags as an extension
+    subject     the stream; a tagged event has its tags as an extension, with commas between them
     time        as stored, where it is a time as RFC 3339 has it
     data        JSON as it is, to the digit; anything else as `data_base64`, and so what no reader is sure to take:
                 names that appear twice, numbers beyond all bounds, lists in lists without end
@@ -99,9 +99,14 @@ def _head(event: FeedEvent, source: str, id_: str) -> dict[str, Any]:
         "sequence": f"{event.index:020d}",
         "correlationid": event.correlation_id,
         "causationid": event.causation_id,
-        "tags": ",".join(event.tags) or None,
+        "tags": ",".join(map(_listed, event.tags)) or None,
     }
     return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _listed(tag: str) -> str:
+    """A tag among others: `%2C` is a comma of its own."""
+    return tag.replace("%", "%25").replace(",", "%2C")
 
 
 def _content(data: bytes) -> str:
