@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, entries, reading, writes
+from epochal.layout.dcb import append, entries, reading, reads, writes
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
 from epochal.layout.fences import Condition, Fence, fence
@@ -101,7 +101,7 @@ def heads_are_read_after_the_events(patch: Patch) -> None:
         seen = yield from reading.read(site, fenced, *given)
         return replace(seen, position=(yield from reading.stand(site, fenced)))
 
-    patch.setattr(dcb_events, "read", late)
+    patch.setattr(reads, "read", late)
 
 
 @mutant("position and events differ|a false conflict|violated")

@@ -13,30 +13,21 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import append
-from epochal.layout.dcb.backward import last_events, read_back
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
-from epochal.layout.dcb.paging import first_events, read_page
-from epochal.layout.dcb.reading import read
+from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.layout.fences import Condition, Fence
 from epochal.model.dcb import (
-    Position,
     RecordedTaggedEvent,
     TaggedEvent,
     sortable_id,
 )
 from epochal.model.kinds import MAX_WHOLE, must_be_list, must_be_text, must_be_whole
 from epochal.model.tagged_results import (
-    BackwardPage,
-    Down,
-    Rest,
-    Seen,
     TaggedAppended,
     TaggedConflict,
-    TaggedPage,
-    Takes,
 )
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.limits import TRANSACTION_ITEMS
@@ -137,24 +128,8 @@ class DcbEvents(TaggedStore):
         )
         return append(self.site, TaggedBatch(events=tuple(events), stamps=tuple(stamps)), condition)
 
-    def _read(
-        self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool
-    ) -> Steps[Seen]:
-        if not forward:
-            return last_events(self.site, fenced, after, limit)
-        if limit is not None:
-            return first_events(self.site, fenced, after, limit)
-        return read(self.site, fenced, after)
-
-    def _page(
-        self, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
-    ) -> Steps[TaggedPage]:
-        return read_page(self.site, fenced, after, rest, takes)
-
-    def _page_back(
-        self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
-    ) -> Steps[BackwardPage]:
-        return read_back(self.site, fenced, after, rest, takes)
+    def _reads(self, fenced: Fence) -> DcbReads:
+        return DcbReads(site=self.site, fenced=fenced)
 
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         op = events_by_id(self.site, ids, consistent=consistent)

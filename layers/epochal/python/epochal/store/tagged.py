@@ -13,11 +13,10 @@ from epochal.layout.pages.streams import COMPRESS_FROM
 from epochal.layout.pages.tags.append import append
 from epochal.layout.pages.tags.batch import TaggedBatch
 from epochal.layout.pages.tags.identities import events_by_id
-from epochal.layout.pages.tags.paging import first_events, last_events, read_back, read_page
-from epochal.layout.pages.tags.reading import events_between, heads_of, read
+from epochal.layout.pages.tags.reading import events_between, heads_of
+from epochal.layout.pages.tags.reads import PageReads
 from epochal.layout.pages.tags.site import TagStreams, reserved_tags
 from epochal.model.dcb import (
-    Position,
     RecordedTaggedEvent,
     TaggedBody,
     TaggedEvent,
@@ -29,14 +28,8 @@ from epochal.model.dcb import (
 from epochal.model.events import content_of
 from epochal.model.kinds import must_be_list, must_be_text
 from epochal.model.tagged_results import (
-    BackwardPage,
-    Down,
-    Rest,
-    Seen,
     TaggedAppended,
     TaggedConflict,
-    TaggedPage,
-    Takes,
 )
 from epochal.model.times import from_unix_nanoseconds
 from epochal.plan.ops import Steps
@@ -138,24 +131,8 @@ class TaggedEvents(TaggedStore):
     ) -> Steps[TaggedAppended | TaggedConflict]:
         return append(self.site, self.batch(events), condition)
 
-    def _read(
-        self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool
-    ) -> Steps[Seen]:
-        if not forward:
-            return last_events(self.site, fenced, after, limit)
-        if limit is not None:
-            return first_events(self.site, fenced, after, limit)
-        return read(self.site, fenced, after)
-
-    def _page(
-        self, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
-    ) -> Steps[TaggedPage]:
-        return read_page(self.site, fenced, after, rest, takes)
-
-    def _page_back(
-        self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
-    ) -> Steps[BackwardPage]:
-        return read_back(self.site, fenced, after, rest, takes)
+    def _reads(self, fenced: Fence) -> PageReads:
+        return PageReads(site=self.site, fenced=fenced)
 
     def _fetched(self, event: RecordedTaggedEvent) -> RecordedTaggedEvent:
         data, meta = event.data, event.meta

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.fences import Condition, Fence, TypeHeads, fence, fence_after
+from epochal.layout.reads import TaggedReads, read, read_page
 from epochal.model.dcb import (
     Position,
     Query,
@@ -151,7 +152,7 @@ class TaggedStore(ABC):
                 raise InvalidInput("limit", "must be at least 1")
         if direction not in ("forward", "backward"):
             raise InvalidInput("direction", "must be forward or backward")
-        steps = self._read(fenced, after, limit, forward=direction == "forward")
+        steps = read(self._reads(fenced), after, limit, forward=direction == "forward")
         driver, meter = self.driver.metered()
         with meter:
             seen = driver.run(steps)
@@ -169,7 +170,7 @@ class TaggedStore(ABC):
         fenced = self._fence(query, "query", after)
         driver, meter = self.driver.metered()
         with meter:
-            found = driver.run(self._page(fenced, after, rest, takes))
+            found = driver.run(read_page(self._reads(fenced), after, rest, takes))
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def page_back(
@@ -179,7 +180,7 @@ class TaggedStore(ABC):
         fenced = self._fence(query, "query", after)
         driver, meter = self.driver.metered()
         with meter:
-            found = driver.run(self._page_back(fenced, after, rest, takes))
+            found = driver.run(self._reads(fenced).page_back(after, rest, takes))
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
@@ -251,19 +252,7 @@ class TaggedStore(ABC):
     ) -> Steps[TaggedAppended | TaggedConflict]: ...
 
     @abstractmethod
-    def _read(
-        self, fenced: Fence, after: Position | None, limit: int | None, *, forward: bool
-    ) -> Steps[Seen]: ...
-
-    @abstractmethod
-    def _page(
-        self, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
-    ) -> Steps[TaggedPage]: ...
-
-    @abstractmethod
-    def _page_back(
-        self, fenced: Fence, after: Position | None, rest: Down | None, takes: Takes
-    ) -> Steps[BackwardPage]: ...
+    def _reads(self, fenced: Fence) -> TaggedReads: ...
 
     def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
         if not events:

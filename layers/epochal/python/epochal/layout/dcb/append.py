@@ -15,11 +15,12 @@ from dataclasses import replace
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.items import read_head
-from epochal.layout.dcb.paging import first_matches
 from epochal.layout.dcb.reading import matches, read_events, read_heads, settled_events, stand
+from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.layout.fences import Condition, check_covered
+from epochal.layout.reads import first_matches
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.batches import settled
@@ -117,7 +118,8 @@ def _in_the_way(
     if condition.takes is None:
         new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
         return TaggedConflict(events=new, position=replace(position, seen=until))
-    part = yield from first_matches(site, condition.fence, position.seen, until, condition.takes)
+    reads = DcbReads(site=site, fenced=condition.fence)
+    part = yield from first_matches(reads, position.seen, until, condition.takes)
     return TaggedConflict(
         events=part.events, position=replace(position, seen=part.reached), more=not part.done
     )

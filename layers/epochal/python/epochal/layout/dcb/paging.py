@@ -1,8 +1,5 @@
 """What a query matches, a bounded part at a time.
 
-All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
-All parts together are that read, in its order, and the position to append after is that of its heads.
-
 A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
 earliest such cut: beyond it, tags could not be put in order.
 """
@@ -10,7 +7,7 @@ earliest such cut: beyond it, tags could not be put in order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -24,12 +21,13 @@ from epochal.layout.dcb.entries import (
     read_entries,
     whole,
 )
-from epochal.layout.dcb.reading import certain_events, stand
+from epochal.layout.dcb.reading import certain_events
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.fences import Fence, check_covered
-from epochal.layout.matching import at_the_end, begun, is_new
+from epochal.layout.fences import Fence
+from epochal.layout.matching import is_new
+from epochal.layout.reads import Part
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, Reach, Rest, Seen, TaggedPage, Takes
+from epochal.model.tagged_results import REST, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number
@@ -39,83 +37,6 @@ ENTRIES: Final = 1000
 
 PART_BYTES: Final = 4 * 1024 * 1024
 """Events are read in batches, until they come to this, whether they match or not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Some events, in order of their sortable ids.
-
-    Attributes:
-        reached: how far the tags have been read, with these events.
-        done: whether that is as far as was asked for.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    reached: Reach
-    done: bool
-
-
-def read_page(
-    site: TagSite, fenced: Fence, after: Position | None, rest: Rest | None, takes: Takes
-) -> Steps[TaggedPage]:
-    """A page of the events that match a query, or of those that are new since `after`.
-
-    Args:
-        rest: of the page before, whose query and `after` must have been the same; None begins a read.
-    """
-    before: Reach = {} if after is None else after.seen
-    if after is not None:
-        check_covered(after, fenced)
-    if rest is None:
-        position = yield from stand(site, fenced)
-        at = begun(fenced, before)
-    else:
-        for each in (Position(seen=rest.at), rest.position):
-            check_covered(each, fenced, REST)
-        position, at = rest.position, rest.at
-    field = "after" if rest is None else REST
-    until = position.seen
-    part = yield from read_part(
-        site, fenced, takes, before=before, at=at, until=until, field=field, end=position
-    )
-    if part.done:
-        return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
-    return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
-
-
-def first_events(site: TagSite, fenced: Fence, after: Position | None, limit: int) -> Steps[Seen]:
-    """The first events, `limit` at most, that match a query, or of those that are new since `after`."""
-    position = yield from stand(site, fenced)
-    before: Reach = {} if after is None else after.seen
-    at = begun(fenced, before)
-    found: list[RecordedTaggedEvent] = []
-    places = iter(range(limit))
-    while True:
-        part = yield from read_part(
-            site,
-            fenced,
-            lambda _: next(places, None) is not None,
-            before=before,
-            at=at,
-            until=position.seen,
-            end=position,
-        )
-        found += part.events
-        if part.done:
-            return Seen(events=at_the_end(tuple(found), position), position=position)
-        if len(found) == limit:
-            return Seen(events=tuple(found), position=found[-1].position or position, more=True)
-        at = part.reached
-
-
-def first_matches(site: TagSite, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
-    """The first part that has any event, or the end."""
-    at = begun(fenced, before)
-    while True:
-        part = yield from read_part(site, fenced, takes, before=before, at=at, until=until)
-        if part.events or part.done:
-            return part
-        at = part.reached
 
 
 def read_part(

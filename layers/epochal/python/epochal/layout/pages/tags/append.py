@@ -32,10 +32,11 @@ from epochal.layout.pages.tags.batch import Share, TaggedBatch, shares_of
 from epochal.layout.pages.tags.entries import reached_by
 from epochal.layout.pages.tags.identities import stored_before
 from epochal.layout.pages.tags.labels import sortable_id_of
-from epochal.layout.pages.tags.paging import first_matches
 from epochal.layout.pages.tags.reading import altered, heads_of, matches
+from epochal.layout.pages.tags.reads import PageReads
 from epochal.layout.pages.tags.site import TagStreams, id_record, stream_of
 from epochal.layout.pages.writes import Planned, index_of, is_own, place_of, unchanged
+from epochal.layout.reads import first_matches
 from epochal.layout.streams import Known
 from epochal.model.dcb import Position, Reached
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -190,7 +191,8 @@ def _in_the_way(
         if position.seen[tag].count >= until[tag].count:
             raise altered(tag, "after")
     if condition.takes is not None:
-        part = yield from first_matches(site, condition.fence, position.seen, until, condition.takes)
+        reads = PageReads(site=site, fenced=condition.fence)
+        part = yield from first_matches(reads, position.seen, until, condition.takes)
         return TaggedConflict(
             events=part.events, position=replace(position, seen=part.reached), more=not part.done
         )

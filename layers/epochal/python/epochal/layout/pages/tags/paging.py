@@ -13,15 +13,16 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.fences import Fence, check_covered
-from epochal.layout.matching import at_the_end, begun
+from epochal.layout.matching import begun
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, advance, stand
 from epochal.layout.pages.tags.entries import Entry, entries_of
 from epochal.layout.pages.tags.reading import Cursors, after, altered, begin, candidates, places_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.pages.tags.taking import take
+from epochal.layout.reads import GROWTH, Part
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
+from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
 
 ENTRIES: Final = 1000
@@ -30,23 +31,6 @@ ENTRIES: Final = 1000
 SLICE_BYTES: Final = 1024 * 1024
 """Bytes of them after which it reads no more."""
 
-GROWTH: Final = 4
-"""A read of a few events looks at so many of each tag, and in each further part at so many times as many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Some events, in order.
-
-    Attributes:
-        reached: how far the tags have been read, with these events.
-        done: whether that is as far as was asked for.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    reached: Reach
-    done: bool
-
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
@@ -54,83 +38,6 @@ class _Slice:
 
     entries: Sequence[Entry]
     whole: bool
-
-
-def read_page(
-    site: TagStreams, fenced: Fence, after_: Position | None, rest: Rest | None, takes: Takes
-) -> Steps[TaggedPage]:
-    """A page of the events that match a query, or of those that are new since a position.
-
-    Args:
-        rest: of the page before, whose query and position must have been the same; None begins a read.
-    """
-    before: Reach = {} if after_ is None else after_.seen
-    cursors: Cursors = {}
-    if after_ is not None:
-        check_covered(after_, fenced)
-    if rest is None:
-        position, cursors = yield from begin(site, fenced, before)
-        at = begun(fenced, before)
-    else:
-        for each in (Position(seen=rest.at), rest.position):
-            check_covered(each, fenced, REST)
-        position, at = rest.position, rest.at
-    field = "after" if rest is None else REST
-    part = yield from _part(
-        site,
-        fenced,
-        takes,
-        before=before,
-        at=at,
-        until=position.seen,
-        cursors=cursors,
-        field=field,
-        end=position,
-    )
-    if part.done:
-        return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
-    return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
-
-
-def first_events(site: TagStreams, fenced: Fence, after_: Position | None, limit: int) -> Steps[Seen]:
-    """The first events, `limit` at most, that match a query, or of those that are new since a position."""
-    before: Reach = {} if after_ is None else after_.seen
-    position, cursors = yield from begin(site, fenced, before, limit)
-    at, most = begun(fenced, before), min(ENTRIES, limit)
-    found: list[RecordedTaggedEvent] = []
-    places = iter(range(limit))
-
-    def takes(_: RecordedTaggedEvent) -> bool:
-        return next(places, None) is not None
-
-    while True:
-        part = yield from _part(
-            site,
-            fenced,
-            takes,
-            before=before,
-            at=at,
-            until=position.seen,
-            cursors=cursors,
-            end=position,
-            most=most,
-        )
-        found += part.events
-        if part.done:
-            return Seen(events=at_the_end(tuple(found), position), position=position)
-        if len(found) == limit:
-            return Seen(events=tuple(found), position=found[-1].position or position, more=True)
-        at, cursors, most = part.reached, {}, min(ENTRIES, GROWTH * most)
-
-
-def first_matches(site: TagStreams, fenced: Fence, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
-    """The first part that has any event, or the end."""
-    at = begun(fenced, before)
-    while True:
-        part = yield from _part(site, fenced, takes, before=before, at=at, until=until, cursors={})
-        if part.events or part.done:
-            return part
-        at = part.reached
 
 
 def last_events(site: TagStreams, fenced: Fence, after_: Position | None, limit: int | None) -> Steps[Seen]:
@@ -201,7 +108,7 @@ def read_back(
     return BackwardPage(events=tuple(taken), position=position, rest=further)
 
 
-def _part(
+def read_part(
     site: TagStreams,
     fenced: Fence,
     takes: Takes,
@@ -212,7 +119,7 @@ def _part(
     cursors: Cursors,
     field: str = "after",
     end: Position | None = None,
-    most: int = ENTRIES,
+    most: int | None = None,
 ) -> Steps[Part]:
     """What matches and is new since `before`, from `at` on and at most up to `until`.
 
@@ -221,6 +128,7 @@ def _part(
         end: the position of the read, where events shall tell theirs.
         most: events of each tag that are read; a few more come with them, since pages are read whole.
     """
+    most = ENTRIES if most is None else min(ENTRIES, most)
     slices = dict[str, _Slice]()
     for tag in fenced.all_tags:
         between = (at[tag], until[tag])

@@ -1,0 +1,60 @@
+"""What the store asks of the layout about one query (see `layout.reads`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from epochal.layout.dcb.backward import last_events, read_back
+from epochal.layout.dcb.paging import read_part
+from epochal.layout.dcb.reading import read, stand
+from epochal.layout.dcb.site import TagSite
+from epochal.layout.fences import Fence
+from epochal.layout.reads import Part
+from epochal.model.dcb import Position
+from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
+from epochal.plan.ops import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcbReads:
+    """See `layout.reads`."""
+
+    site: TagSite
+    fenced: Fence
+
+    def everything(self, after: Position | None) -> Steps[Seen]:
+        """See `reading.read`."""
+        return read(self.site, self.fenced, after)
+
+    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
+        """See `backward.last_events`."""
+        return last_events(self.site, self.fenced, after, limit)
+
+    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
+        """See `backward.read_back`."""
+        return read_back(self.site, self.fenced, after, rest, takes)
+
+    def begin(
+        self,
+        before: Reach,  # noqa: ARG002  heads alone are read
+        limit: int | None = None,  # noqa: ARG002  likewise
+    ) -> Steps[tuple[Position, Self]]:
+        """See `reading.stand`."""
+        return (yield from stand(self.site, self.fenced)), self
+
+    def part(
+        self,
+        takes: Takes,
+        *,
+        before: Reach,
+        at: Reach,
+        until: Reach,
+        field: str = "after",
+        end: Position | None = None,
+        most: int | None = None,  # noqa: ARG002  entries are small: as many are read in any case
+    ) -> Steps[Part]:
+        """See `paging.read_part`."""
+        return read_part(
+            self.site, self.fenced, takes, before=before, at=at, until=until, field=field, end=end
+        )

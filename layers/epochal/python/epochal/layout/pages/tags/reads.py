@@ -1,0 +1,72 @@
+"""What the store asks of the layout about one query (see `layout.reads`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from epochal.layout.fences import Fence
+from epochal.layout.pages.reading import SHORT
+from epochal.layout.pages.tags.paging import last_events, read_back, read_part
+from epochal.layout.pages.tags.reading import Cursors, begin, read
+from epochal.layout.pages.tags.site import TagStreams
+from epochal.layout.reads import Part
+from epochal.model.dcb import Position
+from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
+from epochal.plan.ops import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageReads:
+    """See `layout.reads`.
+
+    Attributes:
+        cursors: of the tags that a read begins with, whose pages came with its position.
+    """
+
+    site: TagStreams
+    fenced: Fence
+    cursors: Cursors = field(default_factory=dict)
+
+    def everything(self, after: Position | None) -> Steps[Seen]:
+        """See `reading.read`."""
+        return read(self.site, self.fenced, after)
+
+    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
+        """See `paging.last_events`."""
+        return last_events(self.site, self.fenced, after, limit)
+
+    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
+        """See `paging.read_back`."""
+        return read_back(self.site, self.fenced, after, rest, takes)
+
+    def begin(self, before: Reach, limit: int | None = None) -> Steps[tuple[Position, Self]]:
+        """See `reading.begin`."""
+        wanted = SHORT if limit is None else limit
+        position, cursors = yield from begin(self.site, self.fenced, before, wanted)
+        return position, replace(self, cursors=cursors)
+
+    def part(
+        self,
+        takes: Takes,
+        *,
+        before: Reach,
+        at: Reach,
+        until: Reach,
+        field: str = "after",
+        end: Position | None = None,
+        most: int | None = None,
+    ) -> Steps[Part]:
+        """See `paging.read_part`."""
+        return read_part(
+            self.site,
+            self.fenced,
+            takes,
+            before=before,
+            at=at,
+            until=until,
+            cursors=self.cursors,
+            field=field,
+            end=end,
+            most=most,
+        )

@@ -1,0 +1,137 @@
+"""What a query matches: all of it, the first or the last of it, or a bounded part at a time, whatever the layout.
+
+All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
+All parts together are that read, in its order, and the position to append after is that of its heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from epochal.layout.fences import Fence, check_covered
+from epochal.layout.matching import at_the_end, begun
+from epochal.model.dcb import Position, RecordedTaggedEvent
+from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
+from epochal.plan.ops import Steps
+
+GROWTH: Final = 4
+"""A read of a few events looks at so many of each tag, and in each further part at so many times as many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some events, in order of their sortable ids.
+
+    Attributes:
+        reached: how far the tags have been read, with these events.
+        done: whether that is as far as was asked for.
+    """
+
+    events: tuple[RecordedTaggedEvent, ...]
+    reached: Reach
+    done: bool
+
+
+class TaggedReads(Protocol):
+    """How a layout of tagged events reads what is behind one fence."""
+
+    @property
+    def fenced(self) -> Fence:
+        """Of the query."""
+
+    def everything(self, after: Position | None) -> Steps[Seen]:
+        """The events that match, or those that are new since `after`."""
+
+    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
+        """Likewise, newest first; `limit` at most."""
+
+    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
+        """A page of them, newest first. Without `rest`, of the page before, the first."""
+
+    def begin(self, before: Reach, limit: int | None = None) -> Steps[tuple[Position, TaggedReads]]:
+        """The position of a read that begins now, of so many events at most, and what its first part is read from."""
+
+    def part(
+        self,
+        takes: Takes,
+        *,
+        before: Reach,
+        at: Reach,
+        until: Reach,
+        field: str = "after",
+        end: Position | None = None,
+        most: int | None = None,
+    ) -> Steps[Part]:
+        """What matches and is new since `before`, from `at` on and at most up to `until`.
+
+        Args:
+            field: what a refusal names; under `REST`, `until` came from outside too.
+            end: the position of the read, where events shall tell theirs.
+            most: events of each tag that are wanted. A layout may read more.
+        """
+
+
+def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
+    """The events that match, or those that are new since `after`; `limit` at most."""
+    if not forward:
+        return reads.last(after, limit)
+    return reads.everything(after) if limit is None else _first(reads, after, limit)
+
+
+def read_page(
+    reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes
+) -> Steps[TaggedPage]:
+    """A page of the events that match, or of those that are new since `after`.
+
+    Args:
+        rest: of the page before, whose query and `after` must have been the same; None begins a read.
+    """
+    before: Reach = {} if after is None else after.seen
+    if after is not None:
+        check_covered(after, reads.fenced)
+    source = reads
+    if rest is None:
+        position, source = yield from reads.begin(before)
+        at = begun(reads.fenced, before)
+    else:
+        for each in (Position(seen=rest.at), rest.position):
+            check_covered(each, reads.fenced, REST)
+        position, at = rest.position, rest.at
+    field = "after" if rest is None else REST
+    part = yield from source.part(takes, before=before, at=at, until=position.seen, field=field, end=position)
+    if part.done:
+        return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
+    return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
+
+
+def first_matches(reads: TaggedReads, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
+    """The first part that has any event, or the end."""
+    at = begun(reads.fenced, before)
+    while True:
+        part = yield from reads.part(takes, before=before, at=at, until=until)
+        if part.events or part.done:
+            return part
+        at = part.reached
+
+
+def _first(reads: TaggedReads, after: Position | None, limit: int) -> Steps[Seen]:
+    before: Reach = {} if after is None else after.seen
+    position, source = yield from reads.begin(before, limit)
+    at, most = begun(reads.fenced, before), limit
+    found: list[RecordedTaggedEvent] = []
+    places = iter(range(limit))
+
+    def takes(_: RecordedTaggedEvent) -> bool:
+        return next(places, None) is not None
+
+    while True:
+        part = yield from source.part(
+            takes, before=before, at=at, until=position.seen, end=position, most=most
+        )
+        found += part.events
+        if part.done:
+            return Seen(events=at_the_end(tuple(found), position), position=position)
+        if len(found) == limit:
+            return Seen(events=tuple(found), position=found[-1].position or position, more=True)
+        at, source, most = part.reached, reads, GROWTH * most
