@@ -62,14 +62,15 @@ class AsyncPlace:
     async def __aenter__(self) -> Self:
         """Find address, region and credentials, as boto3 does; raises `Misconfigured` where one is missing."""
         client: Any = await asyncio.to_thread(dynamodb_client, endpoint=self.endpoint, region=self.region)
+        found = await asyncio.to_thread(credentials)
+        # Last, for nobody leaves a place whose entering failed, or was cancelled.
         connector = aiohttp.TCPConnector(limit=self.connections)
+        session = aiohttp.ClientSession(connector=connector, timeout=SECONDS, auto_decompress=False)
         self._carrier = AsyncCarrier(
-            session=await self._open.enter_async_context(
-                aiohttp.ClientSession(connector=connector, timeout=SECONDS, auto_decompress=False)
-            ),
+            session=await self._open.enter_async_context(session),
             url=client.meta.endpoint_url,
             region=client.meta.region_name,
-            credentials=await asyncio.to_thread(credentials),
+            credentials=found,
         )
         return self
 
