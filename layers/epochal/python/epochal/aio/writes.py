@@ -13,13 +13,16 @@ class WriteCancelled(Exception):
     """A write was cancelled while it was under way: the cause of the `CancelledError`, which `cancelled_write` finds.
 
     Attributes:
+        known: whether its end is. False where it was cancelled again before that, or with all tasks of its loop: it may
+            have been applied.
         outcome: what the write answered all the same, or the error that it raised: a `ConflictError` says that
-            nothing was written. None where it was cancelled again before that was known: it may have been applied.
+            nothing was written. None where that is not known; some writes answer None.
     """
 
-    def __init__(self, outcome: object) -> None:
+    def __init__(self, outcome: object = None, *, known: bool) -> None:
         super().__init__("cancelled while a write was under way")
         self.outcome = outcome
+        self.known = known
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
@@ -42,18 +45,19 @@ async def finished(write: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError as cancelled:
-        if task.cancelled():
-            raise
-        raise cancelled from WriteCancelled(await _outcome(task))
+        raise cancelled from await _end_of(task)
 
 
-async def _outcome(task: asyncio.Future[T]) -> object:
+async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
         task.add_done_callback(_seen)
-        return None
-    return task.exception() or task.result()
+        return WriteCancelled(known=False)
+    if task.cancelled():
+        return WriteCancelled(known=False)
+    error = task.exception()
+    return WriteCancelled(task.result() if error is None else error, known=True)
 
 
 def _seen(task: asyncio.Future[T]) -> None:
