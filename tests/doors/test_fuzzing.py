@@ -1,8 +1,8 @@
 """Requests made up from the OpenAPI document, by the thousand: no answer is a failure, each is one that is documented.
 
 Schemathesis takes the document apart and sends what it allows and what it forbids: each boundary once (its phase
-`coverage`), then combinations by chance (`fuzzing`), then operations one after the other on what earlier ones made
-(`stateful`, in the long run only). Everything is seeded: a failure is the same in every run.
+`coverage`). The long run has combinations by chance (`fuzzing`) and operations one after the other on what earlier ones
+made (`stateful`). Everything is seeded: a failure is the same in every run.
 
 All of its checks are on, but one: who is calling is not the functions' business (`ignored_auth`; see `test_callers`).
 What the document cannot say is listed here (`UNSAID`); any other refusal of what it allows is a failure.
@@ -64,7 +64,7 @@ UNSAID: Final = {
 }
 """What the document leaves to words, by how the refusal begins or goes on."""
 
-SHORT: Final = ("examples", "coverage", "fuzzing")
+SHORT: Final = ("examples", "coverage")
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ def _run(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.slow
 def test_its_tests_pass_as_they_are(project: Path) -> None:
     assert "4 passed, 1 deselected" in _run(project, "pytest", "-p", "epochal.pytest_plugin", "-W", "error")
 

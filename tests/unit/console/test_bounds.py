@@ -91,6 +91,7 @@ def client(filled: MemoryFeed, opened: Deployment, spy: Spy) -> FlaskClient:
     return application(deployment, "epochal-test").test_client()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BOUNDS)
 def test_a_view_takes_what_it_says_and_no_more_than_its_bound(
     client: FlaskClient, spy: Spy, path: str
@@ -106,6 +107,7 @@ def test_a_view_takes_what_it_says_and_no_more_than_its_bound(
     assert spy.units.read <= units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("partition", "name"),
     [(0, "Long-1"), (10_000, "account-1"), (20_000, "course:long"), (30_000, "$tag-course:long")],

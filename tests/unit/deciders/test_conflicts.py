@@ -43,6 +43,7 @@ def overtaken_by(store: Store, strategy: str, times: int) -> Decide:
     return decide
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_writers_in_threads_lose_no_update(strategy: str, load: Load | AllowStale) -> None:

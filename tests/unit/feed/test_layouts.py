@@ -163,6 +163,7 @@ def test_events_of_an_aggregate_whose_head_is_gone_come_all_the_same(layouts: La
     assert [item.type for item in layouts.items("journal", data=True)] == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "stream"), [("tips", "Order-1"), ("journal", str(ALICE)), ("dcb", "course:1")]
 )

@@ -105,6 +105,7 @@ def test_a_page_ends_before_the_entry_that_has_no_room_and_the_next_begins_with_
     assert not any(item.omitted for page in found for item in page.items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("max_bytes", [1, 500, 3_000, 100_000])
 @pytest.mark.parametrize("limit", [1, 5, 1_000])

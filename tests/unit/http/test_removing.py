@@ -38,6 +38,7 @@ def test_pruning_again_or_beyond_the_end_is_no_error(api: Api) -> None:
     assert indices(api) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["streams", "tips"])
 def test_a_stream_of_many_items_is_removed_a_part_at_a_time_and_says_so(store: str) -> None:
     api = Api(store=store)

@@ -245,6 +245,7 @@ def test_what_comes_between_two_pages_is_on_neither_and_in_the_way(api: Api) -> 
     assert [each["type"] for each in answer.json["events"]] == ["Late"]
 
 
+@pytest.mark.slow
 def test_a_page_and_a_conflict_end_at_four_megabytes_and_go_on(api: Api) -> None:
     for _ in range(20):
         assert append(api, event(data="x" * 300_000)).status == 201

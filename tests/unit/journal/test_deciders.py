@@ -162,6 +162,7 @@ def test_an_answer_is_given_with_the_decision_that_stands(world: World) -> None:
     assert (answer, outcome.state.total) == ("was 11", 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [ONE_BATCH, every(1), every(3), by_size(40)])
 def test_of_many_writers_none_loses_an_update(world: World, policy: Policy) -> None:
     barrier = threading.Barrier(8)

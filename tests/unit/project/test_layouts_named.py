@@ -89,9 +89,9 @@ def is_own(path: Path, names: set[str]) -> bool:
 
 
 def test_no_file_names_a_layout_but_its_own_room_the_registry_and_its_face() -> None:
-    naming = {place_of(path): names for path in files() if (names := named(path.read_text()))}
-    own = {place_of(path) for path in files() if is_own(path, named(path.read_text()))}
-    assert {place: names for place, names in naming.items() if place not in own | ALLOWED.keys()} == {}
+    naming = {path: named(path.read_text()) for path in files()}
+    foreign = {place_of(path): names for path, names in naming.items() if names and not is_own(path, names)}
+    assert {place: names for place, names in foreign.items() if place not in ALLOWED} == {}
 
 
 @pytest.mark.parametrize("place", ALLOWED)

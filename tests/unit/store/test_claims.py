@@ -121,6 +121,7 @@ def test_only_as_many_bodies_leave_as_needed_the_largest_first(
     assert sorted(map(len, bucket.objects.values())) == [200 * KB]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "size"), [(1, 240 * KB), (200, 1200), (100, 5 * KB), (700, 300), (300, 1300), (20, 300 * KB)]
 )

@@ -100,6 +100,7 @@ def test_a_snapshot_of_another_version_is_not_gone_on_from() -> None:
     assert [by(1, "1"), by(10, "1"), by(10, "2"), by(1, "2")] == [1, 1, 10, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_a_model_of_a_snapshot_is_that_of_all_events(seed: int) -> None:
     """Writers, readers with and without snapshots, old snapshots put back, versions that come and go."""
