@@ -90,6 +90,14 @@ def test_whatever_ends_a_run_the_next_one_writes_what_is_missing(at: int, *, ans
     assert stored(tables) == expected(events)
 
 
+def test_an_id_that_stands_twice_in_a_history_is_imported_once() -> None:
+    tables = memory_tables()
+    first, second = history(2)
+    done = memory_tagged_events(tables).importer.run([first, first, second, first])
+    assert (done.read, done.written, done.found) == (4, 2, 2)
+    assert stored(tables) == expected([first, second])
+
+
 def test_an_id_that_is_there_with_other_contents_is_named_by_its_place() -> None:
     store = memory_tagged_events()
     events = history(3)
