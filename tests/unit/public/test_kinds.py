@@ -79,6 +79,10 @@ VALUES: dict[str, tuple[Call, str]] = {
         lambda _: reaction(name="r", categories="Flight")(print),
         "must be a list of names, not one",
     ),
+    "one layout": (
+        lambda _: reaction(name="r", sources="pages")(print),
+        "sources: must be a list of names, not one",
+    ),
     "a way to fail that is none": (
         lambda _: reaction(name="r", on_failure="stop")(print),
         "on_failure: must be park or block",

@@ -67,6 +67,30 @@ def test_what_is_no_function_is_refused_where_it_is_made_a_reaction(handler: Any
         reaction(name="board")(handler)
 
 
+WITHOUT_ROOM: dict[str, Callable[..., Any]] = {
+    "takes nothing": lambda: None,
+    "takes two": lambda _delivery, _context: None,
+    "has a name of its own to be told": partial(lambda _delivery, *, _board: None),
+}
+
+
+@pytest.mark.parametrize("handler", WITHOUT_ROOM.values(), ids=WITHOUT_ROOM)
+def test_a_handler_that_a_delivery_cannot_be_given_is_refused_where_it_is_made_a_reaction(
+    handler: Callable[..., Any],
+) -> None:
+    with pytest.raises(InvalidInput, match="handler: is called with a delivery and nothing else: "):
+        reaction(name="board")(handler)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [print, partial(lambda _board, _delivery: None, {}), lambda *_: None],
+    ids=["print", "partial", "any number"],
+)
+def test_a_handler_that_takes_a_delivery_or_does_not_tell_is_taken(handler: Callable[..., Any]) -> None:
+    assert reaction(name="board")(handler).handler is handler
+
+
 RETURNED: dict[str, Callable[[], object]] = {
     "coroutine": waits,
     "generator": yields,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TypeVar
 
@@ -29,6 +30,18 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
         raise InvalidInput(field, "must be a plain function: nothing awaits an async one")
     if not may_yield and any(map(inspect.isgeneratorfunction, called)):
         raise InvalidInput(field, "must be a plain function: nothing runs one that yields")
+
+
+def must_take_one(function: Callable[..., object], field: str, what: str) -> None:
+    """Raise `InvalidInput` for a function that can be seen not to take one argument, without calling it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of what is written in C it may be unknown
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise InvalidInput(field, f"is called with {what} and nothing else: {error}") from error
 
 
 def is_async(function: object) -> bool:

@@ -23,7 +23,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import layout_names
-from epochal.model.plain import is_async, must_be_done, must_be_plain
+from epochal.model.plain import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.spans import Span
 from epochal.reactions.causes import caused_by
 
@@ -109,6 +109,7 @@ class Reaction:
             must_be_plain(self.handler, "handler")
             if self.within is not None:
                 raise InvalidInput("within", "is for handlers that are `async def`")
+        must_take_one(self.handler, "handler", "a delivery")
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
                 "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
@@ -172,9 +173,9 @@ def reaction(
     return lambda handler: Reaction(
         name=name,
         handler=handler,
-        categories=_set("categories", categories),
-        types=_set("types", types),
-        sources=frozenset(layout_names() if sources is None else sources),
+        categories=None if categories is None else _set("categories", categories),
+        types=None if types is None else _set("types", types),
+        sources=_set("sources", layout_names() if sources is None else sources),
         start=start,
         max_events=max_events,
         parallel=parallel,
@@ -185,7 +186,7 @@ def reaction(
     )
 
 
-def _set(field: str, names: Collection[str] | None) -> frozenset[str] | None:
+def _set(field: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidInput(field, "must be a list of names, not one")
-    return None if names is None else frozenset(names)
+    return frozenset(names)
