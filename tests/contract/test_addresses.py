@@ -20,7 +20,8 @@ def test_an_address_where_nobody_listens_is_named_and_not_waited_for(monkeypatch
         streams = open_tips("tips", place=Place(endpoint=address, region="eu-central-1"))
         began = time.monotonic()
         with pytest.raises(
-            Unavailable, match=f"nothing has ever answered at {address}: is the address right"
+            Unavailable,
+            match=f"nothing has ever answered at {address}: is the address right, with its region",
         ):
             streams.load("A-1")
     assert time.monotonic() - began < 10

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
-from botocore.exceptions import ProfileNotFound
+from botocore.exceptions import ClientError, ProfileNotFound
 
 from epochal.cli import main as command_line
+from epochal.cli import target
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, open_store
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable
@@ -49,6 +50,23 @@ def test_an_error_is_one_line_and_status_1(
     status, out, err = exits("state", "Cart-1")
     assert (status, out) == (1, "")
     assert err == f"epochal: {' '.join(str(error).split())}\n"
+
+
+def test_a_stack_that_is_not_there_is_told_with_what_to_do(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoStack:
+        def describe_stacks(self, **_: str) -> object:
+            words = {"Code": "ValidationError", "Message": "Stack with id shop does not exist"}
+            raise ClientError({"Error": words}, "DescribeStacks")
+
+    monkeypatch.setattr(target, "cloudformation_client", lambda **_: NoStack())
+    status, _, err = exits("--stack", "shop", "streams")
+    assert status == 1
+    assert err == (
+        "epochal: stack shop: Stack with id shop does not exist: "
+        "deploy first, or check the name, --region and the account\n"
+    )
 
 
 def test_an_argument_is_told_by_the_name_that_it_has_here(

@@ -358,6 +358,11 @@ def test_names_stored_can_be_other_than_the_classes() -> None:
     assert codec.decode(Stored(type="Point", data=b'{"x":1}')) is None
 
 
+def test_a_codec_is_made_of_classes_and_an_event_in_place_of_one_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"a codec is made of classes, not of Point\(x=1, y=0\)"):
+        json_codec(Point(1))  # type: ignore[call-overload]
+
+
 def test_two_classes_of_one_name_are_refused() -> None:
     with pytest.raises(TypeError, match="two classes are named Tree"):
         json_codec(Tree, named={"Tree": Point})

@@ -101,7 +101,7 @@ class Options:
 
     # By the names of the settings, as `dcb_partitions`.
     feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of streams too", _EVENTS)
+    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", _EVENTS)
     equinox_calving: str = of_tables(
         CALVING[0],
         OneOf(of=CALVING),

@@ -212,7 +212,8 @@ def _outputs(choice: Choice) -> Settings:
         with translated("DescribeStacks"):
             (stack,) = client.describe_stacks(StackName=named)["Stacks"]
     except InvalidRequest as error:
-        raise StackMissing(choice.stack, error.message) from error
+        why = f"{error.message}: deploy first, or check the name, --region and the account"
+        raise StackMissing(choice.stack, why) from error
     outputs: Mapping[str, str] = {
         each["OutputKey"].removeprefix(begin): each["OutputValue"]
         for each in stack.get("Outputs", ())

@@ -126,7 +126,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _formless(hint: Any) -> TypeError:
-    return TypeError(f"{hint!r} has no form in JSON; {__name__} lists what has")
+    return TypeError(f"{hint!r} has no form in JSON; docs/guide/events.md lists what has")
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:

@@ -90,7 +90,9 @@ def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) ->
     if unmade and not retries:
         if answered or isinstance(error, ConnectTimeoutError):
             return NotApplied(cause_of(error))
-        return Unreached(f"nothing has ever answered at {address_of(error)}: is the address right?")
+        return Unreached(
+            f"nothing has ever answered at {address_of(error)}: is the address right, with its region?"
+        )
     if isinstance(error, ConnectionError | HTTPClientError):
         return Lost(cause_of(error))
     raise meaning_of(error) from error

@@ -243,6 +243,8 @@ def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[
     """Classes by stored name."""
     register = dict(named)
     for kind in types:
+        if not isinstance(kind, type):
+            raise TypeError(f"a codec is made of classes, not of {kind!r}")
         if register.setdefault(kind.__name__, kind) is not kind:
             raise TypeError(f"two classes are named {kind.__name__}; name them apart with `named`")
     return register

@@ -8,7 +8,7 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 
 TIPS: Final = TableSpec(
     kind="tips",
-    help="Table of streams",
+    help="Table of streams that are stored as tips",
     partition=KeyAttribute(name="p", type="S"),
     sort=KeyAttribute(name="i", type="N"),
     ttl="ttl",
