@@ -91,6 +91,22 @@ def test_a_stopped_server_answers_no_more_and_its_directory_is_gone(server: Serv
     assert not server.directory.exists()
 
 
+def test_a_server_holds_no_lock_and_no_pipe_of_whoever_called_the_program_that_started_it(
+    directory: Path,
+) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    port = processes.free_port()
+    server = processes.start("a web server", [*HTTP, str(port)], port=port, directory=directory)
+    try:
+        os.close(writing)
+        os.set_blocking(reading, False)
+        assert os.read(reading, 1) == b"", "nobody has the other end any more"
+    finally:
+        processes.stop(server)
+        os.close(reading)
+
+
 def test_stopping_twice_does_nothing(server: Server) -> None:
     processes.stop(server)
     processes.stop(server)

@@ -5,6 +5,7 @@ Rules:
   processes it started along.
 - It is known by process id and birth time together, so that a recycled id is never signalled.
 - Nothing but that is needed to stop it, so another command can: `Server` is plain data that fits into a state file.
+- It holds nothing open of whoever started it, so that their locks are free and their pipes end.
 - It works in a directory of its own, which takes its log and its files, and goes when it is stopped.
 - It is either tied to this process by `stop_at_exit`, which also covers SIGINT and SIGTERM, or left to outlive it.
 
@@ -108,10 +109,24 @@ def start(
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.fspath(directory / "log"), os.O_WRONLY | os.O_CREAT, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_CLOSE, each) for each in _handed_down()),
         ],
         setpgroup=0,
     )
     return Server(name=name, pid=pid, born=_birth(pid) or "", port=port, directory=directory)
+
+
+def _handed_down() -> list[int]:
+    """Descriptors that whoever called this program left open for it, and that a server would hold as long as it runs.
+
+    A lock of `flock` is one, or a pipe. Those that Python opens itself are closed in what it starts.
+    """
+    found = []
+    for each in (int(path.name) for path in Path("/dev/fd").iterdir()):
+        with suppress(OSError):  # the one that listed them is closed by now
+            if each not in (0, 1, 2) and os.get_inheritable(each):
+                found.append(each)
+    return found
 
 
 def wait_until_ready(
