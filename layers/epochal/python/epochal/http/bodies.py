@@ -4,10 +4,13 @@
 "data64": "…"      it is not: base64
 "dataUrl": {…}     it is in the bucket: where to fetch it, for how long, and what it must hash to
                    none of these: it is empty
+
+What is sent has `"claim": {…}` in its place for a body that has been uploaded.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,8 +19,11 @@ from simplejson import RawJSON
 
 from epochal.codec import json
 from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT
+from epochal.codec.claims import PREFIX
 from epochal.codec.json import MARK
+from epochal.errors import InvalidInput
 from epochal.http.document import nests_too_deep
+from epochal.http.fields import Node, required
 from epochal.model.events import Body, Claim
 
 Link = Callable[[Claim, int], str]
@@ -25,6 +31,11 @@ Link = Callable[[Claim, int], str]
 
 LINK_SECONDS: Final = 15 * 60
 """Long enough for a slow connection, short enough not to be kept."""
+
+MAX_CLAIM_BYTES: Final = 5 * 1024**3
+"""The largest object that S3 takes in one request."""
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 CODINGS: Final = {DIRECT: "identity", DEFLATE: "deflate-raw", BROTLI: "br"}
 
@@ -37,6 +48,25 @@ def members(name: str, body: Body, link: Link) -> dict[str, Any]:
         return {}
     text = json_text(body)
     return {f"{name}64": b64encode(body).decode()} if text is None else {name: RawJSON(text)}
+
+
+def uploaded(node: Node) -> Claim:
+    """The body that a claim of a request names; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(("key", "sha256", "bytes"))
+    key, sha256, size = (required(node, fields, name) for name in ("key", "sha256", "bytes"))
+    claim = claim_of(sha256, size)
+    # The key follows from the hash: no claim can reach another object of the bucket.
+    if key.value != claim.key:
+        raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
+    return claim
+
+
+def claim_of(sha256: Node, size: Node) -> Claim:
+    """The claim check of a body with this hash and size, wherever it is kept."""
+    digest = sha256.text(64)
+    if not _SHA256.fullmatch(digest):
+        raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
+    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=size.whole(1, MAX_CLAIM_BYTES))
 
 
 def claimed(claim: Claim, link: Link) -> dict[str, Any]:

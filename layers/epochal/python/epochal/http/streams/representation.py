@@ -11,11 +11,9 @@ A page ends where the next event has no room (`answer_size`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.codec.claims import PREFIX
 from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
 from epochal.http.answer_size import AnswerSize, capacity
@@ -24,7 +22,7 @@ from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES, Node, json_body, m
 from epochal.http.performers import consumed
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
-from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.events import Body, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.units import Units
 from epochal.store.results import Page, Pruned, StreamState
@@ -36,12 +34,8 @@ MAX_EVENTS: Final = 1_000
 MAX_UNFOLDS: Final = 100
 """More of either than an item of 400 KB holds at a usual size; what does not fit is refused by its bytes."""
 
-MAX_CLAIM_BYTES: Final = 5 * 1024**3
-"""The largest object that S3 takes in one request."""
-
 UNFOLD_FIELDS: Final = ("type", "data", "data64", "claim", "meta", "meta64", "timestamp")
 EVENT_FIELDS: Final = (*UNFOLD_FIELDS, "correlationId", "causationId")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def event_of(node: Node) -> Event:
@@ -66,14 +60,6 @@ def unfold_of(node: Node) -> Unfold:
         meta=_body(fields, "meta", "meta64"),
         timestamp=_timestamp(fields),
     )
-
-
-def claim_of(sha256: Node, size: Node) -> Claim:
-    """The claim check of a body with this hash and size, wherever it is kept."""
-    digest = sha256.text(64)
-    if not _SHA256.fullmatch(digest):
-        raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
-    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=size.whole(1, MAX_CLAIM_BYTES))
 
 
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
@@ -186,17 +172,7 @@ def _body(fields: Mapping[str, Node], *names: str) -> Body:
         raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
     if given[0] is fields.get(names[0]):
         return json_body(given[0])
-    return given[0].base64() if given[0] is fields.get(names[1]) else _claim(given[0])
-
-
-def _claim(node: Node) -> Claim:
-    fields = node.members(("key", "sha256", "bytes"))
-    key, sha256, size = (required(node, fields, name) for name in ("key", "sha256", "bytes"))
-    claim = claim_of(sha256, size)
-    # The key follows from the hash: no claim can reach another object of the bucket.
-    if key.value != claim.key:
-        raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
-    return claim
+    return given[0].base64() if given[0] is fields.get(names[1]) else bodies.uploaded(given[0])
 
 
 def _timestamp(fields: Mapping[str, Node]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.codec.claims import PREFIX
-from epochal.http.bodies import CODINGS
+from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES
 from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES
 from epochal.http.openapi.shapes import (
     CAPACITY,
@@ -21,7 +21,7 @@ from epochal.http.openapi.shapes import (
     whole,
 )
 from epochal.http.preconditions import EXPECTATIONS
-from epochal.http.streams.representation import MAX_CLAIM_BYTES, MAX_EVENTS, MAX_UNFOLDS
+from epochal.http.streams.representation import MAX_EVENTS, MAX_UNFOLDS
 from epochal.http.streams.several import MAX_APPENDS
 from epochal.model.versions import MAX_VERSION
 

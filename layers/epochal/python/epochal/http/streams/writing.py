@@ -9,7 +9,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.answer_size import text_of
-from epochal.http.bodies import LINK_SECONDS
+from epochal.http.bodies import LINK_SECONDS, claim_of
 from epochal.http.document import document, no_document
 from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
@@ -81,7 +81,7 @@ def upload_body(writing: Writing, request: Request) -> Response:
     Query(request)
     root = document(request)
     fields = root.members(("sha256", "bytes"))
-    claim = representation.claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
+    claim = claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
     if claim.size > writing.most:
         raise TooLarge("bytes", claim.size, writing.most)
     url, headers = writing.upload(claim, LINK_SECONDS)
