@@ -44,6 +44,102 @@ def test_the_claim_of_an_upload_can_be_appended_as_it_is() -> None:
     assert api.bodies.objects == {claim["key"]: CONTENT}
 
 
+def claimed(api: Api) -> dict[str, object]:
+    """The claim of a body that has been uploaded."""
+    claim: dict[str, object] = api.call("POST", "/bodies", {"sha256": DIGEST, "bytes": len(CONTENT)}).json[
+        "claim"
+    ]
+    api.bodies.objects[f"uploads/{DIGEST}"] = CONTENT
+    return claim
+
+
+def test_a_tagged_event_takes_the_claim_of_an_upload_for_its_data_and_its_repeat_is_known() -> None:
+    api = Api()
+    event = {
+        "id": "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11",
+        "type": "Big",
+        "claim": claimed(api),
+        "meta": {"by": "ann"},
+        "tags": ["a:1", "b:1"],
+    }
+    made = api.call("POST", "/events", {"events": [event]})
+    assert made.status == 201
+    assert api.bodies.objects.pop(f"uploads/{DIGEST}") == CONTENT
+    repeated = api.call("POST", "/events", {"events": [event]})
+    assert (repeated.status, repeated.json["replayed"]) == (201, True)
+    assert api.bodies.objects == {f"bodies/{DIGEST}": CONTENT}
+    for tag in ("a:1", "b:1"):
+        (shown,) = api.call("POST", "/events/query", {"query": {"items": [{"tags": [tag]}]}}).json["events"]
+        assert (shown["dataUrl"]["sha256"], shown["dataUrl"]["bytes"]) == (DIGEST, len(CONTENT))
+        assert (shown["meta"], "data" in shown, "data64" in shown) == ({"by": "ann"}, False, False)
+    other = {name: value for name, value in event.items() if name != "claim"} | {"data64": "YQ=="}
+    assert api.call("POST", "/events", {"events": [other]}).json["field"] == "events"
+
+
+def test_a_claim_is_part_of_a_conditional_append_like_any_body() -> None:
+    api = Api()
+    event = {"type": "Big", "claim": claimed(api), "tags": ["a:1"]}
+    fail_if = {"items": [{"tags": ["a:1"]}]}
+    first = api.call("POST", "/events", {"events": [event], "failIf": fail_if})
+    assert first.status == 201
+    refused = api.call("POST", "/events", {"events": [event], "failIf": fail_if})
+    assert (refused.status, refused.problem) == (409, "condition-failed")
+    assert refused.json["events"][0]["dataUrl"]["sha256"] == DIGEST
+    body = {"events": [event], "failIf": fail_if, "after": first.json["position"]}
+    assert api.call("POST", "/events", body).status == 201
+
+
+KEY = f"bodies/{DIGEST}"
+SIZE = len(CONTENT)
+OF_NO_USE = {
+    "text": ("x", "events[0].claim"),
+    "without a hash": ({"key": KEY, "bytes": SIZE}, "events[0].claim.sha256"),
+    "of a hash that is none": ({"key": KEY, "sha256": "x", "bytes": SIZE}, "events[0].claim.sha256"),
+    "of somebody else's object": (
+        {"key": "states/secret", "sha256": DIGEST, "bytes": SIZE},
+        "events[0].claim.key",
+    ),
+    "of what expires": ({"key": f"uploads/{DIGEST}", "sha256": DIGEST, "bytes": SIZE}, "events[0].claim.key"),
+    "of nothing": ({"key": KEY, "sha256": DIGEST, "bytes": 0}, "events[0].claim.bytes"),
+    "larger than any object": (
+        {"key": KEY, "sha256": DIGEST, "bytes": 5 * 1024**3 + 1},
+        "events[0].claim.bytes",
+    ),
+    "of another size": ({"key": KEY, "sha256": DIGEST, "bytes": SIZE + 1}, "events.claim"),
+    "of another body": ({"key": f"bodies/{'0' * 64}", "sha256": "0" * 64, "bytes": SIZE}, "events.claim"),
+}
+
+
+@pytest.mark.parametrize("path", ["/streams/Cat-1/events", "/events"])
+@pytest.mark.parametrize("name", OF_NO_USE)
+def test_a_claim_that_is_malformed_forged_or_missing_is_refused_and_nothing_is_written(
+    path: str, name: str
+) -> None:
+    api = Api()
+    claimed(api)
+    claim, field = OF_NO_USE[name]
+    answer = api.call("POST", path, {"events": [{"type": "Big", "claim": claim}]})
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", field)
+    assert api.stored == []
+    assert api.bodies.objects == {f"uploads/{DIGEST}": CONTENT}
+
+
+@pytest.mark.parametrize("path", ["/streams/Cat-1/events", "/events"])
+@pytest.mark.parametrize("other", [{"data": 1}, {"data64": ""}])
+def test_a_claim_beside_another_body_is_refused(path: str, other: dict[str, object]) -> None:
+    api = Api()
+    answer = api.call("POST", path, {"events": [{"type": "Big", "claim": claimed(api), **other}]})
+    assert (answer.status, answer.json["field"]) == (400, "events[0].claim")
+    assert api.stored == []
+
+
+def test_sekibans_tables_refer_to_no_bucket_so_they_take_no_claim() -> None:
+    api = Api()
+    answer = api.call("POST", "/dcb/events", {"events": [{"type": "Big", "claim": claimed(api)}]})
+    assert (answer.status, answer.json["field"]) == (400, "events[0].claim")
+    assert api.stored == []
+
+
 @pytest.mark.parametrize("size", [UPLOAD_BYTES + 1, 5 * 1024**3])
 def test_an_upload_that_is_larger_than_the_deployment_takes_is_refused_before_it_is_signed(size: int) -> None:
     answer = Api().call("POST", "/bodies", {"sha256": DIGEST, "bytes": size})

@@ -109,7 +109,10 @@ def check_type(kind: str, field: str = "type") -> str:
 
 
 class Unfetched(bytes):
-    """A body that is in the bucket, in its place. A store fetches it before a caller gets the event."""
+    """A body that is in the bucket, in its place. A store fetches it before a caller gets the event.
+
+    An event to append may have one for its data: then the object must be there, or among the uploads.
+    """
 
     claim: Claim
     text: bool
@@ -129,6 +132,11 @@ TaggedBody = str | bytes
 def bytes_of(body: TaggedBody) -> bytes:
     """A body as bytes: those of text are its UTF-8."""
     return body.encode() if isinstance(body, str) else body
+
+
+def is_text(body: TaggedBody) -> bool:
+    """Whether a body is given, and comes back, as text; one in the bucket says so itself."""
+    return body.text if isinstance(body, Unfetched) else isinstance(body, str)
 
 
 def as_given(body: bytes, *, text: bool) -> TaggedBody:

@@ -25,7 +25,7 @@ from epochal.model.dcb import (
     bytes_of,
     check_type,
 )
-from epochal.model.events import content_of
+from epochal.model.events import Body, content_of
 from epochal.model.kinds import must_be_list, must_be_text
 from epochal.model.tagged_results import (
     TaggedAppended,
@@ -112,11 +112,12 @@ class TaggedEvents(TaggedStore):
 
     def batch(self, events: Sequence[TaggedEvent]) -> TaggedBatch:
         """Events that have been checked, as one append of now."""
-        bodies = [bytes_of(body) for event in events for body in (event.data, event.meta)]
+        bodies = [_given(body) for event in events for body in (event.data, event.meta)]
+        there = [body for body in bodies if isinstance(body, bytes)]
         packed = (
-            self.codec.pack(bodies, EVENTS_INLINE, "events")
-            if self.codec.bodies
-            else list(map(_plain, bodies))
+            list(map(_plain, there))
+            if self.codec.bodies is None and len(there) == len(bodies)
+            else self.codec.pack(bodies, EVENTS_INLINE, "events")
         )
         return TaggedBatch(
             events=tuple(events),
@@ -155,6 +156,10 @@ def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEve
     return TaggedEvents(
         driver=driver, site=TagStreams(table=settings.table("streams"), type_heads=heads), codec=codec
     )
+
+
+def _given(body: TaggedBody) -> Body:
+    return body.claim if isinstance(body, Unfetched) else bytes_of(body)
 
 
 def _plain(body: bytes) -> Encoded:

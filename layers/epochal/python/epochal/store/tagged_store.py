@@ -21,6 +21,7 @@ from epochal.model.dcb import (
     Query,
     RecordedTaggedEvent,
     TaggedEvent,
+    Unfetched,
     check_tag,
     check_type,
     parse_event_id,
@@ -236,6 +237,8 @@ class TaggedStore(ABC):
         for name, body in (("data", event.data), ("meta", event.meta)):
             if isinstance(body, str):
                 _check_json(body, f"{field}.{name}")
+            if isinstance(body, Unfetched) and self.most_bytes is not None:
+                raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:

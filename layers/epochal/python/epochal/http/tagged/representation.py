@@ -3,8 +3,9 @@
     {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
     {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
 
-`data` is any JSON, null included, its numbers exact; `data64` any bytes in its place; `meta` and `meta64` likewise. A
-query's items are alternatives; an item asks for any of its types and all of its tags.
+`data` is any JSON, null included, its numbers exact; in its place `data64` is any bytes, and `claim` what has been
+uploaded (`POST /bodies`). `meta` and `meta64` likewise. A query's items are alternatives; an item asks for any of its
+types and all of its tags.
 
 A page ends where the next event has no room (`answer_size`). What is in the bucket is shown as a link.
 """
@@ -55,6 +56,7 @@ EVENT_FIELDS: Final = (
     "type",
     "data",
     "data64",
+    "claim",
     "meta",
     "meta64",
     "tags",
@@ -69,13 +71,13 @@ def event_of(node: Node, most: int | None = None) -> TaggedEvent:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule.
 
     Args:
-        most: bytes of a body at most, where the store has such a limit.
+        most: bytes of a body at most, where the store has such a limit, and with it no bucket.
     """
     fields = node.members(EVENT_FIELDS)
     kind = required(node, fields, "type")
     return TaggedEvent(
         type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
-        data=_body(fields, "data", "data64", most),
+        data=_data(fields, most),
         meta=_body(fields, "meta", "meta64", most),
         tags=tuple(map(_tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
         id=_event_id(fields["id"]) if "id" in fields else None,
@@ -251,6 +253,19 @@ def _tag_of(node: Node) -> str:
 
 def _event_id(node: Node) -> str:
     return parse_event_id(node.text(64), node.name)
+
+
+def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
+    claim = fields.get("claim")
+    if claim is None:
+        return _body(fields, "data", "data64", most)
+    if most is not None:
+        raise InvalidInput(claim.name, "must not be given: these tables refer to no bucket")
+    for name in ("data", "data64"):
+        if name in fields:
+            raise InvalidInput(claim.name, f"may not be given together with {fields[name].name}")
+    # Whether it is text, nobody has seen.
+    return Unfetched.of(bodies.uploaded(claim), text=False)
 
 
 def _body(fields: Mapping[str, Node], plain: str, coded: str, most: int | None) -> TaggedBody:

@@ -73,6 +73,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "type": _TYPE,
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
             "data64": base64("Any bytes, in place of `data`; without either there are none."),
+            "claim": {
+                **ref("Claim"),
+                "description": "What has been uploaded, in place of `data`: not below `/dcb`.",
+            },
             "meta": {"description": "Metadata: any JSON."},
             "meta64": base64("Metadata, any bytes."),
             "tags": array(TAG, "What it concerns; order and repetition do not matter.", MAX_NAMED),
@@ -86,7 +90,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             ),
         },
         required=("type",),
-        allOf=[only_one("data", "data64"), only_one("meta", "meta64")],
+        allOf=[only_one("data", "data64", "claim"), only_one("meta", "meta64")],
     ),
     "EventQuery": record(
         {

@@ -20,7 +20,7 @@ from epochal.layout.pages.tags.labels import Label, event_id, sortable_id_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.stored import StoredEvent
 from epochal.layout.streams import Batch
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text
 from epochal.model.times import Ticks, format_ticks
 
 REFERRED_FROM: Final = 1_024
@@ -145,8 +145,8 @@ def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> Stor
         user=event.executed_user,
         page=page,
         meta=meta if here else EMPTY,
-        data_text=here and isinstance(event.data, str),
-        meta_text=here and isinstance(event.meta, str),
+        data_text=here and is_text(event.data),
+        meta_text=here and is_text(event.meta),
     )
     return StoredEvent(
         type=event.type,

@@ -12,7 +12,7 @@ from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
 from epochal.layout.pages.tags.entries import Entry, body_of, entries_of, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, id_key, read_id_record
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
@@ -52,7 +52,7 @@ def _as_stored(event: TaggedEvent, data: Encoded, stored: RecordedTaggedEvent) -
     return replace(
         stored,
         type=event.type,
-        data=body_of(data, text=isinstance(event.data, str)),
+        data=body_of(data, text=is_text(event.data)),
         tags=tuple(sorted(set(event.tags))),
         executed_user=event.executed_user,
     )

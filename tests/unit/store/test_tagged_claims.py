@@ -1,0 +1,68 @@
+"""Tagged events whose data are in the bucket already: an append refers to them, and reads bring them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.model.dcb import Query, QueryItem, TaggedEvent, Unfetched
+from epochal.model.events import Claim
+from epochal.store.bodies import BodyCodec
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.bodies import MemoryBodies
+from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+
+CONTENT = b'{"seats":1}'
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+CLAIM = Claim(key=f"bodies/{DIGEST}", sha256=DIGEST, size=len(CONTENT))
+OF_A = Query(items=(QueryItem(tags=frozenset({"a"})),))
+ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+
+
+def store(*, held: bool = True) -> TaggedEvents:
+    bucket = MemoryBodies()
+    if held:
+        bucket.objects[CLAIM.key] = CONTENT
+    return replace(memory_tagged_events(), codec=BodyCodec(bodies=bucket))
+
+
+def referring(claim: Claim = CLAIM, *, text: bool = False, **fields: str) -> TaggedEvent:
+    return TaggedEvent(type="T", data=Unfetched.of(claim, text=text), tags=("a", "b"), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_data_in_the_bucket_come_back_as_the_bytes_or_the_text_that_they_were_said_to_be(text: bool) -> None:
+    events = store()
+    small = TaggedEvent(type="T", data="1", tags=("a",))
+    events.append([referring(text=text), small])
+    found, other = events.read(OF_A).events
+    assert found.data == (CONTENT.decode() if text else CONTENT)
+    assert found.json() == {"seats": 1}
+    assert other.data == "1"
+
+
+def test_an_append_is_repeated_by_its_ids_and_is_another_where_its_claim_is() -> None:
+    events = store()
+    first = events.append([referring(id=ID)])
+    assert events.append([referring(id=ID)]).replayed
+    assert first.events[0].data == CONTENT
+    with pytest.raises(InvalidInput, match="exists with other contents"):
+        events.append([TaggedEvent(type="T", data=b"2", tags=("a", "b"), id=ID)])
+
+
+@pytest.mark.parametrize("claim", [CLAIM, replace(CLAIM, size=1)])
+def test_what_is_not_there_or_of_another_size_is_refused(claim: Claim) -> None:
+    events = store(held=claim != CLAIM)
+    with pytest.raises(InvalidInput, match=r"^events\.claim: names no object of that size"):
+        events.append([referring(claim)])
+    with pytest.raises(InvalidInput, match=r"^events\.claim: names no object of that size"):
+        replace(events, codec=BodyCodec()).append([referring(claim)])
+    assert events.read(OF_A).events == ()
+
+
+def test_sekibans_tables_refer_to_no_bucket() -> None:
+    with pytest.raises(InvalidInput, match=r"^events\[0\]\.data: must be here"):
+        memory_dcb_events().append([referring()])
