@@ -6,7 +6,7 @@ All parts together are that read, in its order, and the position to append after
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from epochal.layout.fences import Fence, check_covered
@@ -33,6 +33,26 @@ class Part:
     done: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What matches and is new since `before`, from `at` on and at most up to `until`, as far as there is room.
+
+    Attributes:
+        takes: whether there is room for one more event.
+        end: the position of the read, where events shall tell theirs.
+        field: what a refusal names; under `REST`, `until` came from outside too.
+        most: events of each tag that are wanted. A layout may read more.
+    """
+
+    before: Reach
+    at: Reach
+    until: Reach
+    takes: Takes
+    end: Position | None = None
+    field: str = "after"
+    most: int | None = None
+
+
 class TaggedReads(Protocol):
     """How a layout of tagged events reads what is behind one fence."""
 
@@ -52,24 +72,8 @@ class TaggedReads(Protocol):
     def begin(self, before: Reach, limit: int | None = None) -> Steps[tuple[Position, TaggedReads]]:
         """The position of a read that begins now, of so many events at most, and what its first part is read from."""
 
-    def part(
-        self,
-        takes: Takes,
-        *,
-        before: Reach,
-        at: Reach,
-        until: Reach,
-        field: str = "after",
-        end: Position | None = None,
-        most: int | None = None,
-    ) -> Steps[Part]:
-        """What matches and is new since `before`, from `at` on and at most up to `until`.
-
-        Args:
-            field: what a refusal names; under `REST`, `until` came from outside too.
-            end: the position of the read, where events shall tell theirs.
-            most: events of each tag that are wanted. A layout may read more.
-        """
+    def part(self, wanted: Wanted) -> Steps[Part]:
+        """What is wanted, or the beginning of it."""
 
 
 def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
@@ -98,8 +102,15 @@ def read_page(
         for each in (Position(seen=rest.at), rest.position):
             check_covered(each, reads.fenced, REST)
         position, at = rest.position, rest.at
-    field = "after" if rest is None else REST
-    part = yield from source.part(takes, before=before, at=at, until=position.seen, field=field, end=position)
+    wanted = Wanted(
+        before=before,
+        at=at,
+        until=position.seen,
+        takes=takes,
+        end=position,
+        field="after" if rest is None else REST,
+    )
+    part = yield from source.part(wanted)
     if part.done:
         return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
     return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
@@ -107,28 +118,30 @@ def read_page(
 
 def first_matches(reads: TaggedReads, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
     """The first part that has any event, or the end."""
-    at = begun(reads.fenced, before)
+    wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=takes)
     while True:
-        part = yield from reads.part(takes, before=before, at=at, until=until)
+        part = yield from reads.part(wanted)
         if part.events or part.done:
             return part
-        at = part.reached
+        wanted = replace(wanted, at=part.reached)
 
 
 def _first(reads: TaggedReads, after: Position | None, limit: int) -> Steps[Seen]:
     before: Reach = {} if after is None else after.seen
     position, source = yield from reads.begin(before, limit)
-    at, most = begun(reads.fenced, before), limit
     found: list[RecordedTaggedEvent] = []
     places = iter(range(limit))
-
-    def takes(_: RecordedTaggedEvent) -> bool:
-        return next(places, None) is not None
-
+    at, most = begun(reads.fenced, before), limit
     while True:
-        part = yield from source.part(
-            takes, before=before, at=at, until=position.seen, end=position, most=most
+        wanted = Wanted(
+            before=before,
+            at=at,
+            until=position.seen,
+            takes=lambda _: next(places, None) is not None,
+            end=position,
+            most=most,
         )
+        part = yield from source.part(wanted)
         found += part.events
         if part.done:
             return Seen(events=at_the_end(tuple(found), position), position=position)

@@ -25,8 +25,8 @@ from epochal.layout.dcb.reading import certain_events
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import is_new
-from epochal.layout.reads import Part
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.layout.reads import Part, Wanted
+from epochal.model.dcb import Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
@@ -39,33 +39,26 @@ PART_BYTES: Final = 4 * 1024 * 1024
 """Events are read in batches, until they come to this, whether they match or not."""
 
 
-def read_part(
-    site: TagSite,
-    fenced: Fence,
-    takes: Takes,
-    *,
-    before: Reach,
-    at: Reach,
-    until: Reach,
-    field: str = "after",
-    end: Position | None = None,
-) -> Steps[Part]:
-    """What matches and is new since `before`, from `at` on and at most up to `until`.
-
-    Args:
-        field: what a refusal names; under `REST`, `until` came from outside too.
-        end: the position of the read, where events shall tell theirs.
-    """
+def read_part(site: TagSite, fenced: Fence, wanted: Wanted) -> Steps[Part]:
+    """What is wanted, or the beginning of it."""
+    at, until = wanted.at, wanted.until
     slices: dict[str, Slice] = {}
     for tag in fenced.all_tags:
-        given = [at[tag], until[tag]] if field == REST else [at[tag]]
+        given = [at[tag], until[tag]] if wanted.field == REST else [at[tag]]
         look = partial(_look, site, tag, at[tag], until[tag])
-        slices[tag] = yield from whole(look, site, tag, until[tag], given, field=field)
+        slices[tag] = yield from whole(look, site, tag, until[tag], given, field=wanted.field)
     keys, bound = _in_order(fenced, slices)
     passed = {tag: places_of(part.entries) for tag, part in slices.items()}
-    trail = None if end is None else Trail(base=at, passed=passed, end=end)
+    trail = None if wanted.end is None else Trail(base=at, passed=passed, end=wanted.end)
     taken, cut = yield from take(
-        site, fenced, keys, takes, before=before, until=until, trail=trail, at_once=BATCH_KEYS
+        site,
+        fenced,
+        keys,
+        wanted.takes,
+        before=wanted.before,
+        until=until,
+        trail=trail,
+        at_once=BATCH_KEYS,
     )
     bound = bound if cut is None else cut
     if bound is None:

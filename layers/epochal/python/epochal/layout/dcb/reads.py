@@ -10,7 +10,7 @@ from epochal.layout.dcb.paging import read_part
 from epochal.layout.dcb.reading import read, stand
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
-from epochal.layout.reads import Part
+from epochal.layout.reads import Part, Wanted
 from epochal.model.dcb import Position
 from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
@@ -43,18 +43,6 @@ class DcbReads:
         """See `reading.stand`."""
         return (yield from stand(self.site, self.fenced)), self
 
-    def part(
-        self,
-        takes: Takes,
-        *,
-        before: Reach,
-        at: Reach,
-        until: Reach,
-        field: str = "after",
-        end: Position | None = None,
-        most: int | None = None,  # noqa: ARG002  entries are small: as many are read in any case
-    ) -> Steps[Part]:
-        """See `paging.read_part`."""
-        return read_part(
-            self.site, self.fenced, takes, before=before, at=at, until=until, field=field, end=end
-        )
+    def part(self, wanted: Wanted) -> Steps[Part]:
+        """See `paging.read_part`. Entries are small: as many are read, whatever is wanted."""
+        return read_part(self.site, self.fenced, wanted)

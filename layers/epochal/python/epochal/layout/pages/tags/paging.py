@@ -20,7 +20,7 @@ from epochal.layout.pages.tags.entries import Entry, entries_of
 from epochal.layout.pages.tags.reading import Cursors, after, altered, begin, candidates, places_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.pages.tags.taking import take
-from epochal.layout.reads import GROWTH, Part
+from epochal.layout.reads import GROWTH, Part, Wanted
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
@@ -108,38 +108,23 @@ def read_back(
     return BackwardPage(events=tuple(taken), position=position, rest=further)
 
 
-def read_part(
-    site: TagStreams,
-    fenced: Fence,
-    takes: Takes,
-    *,
-    before: Reach,
-    at: Reach,
-    until: Reach,
-    cursors: Cursors,
-    field: str = "after",
-    end: Position | None = None,
-    most: int | None = None,
-) -> Steps[Part]:
-    """What matches and is new since `before`, from `at` on and at most up to `until`.
-
-    Args:
-        field: what a refusal names; under `REST`, `until` came from outside too.
-        end: the position of the read, where events shall tell theirs.
-        most: events of each tag that are read; a few more come with them, since pages are read whole.
-    """
-    most = ENTRIES if most is None else min(ENTRIES, most)
+def read_part(site: TagStreams, fenced: Fence, wanted: Wanted, cursors: Cursors) -> Steps[Part]:
+    """What is wanted, or the beginning of it. A few more events are read of each tag, since pages are read whole."""
+    at, until = wanted.at, wanted.until
+    most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
     slices = dict[str, _Slice]()
     for tag in fenced.all_tags:
         between = (at[tag], until[tag])
-        slices[tag] = yield from _upward(site, tag, between, cursors.get(tag), most=most, field=field)
+        slices[tag] = yield from _upward(site, tag, between, cursors.get(tag), most=most, field=wanted.field)
     chains = {tag: part.entries for tag, part in slices.items()}
     bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
-    wanted = [
-        entry for entry in candidates(fenced, chains, before, until) if bound is None or entry.key < bound
+    entries = [
+        entry
+        for entry in candidates(fenced, chains, wanted.before, until)
+        if bound is None or entry.key < bound
     ]
-    trail = None if end is None else Trail(base=at, passed=places_of(chains), end=end)
-    taken, cut = yield from take(site, wanted, takes, trail=trail)
+    trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
+    taken, cut = yield from take(site, entries, wanted.takes, trail=trail)
     bound = bound if cut is None else cut
     if bound is None:
         return Part(events=tuple(taken), reached=until, done=True)

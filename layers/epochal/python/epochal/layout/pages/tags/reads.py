@@ -10,7 +10,7 @@ from epochal.layout.pages.reading import SHORT
 from epochal.layout.pages.tags.paging import last_events, read_back, read_part
 from epochal.layout.pages.tags.reading import Cursors, begin, read
 from epochal.layout.pages.tags.site import TagStreams
-from epochal.layout.reads import Part
+from epochal.layout.reads import Part, Wanted
 from epochal.model.dcb import Position
 from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
@@ -46,27 +46,6 @@ class PageReads:
         position, cursors = yield from begin(self.site, self.fenced, before, wanted)
         return position, replace(self, cursors=cursors)
 
-    def part(
-        self,
-        takes: Takes,
-        *,
-        before: Reach,
-        at: Reach,
-        until: Reach,
-        field: str = "after",
-        end: Position | None = None,
-        most: int | None = None,
-    ) -> Steps[Part]:
+    def part(self, wanted: Wanted) -> Steps[Part]:
         """See `paging.read_part`."""
-        return read_part(
-            self.site,
-            self.fenced,
-            takes,
-            before=before,
-            at=at,
-            until=until,
-            cursors=self.cursors,
-            field=field,
-            end=end,
-            most=most,
-        )
+        return read_part(self.site, self.fenced, wanted, self.cursors)
