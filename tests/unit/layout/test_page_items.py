@@ -91,12 +91,11 @@ def test_a_page_opens_its_frames_and_unfolds_only_when_asked() -> None:
 
 
 def test_events_of_a_page_are_the_last_ones_that_it_was_given() -> None:
-    assert (page().base, page().count, page().emptied) == (5, 3, False)
+    assert (page().base, page().count) == (5, 3)
     cut = page(frames=(frame(1, 2),), low_water=7)
-    assert (cut.base, cut.count, cut.emptied) == (6, 2, False)
+    assert (cut.base, cut.count) == (6, 2)
     emptied = page(frames=(), stamp=stamp())
-    assert (emptied.base, emptied.count, emptied.emptied) == (8, 0, True)
-    assert not page(frames=(), index=8, stamp=stamp()).emptied
+    assert (emptied.base, emptied.count) == (8, 0)
 
 
 def test_the_latest_stamp_is_of_the_latest_write_whether_it_added_events_or_not() -> None:

@@ -22,7 +22,7 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Publish, Reaction, Webhook
 from epochal.cdk.fields import RULES
-from epochal.cdk.options import APPS_OWN, StoreOptions
+from epochal.cdk.options import StoreOptions
 from epochal.cdk.sources import Sources
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.targets import TARGET
@@ -32,6 +32,8 @@ from tests.unit.stacks.templates import ROOT
 GUIDE = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
 FUNCTION = "AWS::Lambda::Function"
 TABLE = "AWS::DynamoDB::GlobalTable"
+APPS_OWN = {"prefix", "reactions", "tags", "api"}
+"""Settings of `cdk.json` that are no options: an app says these in other ways."""
 
 Resources = dict[str, dict[str, Any]]
 
@@ -172,7 +174,7 @@ def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> Non
 
 
 def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
-    assert get_type_hints(StoreOptions).keys() == RULES.keys() - set(APPS_OWN)
+    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN
     with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
         EventStore(shop, "Events", log_days=2)
     with pytest.raises(BadSetting, match="did you mean retain"):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.targets import LAMBDA, Target, architecture, wheels
+from epochal.cdk.targets import Target, architecture, wheels
+from epochal.settings import LAMBDA_PYTHON
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 INTENDED = {
@@ -52,8 +53,9 @@ def test_a_production_stage_keeps_nothing_on_the_embedded_aws(synthesise: Synthe
 
 
 def test_aws_gets_wheels_for_graviton_wherever_it_is_deployed_from() -> None:
-    assert wheels(Target.AWS) == LAMBDA
-    assert all(tag.endswith("_aarch64") for tag in LAMBDA.tags)
+    found = wheels(Target.AWS)
+    assert found.python == LAMBDA_PYTHON
+    assert all(tag.endswith("_aarch64") for tag in found.tags)
     assert architecture(Target.AWS).name == "arm64"
 
 

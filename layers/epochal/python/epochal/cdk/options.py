@@ -7,7 +7,7 @@ them only once they are deployed: the ARN of a key or topic of the same app.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from aws_cdk import Token
 from aws_cdk import aws_kms as kms
@@ -17,9 +17,6 @@ from epochal.cdk.stages import STAGES, BadSetting, Stage, changed
 
 Preset = Literal["dev", "staging", "prod"]
 """Settings to begin with: `dev` forgets, `staging` behaves like `prod` at a smaller size, `prod` keeps."""
-
-APPS_OWN: Final = ("prefix", "reactions", "tags", "api")
-"""Settings of `cdk.json` that are no options: an app says these in other ways."""
 
 
 class StoreOptions(TypedDict, total=False):

@@ -63,9 +63,6 @@ def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
     return Platform(python=python, tags=(f"manylinux_2_28_{machine}", f"manylinux2014_{machine}"))
 
 
-LAMBDA: Final = lambda_platform(LAMBDA_PYTHON, lambda_.Architecture.ARM_64)
-
-
 def wheels(
     target: Target, python: str = LAMBDA_PYTHON, wanted: lambda_.Architecture | None = None
 ) -> Platform:

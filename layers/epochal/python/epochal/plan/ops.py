@@ -140,7 +140,6 @@ class Check:
     condition: Condition
 
 
-Write = Put | Update | Delete
 TransactionWrite = Put | Update | Delete | Check
 
 

@@ -19,7 +19,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
@@ -29,8 +29,6 @@ from epochal.model.versions import ANY, Token
 from epochal.store.conflicts import not_made
 from epochal.store.pools import Turn, turn
 from epochal.store.streams import Streams, outcome_of
-
-T = TypeVar("T")
 
 JOINED_BYTES: Final = 32 * 1024
 """Of events that one write takes, unless one append has more: each KB of it costs a unit, joined or not."""

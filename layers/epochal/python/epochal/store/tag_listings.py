@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar, Final
 
 from epochal.errors import CorruptData
@@ -132,14 +132,10 @@ class TagListings(Listings):
             pass
         return tally.total
 
-    def tag_names(self, group: str, beyond: str | None = None, *, page: int = PAGE) -> Iterator[str]:
-        """The tags of a group that follow `beyond`, in order."""
-        return chain.from_iterable(self.tag_name_pages(group, beyond, page=page))
-
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """`tag_names` by what a request brings, which reads so many entries at most: one tag, where it has many."""
+        """As of any listing. A request reads so many entries at most: one tag, where it has many."""
         check_group(group)
         must_be_whole(page, "page", 1)
         if beyond is not None:

@@ -92,11 +92,6 @@ class Page:
         return PageSpan(self, min(max(self.base, self.low_water), self.version), self.version)
 
     @property
-    def emptied(self) -> bool:
-        """Whether it had events, and all are pruned."""
-        return not self.frames and self.index < self.version
-
-    @property
     def latest(self) -> bytes:
         """Stamp of its latest write."""
         return self.stamp if self.stamp is not None else self.frames[-1].stamp
