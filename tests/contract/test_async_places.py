@@ -1,21 +1,32 @@
-"""What a place of an event loop opens, on AWS's own DynamoDB: the feed, aggregates and read models, through aiohttp."""
+"""What a place of an event loop opens, on AWS's own DynamoDB, through aiohttp."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from epochal import Delivery, Event, FeedEvent, reaction
+from epochal import Delivery, Event, FeedEvent, Query, QueryItem, TaggedEvent, reaction
+from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
-from epochal.layout.tables import READ_MODELS
+from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.pages.items import STREAMS
+from epochal.layout.subjects import SUBJECT_KEYS
+from epochal.layout.tables import PROJECTION_STATES, READ_MODELS
 from epochal.local.endpoint import KEY, SECRET
 from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.model.tagged_results import TaggedAppended
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.aggregates import AggregateAppended
+from epochal.store.joined import JoinedAppends
+from epochal.store.subjects import Shredded
+from epochal.testing.keys import MemoryWrapping
 from tests.contract.test_feed_layouts import Deployment, deployed  # noqa: F401  a fixture
+from tests.support.tables import Tables
 
 pytestmark = pytest.mark.ddbl
 
@@ -84,3 +95,48 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
             ]
 
     asyncio.run(look())
+
+
+def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
+    ddbl_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    endpoint = ddbl_tables.endpoint
+    streams, events, tags, states, keys = map(
+        ddbl_tables.create, (STREAMS, EVENTS, TAGS, PROJECTION_STATES, SUBJECT_KEYS)
+    )
+    course = Query(items=(QueryItem(tags=frozenset({"course:1"})),))
+
+    async def live() -> None:
+        async with AsyncPlace(endpoint=endpoint.url, region=endpoint.region) as place:
+            store = place.open_streams(streams)
+            together = AsyncJoinedAppends(JoinedAppends(store.store))
+            told = await asyncio.gather(
+                *(together.append("Sensor-1", [Event(type=f"N{n}")]) for n in range(40))
+            )
+            found = {event.index: event.type async for event in store.read("Sensor-1")}
+            assert found == {each.first: f"N{n}" for n, each in enumerate(told)}
+            assert sum(each.capacity.requests for each in told) < 10
+
+            tagged = place.open_dcb_events(events, tags)
+            seen = await tagged.read(course)
+            taken = TaggedEvent(type="Taken", data="{}", tags=["course:1"])
+            answers = await asyncio.gather(
+                *(tagged.try_append([taken], fail_if=course, after=seen.position) for _ in range(4))
+            )
+            assert [type(each) for each in answers].count(TaggedAppended) == 1
+
+            totals = place.open_projection_states(states)
+            await totals.save("Totals", "v1", [b"a", b"b"], events_processed=1, last_sortable_id="0" * 30)
+            (state,) = await totals.list("Totals")
+            assert [chunk async for chunk in totals.open(state)] == [b"ab"]
+
+            opened = place.open_subjects(keys, kms_key="alias/none").store
+            subjects = AsyncSubjects(replace(opened, wrapping=WrappingInThreads(MemoryWrapping())))
+            sealed = await asyncio.gather(*(subjects.seal("ada", b"{}") for _ in range(4)))
+            assert [await subjects.unseal(each) for each in sealed] == [b"{}"] * 4
+            await subjects.forget("ada")
+            assert await subjects.unseal(sealed[0]) == Shredded("ada")
+
+    asyncio.run(live())
