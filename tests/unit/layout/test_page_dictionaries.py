@@ -12,7 +12,7 @@ from epochal.care.catch_up import Mender
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import scan
 from epochal.care.rebuild import Rebuilder
-from epochal.codec.dictionaries import id_of, learn
+from epochal.codec.dictionaries import id_of, is_known, learn
 from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData
 from epochal.index.series import register
@@ -352,3 +352,10 @@ def test_a_dictionary_is_stored_before_it_is_in_use_and_once(world: World) -> No
     puts = [op.item["i"]["N"] for op in world.ops if isinstance(op, Put)]
     assert puts == [KEY["i"]["N"], "0"] * 2
     assert len(list(world.tables.items("streams"))) == 2
+
+
+def test_what_is_under_the_number_of_another_dictionary_is_none_and_is_not_learnt() -> None:
+    altered = TRAINED + bytes(8)
+    with pytest.raises(CorruptData, match=f"dictionary {ID.hex()} is not what it was"):
+        dictionaries.read_dictionary({**KEY, "d": binary(altered)})
+    assert not is_known(id_of(altered))
