@@ -22,7 +22,9 @@ from epochal import (
     Decider,
     Deciders,
     Decisions,
+    Delivery,
     Event,
+    FeedEvent,
     OutcomeUndetermined,
     Query,
     QueryItem,
@@ -36,6 +38,7 @@ from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.projections import AsyncProjectionStates
+from epochal.aio.read_models import AsyncReadModels
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
@@ -45,12 +48,14 @@ from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.events import Claim
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
+from epochal.reactions.read_models import Documents
 from epochal.store.bodies import BodyCodec
 from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bodies import MemoryBodies
+from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import (
     memory_aggregates,
     memory_dcb_events,
@@ -192,6 +197,18 @@ def append_to_aggregate() -> Attempt:
     )
 
 
+def fold() -> Attempt:
+    store = MemoryFeed().read_models
+    model = AsyncReadModels(replace(store, driver=Requests(lost=1).on(store.driver))).open("counts", 1)
+    event = FeedEvent(stream="Door-1", index=0, type="Opened")
+    delivery = Delivery(group="counts", partition=30_000, stream="Door-1", events=(event,))
+
+    def count(documents: Documents, event: FeedEvent) -> None:
+        documents.put(event.type, documents.get(event.type, 0) + 1)
+
+    return Attempt(lambda: model.apply(delivery, count), lambda: store.open("counts", 1).get("Opened", 0))
+
+
 def save() -> Attempt:
     store = memory_projection_states()
     states = AsyncProjectionStates(replace(store, driver=Requests().on(store.driver)))
@@ -227,6 +244,7 @@ ATTEMPTS: dict[str, Callable[[], Attempt]] = {
     "append to Sekiban's tables": lambda: append_tagged(memory_dcb_events, 1),
     "decide on tagged events": decide_tagged,
     "append to an aggregate": append_to_aggregate,
+    "fold into a read model": fold,
     "save a state": save,
     "forget": forget,
     "delete": prune,
