@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Op, Refusal, Reply, Transact
@@ -19,7 +18,6 @@ from tests.simulation.dcb_states import (
     NOTHING,
     Budget,
     Ids,
-    Past,
     Standing,
     State,
     Writer,
@@ -28,14 +26,12 @@ from tests.simulation.dcb_states import (
     write,
 )
 from tests.simulation.dcb_world import Tables, World
-from tests.simulation.exploring import explore, put
+from tests.simulation.exploring import Numbering, Past, explore, put
 from tests.simulation.index_explorer import frames
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Explorer:
+class Explorer(Numbering):
     """Explores all that may happen to `writers`."""
 
     writers: tuple[Writer, ...]
@@ -157,15 +153,7 @@ class Explorer:
 
     # -------------------------------------------------------------------------------------- the generators, and tables
 
-    def _told(self, past: Past, number: int) -> Past:
-        reply = self.replies[number]
-        if past.lost and isinstance(reply, Refusal):
-            marked = replace(reply, ambiguous=True)
-            number = self._number(repr(marked), self.replies, marked)
-        return self._same(past._replace(replies=(*past.replies, number), lost=False))
-
     def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
         if past not in self.same:
             seen: set[str] = set()
             inner = write(self.writers[past.who], self.type_heads, seen)
@@ -194,13 +182,6 @@ class Explorer:
         if number == count:
             check_tables(World(type_heads=self.type_heads, tables=tables))
         return number
-
-    def _number(self, key: str, values: list[T], value: T) -> int:
-        digest = hashlib.sha256(f"{id(values)} {key}".encode()).hexdigest()
-        if digest not in self.numbers:
-            self.numbers[digest] = len(values)
-            values.append(value)
-        return self.numbers[digest]
 
 
 def _copy(tables: Tables) -> Tables:

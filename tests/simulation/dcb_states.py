@@ -17,6 +17,7 @@ from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import BatchGet, Items, Op, Reply, Steps
 from epochal.plan.ops import Query as Pages
+from tests.simulation.exploring import Past
 
 T = TypeVar("T")
 
@@ -60,14 +61,6 @@ class Budget(NamedTuple):
 
 
 NOTHING = Budget()
-
-
-class Past(NamedTuple):
-    """A writer, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
-
-    who: int
-    replies: tuple[int, ...] = ()
-    lost: bool = False
 
 
 class State(NamedTuple):

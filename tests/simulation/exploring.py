@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
+
+from epochal.plan.ops import Refusal, Reply
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -50,3 +55,37 @@ def explore(first: S, steps: Steps[S], check: Callable[[S], None] = lambda _: No
 def put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
     """With another value in one place."""
     return (*values[:place], value, *values[place + 1 :])
+
+
+class Past(NamedTuple):
+    """A process, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
+
+    who: int
+    replies: tuple[int, ...] = ()
+    lost: bool = False
+
+
+class Numbering(ABC):
+    """An explorer of processes that are generators: it tells replies, and all else that recurs, by their numbers."""
+
+    __slots__ = ()
+    replies: list[Reply]
+    numbers: dict[str, int]
+
+    @abstractmethod
+    def _same(self, past: Past) -> Past:
+        """The first past found that led to the same state of the generator, whatever it was told before."""
+
+    def _told(self, past: Past, number: int) -> Past:
+        reply = self.replies[number]
+        if past.lost and isinstance(reply, Refusal):
+            marked = replace(reply, ambiguous=True)
+            number = self._number(repr(marked), self.replies, marked)
+        return self._same(past._replace(replies=(*past.replies, number), lost=False))
+
+    def _number(self, key: str, values: list[T], value: T) -> int:
+        digest = hashlib.sha256(f"{id(values)} {key}".encode()).hexdigest()
+        if digest not in self.numbers:
+            self.numbers[digest] = len(values)
+            values.append(value)
+        return self.numbers[digest]

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pytest
 
@@ -29,7 +29,7 @@ from epochal.model.versions import ANY, ExpectedVersion, Token
 from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.testing.memory import MemoryTables
-from tests.simulation.exploring import explore, put
+from tests.simulation.exploring import Numbering, Past, explore, put
 from tests.simulation.index_explorer import frames
 from tests.simulation.page_actors import (
     TABLE,
@@ -44,8 +44,6 @@ from tests.simulation.page_actors import (
     apart,
     replay,
 )
-
-T = TypeVar("T")
 
 _WRITES = (Put, Update, Removal, Transact)
 
@@ -63,14 +61,6 @@ class Budget(NamedTuple):
 
 
 NOTHING = Budget()
-
-
-class Past(NamedTuple):
-    """An actor, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
-
-    who: int
-    replies: tuple[int, ...] = ()
-    lost: bool = False
 
 
 class State(NamedTuple):
@@ -123,7 +113,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Explorer:
+class Explorer(Numbering):
     """Explores all that may happen to `actors`, after others have acted alone, one after the other."""
 
     actors: tuple[Actor, ...]
@@ -314,15 +304,7 @@ class Explorer:
     def _outcome(self, number: int) -> str:
         return type(self.replies[number]).__name__
 
-    def _told(self, past: Past, number: int) -> Past:
-        reply = self.replies[number]
-        if past.lost and isinstance(reply, Refusal):
-            marked = replace(reply, ambiguous=True)
-            number = self._number(repr(marked), self.replies, marked)
-        return self._same(past._replace(replies=(*past.replies, number), lost=False))
-
     def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
         if past not in self.same:
             actor = self.actors[past.who]
             inner = act(actor, self.batches)
@@ -340,13 +322,6 @@ class Explorer:
     def _table_number(self, table: Table) -> int:
         content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r} {sorted(table.marks)}"
         return self._number(content, self.tables, table)
-
-    def _number(self, key: str, values: list[T], value: T) -> int:
-        digest = hashlib.sha256(f"{id(values)} {key}".encode()).hexdigest()
-        if digest not in self.numbers:
-            self.numbers[digest] = len(values)
-            values.append(value)
-        return self.numbers[digest]
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.expectations import accepts
@@ -31,12 +31,10 @@ from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Op, Put, Refusal, Reply, Several, Steps, Transact, Update
 from epochal.testing.memory import MemoryTables
-from tests.simulation.exploring import explore, put
+from tests.simulation.exploring import Numbering, Past, explore, put
 from tests.simulation.index_explorer import frames
 from tests.simulation.page_actors import TABLE, Rule, apart, replay
 from tests.simulation.page_explorer import NOTHING, Budget, ruled_by
-
-T = TypeVar("T")
 
 A: Final = "Account-a"
 B: Final = "Account-b"
@@ -115,14 +113,6 @@ class Answer(NamedTuple):
     told: Results[Page]
 
 
-class Past(NamedTuple):
-    """An actor, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
-
-    who: int
-    replies: tuple[int, ...] = ()
-    lost: bool = False
-
-
 class State(NamedTuple):
     """A state of the world. `denied` are the appends whose writers were told that they were not made."""
 
@@ -194,7 +184,7 @@ def one_by_one(steps: Steps[tuple[Answer, ...]]) -> Steps[tuple[Answer, ...]]:
 
 
 @dataclass(slots=True)
-class Explorer:
+class Explorer(Numbering):
     """Explores all that may happen to `actors`, after another has acted alone."""
 
     actors: tuple[Actor, ...]
@@ -308,15 +298,7 @@ class Explorer:
                 assert len(set(times)) == 1, f"{move.name} is in one stream, and not in the other"
         return Table(tables=tables, appends=appends, pages=pages)
 
-    def _told(self, past: Past, number: int) -> Past:
-        reply = self.replies[number]
-        if past.lost and isinstance(reply, Refusal):
-            marked = replace(reply, ambiguous=True)
-            number = self._number(repr(marked), self.replies, marked)
-        return self._same(past._replace(replies=(*past.replies, number), lost=False))
-
     def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
         if past not in self.same:
             actor = self.actors[past.who]
             inner = act(actor)
@@ -329,13 +311,6 @@ class Explorer:
             self.same[past] = first
             self.standing[first] = None if op is None else self._number(repr(op), self.ops, op), answers
         return self.same[past]
-
-    def _number(self, key: str, values: list[T], value: T) -> int:
-        digest = _digest(f"{id(values)} {key}")
-        if digest not in self.numbers:
-            self.numbers[digest] = len(values)
-            values.append(value)
-        return self.numbers[digest]
 
 
 def _chain(pages: Sequence[Page], before: tuple[bytes, ...]) -> tuple[bytes, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -49,13 +49,11 @@ from epochal.plan.ops import (
 )
 from epochal.plan.ops import Query as Pages
 from epochal.testing.memory import MemoryTables
-from tests.simulation.exploring import explore, put
+from tests.simulation.exploring import Numbering, Past, explore, put
 from tests.simulation.index_explorer import frames
 from tests.simulation.page_actors import TABLE, Rule, apart, replay
 from tests.simulation.page_explorer import ruled_by
 from tests.simulation.several_explorer import one_by_one
-
-T = TypeVar("T")
 
 _WRITES: Final = (Put, Update, Transact)
 _PLAIN: Final = (Get, BatchGet, Pages)
@@ -101,14 +99,6 @@ class Budget(NamedTuple):
 
 
 NOTHING: Final = Budget()
-
-
-class Past(NamedTuple):
-    """A process, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
-
-    who: int
-    replies: tuple[int, ...] = ()
-    lost: bool = False
 
 
 class State(NamedTuple):
@@ -210,7 +200,7 @@ def batch_of(event: TaggedEvent, clock: int) -> TaggedBatch:
 
 
 @dataclass(slots=True)
-class Explorer:
+class Explorer(Numbering):
     """Explores all that may happen to `writers`, after others have come first, one after the other.
 
     Attributes:
@@ -422,15 +412,7 @@ class Explorer:
             part = replace(reply, items=items, failed=failed)
             yield self._number(repr(part), self.replies, part)
 
-    def _told(self, past: Past, number: int) -> Past:
-        reply = self.replies[number]
-        if past.lost and isinstance(reply, Refusal):
-            marked = replace(reply, ambiguous=True)
-            number = self._number(repr(marked), self.replies, marked)
-        return self._same(past._replace(replies=(*past.replies, number), lost=False))
-
     def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
         if past not in self.same:
             writer, diary = self.everyone[past.who], _Diary()
             inner = act(writer, diary)
@@ -447,13 +429,6 @@ class Explorer:
             number = None if op is None else self._number(repr(op), self.ops, op)
             self.standing[first] = Standing(number, diary.name, diary.seen, diary.answers)
         return self.same[past]
-
-    def _number(self, key: str, values: list[T], value: T) -> int:
-        digest = _digest(f"{id(values)} {key}")
-        if digest not in self.numbers:
-            self.numbers[digest] = len(values)
-            values.append(value)
-        return self.numbers[digest]
 
 
 def _chain(pages: Sequence[Page]) -> list[bytes]:
