@@ -401,3 +401,58 @@ def test_an_address_proves_itself_with_secrets_that_only_its_function_reads(shop
 def test_a_header_that_cannot_be_or_says_nothing_is_refused(header: str, rule: str) -> None:
     with pytest.raises(BadSetting, match=rf"Webhook\.header {rule}"):
         Webhook("https://shop.example/events", header=header)
+
+
+def elsewhere(**environment: str) -> tuple[EventStore, Stack]:
+    """A store in one account and region, and a stack in another."""
+    there = {"account": "123456789012", "region": "eu-central-1"}
+    mine = app()
+    store = EventStore(
+        Stack(mine, "Shop", env=Environment(**there)), "Events", layouts=["pages"], api=None, watch=False
+    )
+    return store, Stack(mine, "Other", env=Environment(**{**there, **environment}))
+
+
+@pytest.mark.parametrize(
+    ("environment", "rule"),
+    [
+        ({"account": "210987654321"}, "is in account 123456789012, and Other/Mine.* in 210987654321"),
+        ({"region": "eu-west-1"}, "is in region eu-central-1, and Other/Mine.* in eu-west-1"),
+    ],
+)
+def test_a_function_in_another_account_or_region_is_refused_with_what_to_do_instead(
+    environment: dict[str, str], rule: str
+) -> None:
+    store, other = elsewhere(**environment)
+    with pytest.raises(BadSetting, match=f"^store Shop/Events {rule}: .* publish its events"):
+        store.grant_append(function(other))
+    with pytest.raises(BadSetting, match="^store Shop/Events is in"):
+        Publish(other, "Orders", store=store, to="https://shop.example/events")
+
+
+def test_a_function_beside_the_store_or_in_a_stack_that_says_nothing_is_granted() -> None:
+    store, beside = elsewhere()
+    store.grant_append(function(beside))
+    silent = Stack(Stack.of(store).node.root, "Silent")
+    store.grant_append(function(silent))
+    assert "shop-events-streams" in str(Template.from_stack(silent).to_json())
+
+
+def test_an_imported_function_is_refused_which_no_grant_would_reach(shop: Stack) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    arn = "arn:aws:lambda:eu-west-1:210987654321:function:theirs"
+    imported: Any = lambda_.Function.from_function_arn(shop, "Theirs", arn)
+    with pytest.raises(BadSetting, match="grant_append must be a function of the app"):
+        store.grant_append(imported)
+
+
+@pytest.mark.parametrize("where", ["eu-west-1:123456789012", "eu-central-1:210987654321"])
+def test_a_table_that_is_taken_over_is_where_the_stack_goes(where: str) -> None:
+    there = Environment(account="123456789012", region="eu-central-1")
+    arn = f"arn:aws:dynamodb:{where}:table/kept/stream/2026-01-01T00:00:00.000"
+    kept: Any = {"layouts": ["pages"], "existing_index": arn}
+    with pytest.raises(
+        BadSetting, match=r"existing_index must be in (account|region) \S+, where the stack goes"
+    ):
+        EventStore.from_name(Stack(app(), "Shop", env=there), "Events", "shop", **kept)
+    EventStore.from_name(Stack(app(), "Silent"), "Events", "shop", **kept)

@@ -165,9 +165,10 @@ class EventStore(Store):
         """Tables and bucket as a construct in `scope` refers to them: in another stack, by their names."""
         if self._is_around(scope):
             return self._stores
+        found = super().stores(scope)
         # Names say nothing about who has to be there first.
         Stack.of(scope).add_stack_dependency(Stack.of(self))
-        return super().stores(scope)
+        return found
 
     def topic_arn(self, scope: Construct) -> str:
         """The topic that tells which partitions have moved."""

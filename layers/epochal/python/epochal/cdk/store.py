@@ -16,11 +16,12 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from epochal.cdk.parts import allowed
+from epochal.cdk.parts.accounts import refuse_elsewhere, refuse_tables_elsewhere
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.functions import Code, Layers
 from epochal.cdk.parts.names import topic_of
 from epochal.cdk.parts.stores import Stores
-from epochal.cdk.stages import Stage
+from epochal.cdk.stages import BadSetting, Stage
 
 
 class Store(Construct):
@@ -40,6 +41,7 @@ class Store(Construct):
         layers: Layers | None = None,
     ) -> None:
         super().__init__(scope, id_)
+        refuse_tables_elsewhere(self, stage)
         self.stage: Final = stage
         self._code: Final = cache(code)
         self._layers: Final = layers
@@ -54,7 +56,12 @@ class Store(Construct):
         return self._layers or Layers.of(scope, self.code)
 
     def stores(self, scope: Construct) -> Stores:
-        """Tables and bucket as a construct in `scope` refers to them."""
+        """Tables and bucket as a construct in `scope` refers to them.
+
+        Raises:
+            BadSetting: it is deployed to another account or region.
+        """
+        refuse_elsewhere(self, scope)
         return Stores.named(scope, self.stage)
 
     def topic_arn(self, scope: Construct) -> str:
@@ -79,6 +86,11 @@ class Store(Construct):
         self._grant(function, "feed", stores, allowed.feed(self.stage, stores))
 
     def _stores_for(self, function: lambda_.Function, what: str) -> Stores:
+        if not hasattr(function, "add_environment"):
+            rule = (
+                "must be a function of the app: an imported one has its role and environment from elsewhere"
+            )
+            raise BadSetting(f"grant_{what.lower()}", rule)
         return self.stores(Construct(function, f"EpochalTo{what}{self.node.addr}"))
 
     def _grant(
