@@ -27,7 +27,7 @@ class ReactionsStack(Stack):
     ) -> None:
         super().__init__(scope, id_, **stack)
         layers = Layers(self, "Layers", code=code)
-        store = Store(self, "Store", stage=stage, code=lambda: code, layers=layers)
+        store = Store(self, "Store", stage=stage, code=lambda *_: code, layers=layers)
         self.reactions: Final = {
             name: _reaction(self, name, declared, store=store, root=root)
             for name, declared in stage.reactions.items()

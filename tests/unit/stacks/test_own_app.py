@@ -182,7 +182,7 @@ def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
     with pytest.raises(BadSetting, match="must be one of dev, staging, prod"):
         EventStore(shop, "Events", preset="test")  # type: ignore[arg-type]
     with pytest.raises(BadSetting, match=r"3\.13"):
-        EventStore(shop, "Events", python="3.11")
+        EventStore(shop, "Events", python="3.10")
 
 
 def test_a_preset_is_where_settings_begin(shop: Stack) -> None:
@@ -220,6 +220,44 @@ def test_python_and_processor_are_the_ones_that_were_chosen(shop: Stack) -> None
             "python3.14",
             ["x86_64"],
         )
+
+
+def test_a_reaction_may_have_a_python_and_a_processor_of_its_own_with_layers_that_fit(
+    shop: Stack, sources: Sources
+) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    older: Any = {"python": "3.11", "architecture": lambda_.Architecture.X86_64}
+    (sources.root / "board" / "requirements.txt").write_text("pydantic-core==2.41.5\n")
+    for id_, chosen in (("Older", older), ("Usual", {})):
+        Reaction(shop, id_, store=store, entry=sources.root / "board", name=id_.lower(), **chosen)
+    (sources.root / "board" / "requirements.txt").unlink()
+    mine = lambda_.Function(
+        shop,
+        "Mine",
+        code=lambda_.Code.from_inline("def handler(event, context): ..."),
+        handler="index.handler",
+        runtime=lambda_.Runtime.PYTHON_3_11,
+        architecture=lambda_.Architecture.X86_64,
+    )
+    mine.add_layers(*store.layers(shop, **older).versions)  # those of the reaction
+    found = {id_: named(of_type(shop, FUNCTION), id_) for id_ in ("Older", "Usual")}
+    assert {id_: (each["Runtime"], each["Architectures"]) for id_, each in found.items()} == {
+        "Older": ("python3.11", ["x86_64"]),
+        "Usual": ("python3.13", ["arm64"]),
+    }
+    layers = {id_: {each["Ref"] for each in function["Layers"]} for id_, function in found.items()}
+    assert not layers["Older"] & layers["Usual"]
+    versions = of_type(shop, "AWS::Lambda::LayerVersion")
+    for id_ in layers["Older"]:
+        assert versions[id_]["Properties"].get("CompatibleRuntimes", ["python3.11"]) == ["python3.11"]
+    own = {each["Ref"] for each in named(of_type(shop, FUNCTION), "Mine")["Layers"]}
+    assert own < layers["Older"]
+
+
+def test_a_python_that_functions_cannot_run_on_is_refused(shop: Stack, sources: Sources) -> None:
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    with pytest.raises(BadSetting, match=r"python must be one of 3\.11, .*, not '3\.10'"):
+        Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board", python="3.10")
 
 
 GRANTS: dict[str, Callable[[EventStore, lambda_.Function], None]] = {
@@ -406,7 +444,7 @@ def test_a_header_that_cannot_be_or_says_nothing_is_refused(header: str, rule: s
 def elsewhere(**environment: str) -> tuple[EventStore, Stack]:
     """A store in one account and region, and a stack in another."""
     there = {"account": "123456789012", "region": "eu-central-1"}
-    mine = app()
+    mine = App()
     store = EventStore(
         Stack(mine, "Shop", env=Environment(**there)), "Events", layouts=["pages"], api=None, watch=False
     )
@@ -454,5 +492,5 @@ def test_a_table_that_is_taken_over_is_where_the_stack_goes(where: str) -> None:
     with pytest.raises(
         BadSetting, match=r"existing_index must be in (account|region) \S+, where the stack goes"
     ):
-        EventStore.from_name(Stack(app(), "Shop", env=there), "Events", "shop", **kept)
-    EventStore.from_name(Stack(app(), "Silent"), "Events", "shop", **kept)
+        EventStore.from_name(Stack(App(), "Shop", env=there), "Events", "shop", **kept)
+    EventStore.from_name(Stack(App(), "Silent"), "Events", "shop", **kept)

@@ -369,6 +369,6 @@ def alone(sources: Sources, **options: Any) -> Template:
         lambdas=sources.lambdas,
         architecture=lambda_.Architecture.ARM_64,
     )
-    store = Store(stack, "Store", stage=STAGES["prod"], code=lambda: code)
+    store = Store(stack, "Store", stage=STAGES["prod"], code=lambda *_: code)
     Reaction(stack, "Mine", store=store, **options)
     return Template.from_stack(stack)

@@ -119,7 +119,7 @@ def test_the_embedded_deployment_has_no_replica(synthesise: Synthesise) -> None:
 def test_keys_of_subjects_have_a_replica_that_no_moment_brings_back(sources: Sources) -> None:
     stack = Stack(App(), "Mine", env=Environment(region=HERE))
     stage = stage_from("prod", {"prod": {"replica_region": THERE}})
-    store = Store(stack, "Store", stage=stage, code=lambda: code_of(sources))
+    store = Store(stack, "Store", stage=stage, code=lambda *_: code_of(sources))
     SubjectKeys(stack, "Subjects", store=store)
     found = Template.from_stack(stack).find_resources(TABLE).values()
     (keys,) = (each for each in found if each["Properties"]["TableName"].endswith(SUBJECT_KEYS.kind))

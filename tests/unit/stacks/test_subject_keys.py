@@ -20,7 +20,7 @@ GUIDE = (ROOT / "docs" / "guide" / "forgetting.md").read_text("utf-8")
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
 
-def no_code() -> Code:
+def no_code(*_: object) -> Code:
     raise AssertionError("tables need no functions")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aws_cdk import aws_lambda as lambda_
 
 from epochal.cdk.targets import Target, architecture, wheels
 from epochal.settings import LAMBDA_PYTHON
@@ -57,6 +58,12 @@ def test_aws_gets_wheels_for_graviton_wherever_it_is_deployed_from() -> None:
     assert found.python == LAMBDA_PYTHON
     assert all(tag.endswith("_aarch64") for tag in found.tags)
     assert architecture(Target.AWS).name == "arm64"
+
+
+def test_a_python_on_the_older_linux_gets_wheels_that_its_c_library_fits() -> None:
+    x86 = lambda_.Architecture.X86_64
+    assert wheels(Target.AWS, "3.11", x86).tags == ("manylinux2014_x86_64",)
+    assert wheels(Target.AWS, "3.12", x86).tags == ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
 
 
 def test_the_embedded_aws_gets_what_runs_on_this_machine() -> None:

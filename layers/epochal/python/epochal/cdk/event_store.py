@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, Unpack
 
 from aws_cdk import Stack, Token
@@ -29,15 +29,14 @@ from constructs import Construct
 from epochal.cdk.options import Preset, StoreOptions, stage_of
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
-from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.outputs import whose
 from epochal.cdk.parts.storage import Storage
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.parts.watch import Watch
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.cdk.store import Store
-from epochal.cdk.targets import PYTHONS, Target, fitted, target_told
+from epochal.cdk.store import MakeCode, Store
+from epochal.cdk.targets import Target, fitted, known_python, target_told
 from epochal.settings import LAMBDA_PYTHON
 
 NAME_LENGTH: Final = 26
@@ -103,7 +102,7 @@ class EventStore(Store):
             Construct(self, "Feed"),
             stage=stage,
             stores=self._stores,
-            code=self.code,
+            code=self.code(),
             layers=layers,
             outputs=outputs,
         )
@@ -114,7 +113,7 @@ class EventStore(Store):
                 Construct(self, "Api"),
                 stage=stage,
                 stores=self._stores,
-                code=self.code,
+                code=self.code(),
                 layers=layers,
                 outputs=outputs,
             )
@@ -198,7 +197,8 @@ def _made_of(scope: Construct, id_: str) -> str:
     return f"{plain[: NAME_LENGTH - _DIGEST - 1].rstrip('-')}-{digest}"
 
 
-def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> Callable[[], Code]:
-    if python not in PYTHONS:
-        raise BadSetting("EventStore.python", f"must be one of {', '.join(PYTHONS)}, not {python!r}")
-    return lambda: code_of(Sources.shipped(), target, python=python, processor=architecture)
+def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> MakeCode:
+    known_python("EventStore.python", python)
+    return lambda other, processor: code_of(
+        Sources.shipped(), target, python=other or python, processor=processor or architecture
+    )

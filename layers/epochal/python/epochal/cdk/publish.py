@@ -121,7 +121,7 @@ class Publish(Reaction):
             scope,
             id_,
             store=store,
-            entry=store.code.lambdas / "publisher",
+            entry=store.code().lambdas / "publisher",
             name=name,
             environment={PUBLISH: publication.text()},
             allowed=allowed,

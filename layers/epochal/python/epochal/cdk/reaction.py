@@ -100,6 +100,8 @@ class Reaction(Construct):
         read_models: Sequence[str] = (),
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
+        python: str | None = None,
+        architecture: lambda_.Architecture | None = None,
     ) -> None:
         """Add a reaction to a stack.
 
@@ -121,12 +123,16 @@ class Reaction(Construct):
             read_models: names of those that it makes; the stage has to have their table.
             more_layers: layers beside the library's.
             reserved_concurrency: invocations at once, which no other function takes.
+            python, architecture: of the function; the store's where they are not given.
 
         Raises:
-            BadSetting: a name is too long, the code is not there, or there is no table of read models.
+            BadSetting: a name is too long, the code is not there, there is no table of read models, or functions cannot
+                run on that Python.
+            InstallerFailed: pip has no wheels of what the function needs for that Python and processor.
         """
         super().__init__(scope, id_)
-        entry, stage, layers = Path(entry).resolve(), store.stage, store.layers(self)
+        entry, stage, code = Path(entry).resolve(), store.stage, store.code(python, architecture)
+        layers = store.layers(self, python=python, architecture=architecture)
         name = name or declared_name(entry, handler)
         self._name: Final = stage.named(function_of(name))
         _check(self._name, name, entry, handler)
@@ -153,7 +159,7 @@ class Reaction(Construct):
             name=function_of(name),
             description=f"runs the reaction {name}",
             stage=stage,
-            code=store.code,
+            code=code,
             layers=layers,
             timeout=timeout,
             environment={
@@ -171,7 +177,7 @@ class Reaction(Construct):
             handler=NAMED if ":" in handler else handler,
             memory_mb=memory_mb,
             reserved_concurrency=reserved_concurrency,
-            more_layers=[*self._packages(entry, store.code), *more_layers],
+            more_layers=[*self._packages(entry, code), *more_layers],
         ).function
         mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))
         self._first_wake_up(entry, layers).node.add_dependency(mapping, subscription, self.queue)

@@ -7,7 +7,6 @@ same whenever they are told: no stack exports anything, so none holds up a chang
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 from aws_cdk import ArnFormat, Stack
@@ -22,6 +21,10 @@ from epochal.cdk.parts.functions import Code, Layers
 from epochal.cdk.parts.names import topic_of
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.targets import known_python
+
+MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
+"""The library and what it needs for a Python and a processor; for the store's own where none is said."""
 
 
 class Store(Construct):
@@ -37,23 +40,44 @@ class Store(Construct):
         id_: str,
         *,
         stage: Stage,
-        code: Callable[[], Code],
+        code: MakeCode,
         layers: Layers | None = None,
     ) -> None:
         super().__init__(scope, id_)
         refuse_tables_elsewhere(self, stage)
         self.stage: Final = stage
-        self._code: Final = cache(code)
+        self._make: Final = code
+        self._made: Final[dict[tuple[str, str], Code]] = {}
         self._layers: Final = layers
 
-    @property
-    def code(self) -> Code:
-        """The library, for functions that use the store: fetched when the first one does."""
-        return self._code()
+    def code(self, python: str | None = None, architecture: lambda_.Architecture | None = None) -> Code:
+        """The library, for functions that use the store: fetched when the first one of a Python and processor does.
 
-    def layers(self, scope: Construct) -> Layers:
-        """The library and its pins for functions in the stack of `scope`: `function.add_layers(*…versions)`."""
-        return self._layers or Layers.of(scope, self.code)
+        Raises:
+            BadSetting: functions cannot run on that Python.
+            InstallerFailed: pip could not fetch what they need.
+        """
+        if python is not None:
+            known_python("python", python)
+        key = (python or "", architecture.name if architecture else "")
+        if key not in self._made:
+            self._made[key] = self._make(python, architecture)
+        return self._made[key]
+
+    def layers(
+        self,
+        scope: Construct,
+        *,
+        python: str | None = None,
+        architecture: lambda_.Architecture | None = None,
+    ) -> Layers:
+        """The library and its pins for functions in the stack of `scope`: `function.add_layers(*…versions)`.
+
+        They are for the store's Python and processor, unless others are said.
+        """
+        if self._layers is not None and python is None and architecture is None:
+            return self._layers
+        return Layers.of(scope, self.code(python, architecture))
 
     def stores(self, scope: Construct) -> Stores:
         """Tables and bucket as a construct in `scope` refers to them.

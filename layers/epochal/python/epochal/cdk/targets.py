@@ -29,8 +29,11 @@ from epochal.settings import LAMBDA_PYTHON
 TARGET: Final = "EPOCHAL_TARGET"
 """The variable of the environment by which whoever deploys an app says where to: the app need not know."""
 
-PYTHONS: Final = ("3.12", "3.13", "3.14")
-"""Those that Lambda runs on Amazon Linux 2023."""
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+"""Those that the library and Lambda have in common."""
+
+AMAZON_LINUX_2: Final = ("3.11",)
+"""Those that Lambda runs there. It has glibc 2.26, which only the older platform tag fits; its successor has 2.34."""
 
 
 class Target(Enum):
@@ -57,10 +60,18 @@ def architecture(target: Target, wanted: lambda_.Architecture | None = None) -> 
     return wanted if wanted and target is Target.AWS else lambda_.Architecture.ARM_64
 
 
+def known_python(where: str, python: str) -> str:
+    """The version `major.minor`; raises `BadSetting` of `where` it was said, if functions cannot run on it."""
+    if python not in PYTHONS:
+        raise BadSetting(where, f"must be one of {', '.join(PYTHONS)}, not {python!r}")
+    return python
+
+
 def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
-    """What wheels have to fit in AWS. Amazon Linux 2023 has glibc 2.34: both tags fit, and most wheels carry one."""
+    """What wheels have to fit in AWS. Most wheels carry one of these tags."""
     machine = "aarch64" if processor.name == lambda_.Architecture.ARM_64.name else "x86_64"
-    return Platform(python=python, tags=(f"manylinux_2_28_{machine}", f"manylinux2014_{machine}"))
+    newer = () if python in AMAZON_LINUX_2 else (f"manylinux_2_28_{machine}",)
+    return Platform(python=python, tags=(*newer, f"manylinux2014_{machine}"))
 
 
 def wheels(
