@@ -6,7 +6,6 @@ The first of the two servers is asked by the light carrier, the second by boto3'
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from inspect import signature
 from itertools import count
 from typing import TYPE_CHECKING
@@ -16,15 +15,13 @@ import pytest
 from epochal.aio.bridge import run
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.dynamo.tables import create_table
-from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Looped, Place
-from tests.contract.tagged import Opens, OpensDcb, pages_on, store_on
-from tests.support.tables import Tables, light
+from tests.contract.tagged import Opens, opens
+from tests.support.tables import light
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -104,28 +101,13 @@ def layout(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=PLACES)
 def opened(request: pytest.FixtureRequest, layout: str) -> Opens:
     """Makes stores of tagged events of either layout over tables of the test's own."""
-    return _dcb(request) if layout == "dcb" else _pages(request)
+    return opens(layout, None if request.param == "memory" else request.getfixturevalue("ddbl_tables"))
 
 
 @pytest.fixture
 def store(opened: Opens) -> TaggedStore:
     """A store of tagged events, of either layout."""
     return opened()
-
-
-def _dcb(request: pytest.FixtureRequest) -> OpensDcb:
-    if request.param == "memory":
-        memory = MemoryTables({EVENTS.kind: EVENTS, TAGS.kind: TAGS})
-        return partial(store_on, memory.execute, EVENTS.kind, TAGS.kind)
-    local: Tables = request.getfixturevalue("ddbl_tables")
-    return partial(store_on, interpreter(local.client), local.create(EVENTS), local.create(TAGS))
-
-
-def _pages(request: pytest.FixtureRequest) -> Opens:
-    if request.param == "memory":
-        return partial(pages_on, MemoryTables({STREAMS.kind: STREAMS}).execute, STREAMS.kind)
-    local: Tables = request.getfixturevalue("ddbl_tables")
-    return partial(pages_on, interpreter(local.client), local.create(STREAMS))
 
 
 def _create(endpoint: Endpoint) -> DynamoDBClient:

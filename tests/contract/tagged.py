@@ -5,10 +5,13 @@ Local.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from epochal.dynamo.interpreter import interpreter
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.pages.items import read_page
+from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.tags.entries import entries_of, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
@@ -20,7 +23,9 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
+from epochal.testing.memory import MemoryTables
 from tests.contract.places import PATIENT
+from tests.support.tables import Tables
 
 Opens = Callable[..., TaggedStore]
 """Makes a store; all that one of these makes have the same tables. Takes `type_heads` and `wrap` by name."""
@@ -55,6 +60,16 @@ def pages_on(
     heads = reserved_tags(TYPES, everything=True) if type_heads else frozenset[str]()
     driver = Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT)
     return TaggedEvents(driver=driver, site=TagStreams(table=table, type_heads=heads))
+
+
+def opens(layout: str, local: Tables | None) -> Opens:
+    """Makes stores over fresh tables of DynamoDB Local, or of memory."""
+    specs = (EVENTS, TAGS) if layout == "dcb" else (STREAMS,)
+    on = store_on if layout == "dcb" else pages_on
+    if local is None:
+        memory = MemoryTables({spec.kind: spec for spec in specs})
+        return partial(on, memory.execute, *(spec.kind for spec in specs))
+    return partial(on, interpreter(local.client), *map(local.create, specs))
 
 
 def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:

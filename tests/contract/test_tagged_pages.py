@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +13,8 @@ from epochal.layout.pages.tags import paging as pages_paging
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
 from epochal.store.tagged_store import TaggedStore
-from tests.contract.tagged import asks, event
+from tests.contract.tagged import asks, event, opens
+from tests.support.tables import Tables
 
 EITHER = Query(items=(asks("", "a:1"), asks("Renamed", "b:1")))
 
@@ -23,9 +25,19 @@ def only(limit: int) -> Takes:
     return lambda _: next(left) > 0
 
 
-@pytest.fixture
-def filled(store: TaggedStore) -> TaggedStore:
-    """Thirty events of two tags, of both, and of neither."""
+@pytest.fixture(scope="module", params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
+def tables(request: pytest.FixtureRequest) -> Iterator[Tables | None]:
+    if request.param == "memory":
+        yield None
+    else:
+        with Tables(request.getfixturevalue("ddbl")) as found:
+            yield found
+
+
+@pytest.fixture(scope="module", params=["dcb", "pages"])
+def filled(request: pytest.FixtureRequest, tables: Tables | None) -> TaggedStore:
+    """Thirty events of two tags, of both, and of neither; no test adds any."""
+    store = opens(request.param, tables)()
     for number in range(30):
         tags = (["a:1"], ["b:1"], ["a:1", "b:1"], ["c:1"], [])[number % 5]
         store.append([event("Renamed" if number % 2 else "Opened", *tags, data=str(number))])
