@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from bench.calving import STREAM, play
@@ -238,7 +238,7 @@ def packing(size: int = 300) -> dict[str, float]:
 def _as_tips(bodies: list[bytes]) -> None:
     for each in bodies:
         event = _stored(encode(each))
-        decode(read_event(event.type, write_event(replace(event, append_id=_STAMP))).data)
+        decode(read_event(event.type, write_event(event._replace(append_id=_STAMP))).data)
 
 
 def _as_frame(bodies: list[bytes]) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -114,7 +114,7 @@ class Long:
         rng = random.Random(1)
         for data in self.bodies():
             (event,) = _stored(data, Tips())
-            yield write_event(replace(event, append_id=rng.randbytes(16)))
+            yield write_event(event._replace(append_id=rng.randbytes(16)))
 
 
 def _stored(data: bytes, layout: Layout) -> tuple[StoredEvent, ...]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,7 +104,7 @@ def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_
     ],
 )
 def test_metadata_that_tells_of_no_marks_makes_none_believed_in(meta: Encoded) -> None:
-    entry = replace(write_entry(spans_of(["A:0:a"]), (), NOW), meta=meta)
+    entry = write_entry(spans_of(["A:0:a"]), (), NOW)._replace(meta=meta)
     assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -143,14 +142,14 @@ SEALED = b'{"$sealed":1,"subject":"ann","nonce":"AAAAAAAAAAAAAAAA","body":"c2Vjc
     ],
 )
 def test_what_is_sealed_or_no_json_is_never_trained_on(data: Encoded) -> None:
-    assert example_of("Order-1", replace(event({"a": 1}), data=data)) is None
+    assert example_of("Order-1", event({"a": 1})._replace(data=data)) is None
     bare, without = (example_of("Order-1", event({"a": 1}, meta=each)) for each in (data, EMPTY))
     assert bare == without
 
 
 def test_a_body_that_is_compressed_by_itself_is_trained_on_as_it_was_given() -> None:
     long = {"note": "again and " * 600}
-    packed = replace(event(long), data=encode(json.dumps(long).encode()))
+    packed = event(long)._replace(data=encode(json.dumps(long).encode()))
     assert packed.data.encoding == BROTLI
     assert example_of("Order-1", packed) == example_of("Order-1", event(long))
 

@@ -104,7 +104,7 @@ def test_events_as_they_are_are_these_bytes() -> None:
     frame = read_frame(AS_THEY_ARE)
 
     assert (frame.stamp, frame.count) == (STAMP, 3)
-    assert frame.events() == (replace(EVENTS[0], append_id=STAMP), *EVENTS[1:])
+    assert frame.events() == (EVENTS[0]._replace(append_id=STAMP), *EVENTS[1:])
     content = pack_events(EVENTS, NOW, compress=False)
     assert Frame(stamp=STAMP, count=3, content=content).binary() == AS_THEY_ARE
 
@@ -112,7 +112,7 @@ def test_events_as_they_are_are_these_bytes() -> None:
 def test_events_under_brotli_are_read_from_these_bytes() -> None:
     frame = read_frame(COMPRESSED)
 
-    assert frame.events() == (replace(ALIKE[0], append_id=STAMP), *ALIKE[1:])
+    assert frame.events() == (ALIKE[0]._replace(append_id=STAMP), *ALIKE[1:])
     assert pack_events(ALIKE, NOW).encoding == BROTLI
 
 
@@ -120,7 +120,7 @@ def test_events_under_a_dictionary_are_read_from_these_bytes() -> None:
     dictionary = learn(TRAINED)
     frame = read_frame(UNDER_A_DICTIONARY)
 
-    assert frame.events() == (replace(ALIKE[0], append_id=STAMP), *ALIKE[1:])
+    assert frame.events() == (ALIKE[0]._replace(append_id=STAMP), *ALIKE[1:])
     assert frame.dictionary == dictionary.id
     assert pack_events(ALIKE, NOW, dictionary=dictionary).encoding == 3
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
 
 def with_marked(entry: StoredEvent, marked: int) -> StoredEvent:
     """The entry with how far marks have come."""
-    return replace(entry, meta=encode(json.dumps({"marked": marked}, separators=(",", ":")).encode()))
+    return entry._replace(meta=encode(json.dumps({"marked": marked}, separators=(",", ":")).encode()))
 
 
 def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:

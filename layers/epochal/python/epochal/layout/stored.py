@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from epochal.codec.bodies import EMPTY, Encoded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
-    """An event with its bodies encoded. The first of an append carries its id."""
+class StoredEvent(NamedTuple):
+    """An event with its bodies encoded. The first of an append carries its id.
+
+    A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
+    """
 
     type: str
     data: Encoded
-    meta: Encoded = EMPTY
     timestamp: str
+    meta: Encoded = EMPTY
     correlation_id: str | None = None
     causation_id: str | None = None
     append_id: bytes | None = None

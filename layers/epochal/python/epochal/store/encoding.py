@@ -113,20 +113,22 @@ def recorded_events(
 ) -> list[Recorded]:
     """Decode events with their indices."""
     listed = list(events)
-    bodies = codec.unpack([body for _, event in listed for body in (event.data, event.meta)], fetch=fetch)
+    bodies = iter(
+        codec.unpack([body for _, event in listed for body in (event.data, event.meta)], fetch=fetch)
+    )
     return [
         Recorded(
             stream=stream,
             index=index,
             type=event.type,
-            data=bodies[2 * position],
-            meta=bodies[2 * position + 1],
+            data=data,
+            meta=meta,
             timestamp=event.timestamp,
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
             append_id=event.append_id,
         )
-        for position, (index, event) in enumerate(listed)
+        for (index, event), data, meta in zip(listed, bodies, bodies, strict=True)
     ]
 
 

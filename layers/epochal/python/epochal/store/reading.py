@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
-from typing import TypeVar
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
 from epochal.layout.streams import EventSpan, Head, Layout, ReadCursor, ReadPart
@@ -27,8 +26,6 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import recorded_events
 from epochal.store.results import Direction, Hole, Page, Unreadable
 
-T = TypeVar("T")
-
 Found = Recorded | Unreadable
 
 _CHUNK = 16
@@ -37,8 +34,8 @@ _CHUNK = 16
 _FIELDS = 200
 """Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
 
-_Place = tuple[EventSpan, int]
-"""Where an event is: in a span, so far from its beginning."""
+_Places = tuple[EventSpan, range]
+"""Where neighbouring events are: in a span, so far from its beginning, in the order of reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +127,10 @@ class Reader:
 
     def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
         for each in walk.told():
-            if not isinstance(each, Hole):
-                yield _readable(each)
+            if isinstance(each, Recorded):
+                yield each
+            elif isinstance(each, Unreadable):
+                raise each.fault
             elif self.archive is not None or each.first > 0 or (start is not None and start < each.end):
                 raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
 
@@ -221,7 +220,7 @@ class _Walk:
         steps = reader.layout.advance(reader.table, self.cursor, self.limit, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = _CHUNK if self.limit is None else min(_CHUNK, self.limit)
-        for chunk in _chunks(_places(part.spans, forward=self.cursor.forward), size):
+        for chunk in _chunks(part.spans, size, forward=self.cursor.forward):
             yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
         return part
 
@@ -233,15 +232,17 @@ class _Walk:
         return takewhile(lambda each: each.index < end, found)
 
 
-def _decoded(stream: str, chunk: list[_Place], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
+def _decoded(stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
     """Events together; where one of them cannot be decoded, one by one."""
     try:
-        stored = [(span.base + offset, span.read(offset)) for span, offset in chunk]
+        stored = [(span.base + offset, span.read(offset)) for span, offsets in chunk for offset in offsets]
         return recorded_events(stream, stored, codec, fetch=fetch)
     except (CorruptData, MissingBody, DeniedBody) as fault:
-        if len(chunk) > 1:
-            return chain.from_iterable(_decoded(stream, [each], codec, fetch=fetch) for each in chunk)
-        ((span, offset),) = chunk
+        alone = [[(span, range(offset, offset + 1))] for span, offsets in chunk for offset in offsets]
+        if len(alone) > 1:
+            return chain.from_iterable(_decoded(stream, each, codec, fetch=fetch) for each in alone)
+        ((span, offsets),) = chunk
+        offset = offsets[0]
         index, kind, timestamp = span.base + offset, span.type(offset), span.timestamp(offset)
         return (Unreadable(index=index, type=kind, timestamp=timestamp, fault=fault),)
 
@@ -253,16 +254,21 @@ def _readable(found: Found) -> Recorded:
     return found
 
 
-def _places(spans: Iterable[EventSpan], *, forward: bool) -> Iterator[_Place]:
-    """The events of spans, in the order of reading."""
+def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator[list[_Places]]:
+    """The events of spans, in the order of reading, so many at a time."""
+    chunk: list[_Places] = []
+    room = size
     for span in spans:
         offsets = range(span.next - span.base)
-        for offset in offsets if forward else reversed(offsets):
-            yield span, offset
-
-
-def _chunks(events: Iterator[T], size: int) -> Iterator[list[T]]:
-    while chunk := list(islice(events, size)):
+        left = offsets if forward else offsets[::-1]
+        while left:
+            taken, left = left[:room], left[room:]
+            chunk.append((span, taken))
+            room -= len(taken)
+            if not room:
+                yield chunk
+                chunk, room = [], size
+    if chunk:
         yield chunk
 
 

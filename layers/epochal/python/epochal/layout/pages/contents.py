@@ -15,7 +15,7 @@ from typing import Final
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData, TooLarge
-from epochal.layout.pages.values import Reader, Writer
+from epochal.layout.pages.values import Writer, blob_at, byte_at, signed_at, text_at
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 
@@ -58,11 +58,12 @@ def write_events(events: Sequence[StoredEvent], moment: Ticks) -> bytes:
 
 def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tuple[StoredEvent, ...]:
     """The inverse; the append's stamp is its first event's append id. Raises `CorruptData`."""
-    source = Reader(content)
-    times = _ReadTimes(source, moment)
-    events = [_read_event(source, times, stamp)]
-    events += [_read_event(source, times, None) for _ in range(count - 1)]
-    _check_end(source)
+    times, at = _ReadTimes(moment), 0
+    events: list[StoredEvent] = []
+    for number in range(count):
+        event, at = _read_event(content, at, times, None if number else stamp)
+        events.append(event)
+    _check_end(content, at)
     return tuple(events)
 
 
@@ -81,11 +82,13 @@ def write_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks) -> bytes:
 
 def read_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> tuple[StoredUnfold, ...]:
     """The inverse. Raises `CorruptData`."""
-    source = Reader(content)
-    times = _ReadTimes(source, moment)
-    unfolds = tuple(_read_unfold(source, times, version) for _ in range(count))
-    _check_end(source)
-    return unfolds
+    times, at = _ReadTimes(moment), 0
+    unfolds: list[StoredUnfold] = []
+    for _ in range(count):
+        unfold, at = _read_unfold(content, at, times, version)
+        unfolds.append(unfold)
+    _check_end(content, at)
+    return tuple(unfolds)
 
 
 class _WrittenTimes:
@@ -109,21 +112,25 @@ class _WrittenTimes:
 
 
 class _ReadTimes:
-    """The inverse."""
+    """The inverse.
 
-    def __init__(self, source: Reader, moment: Ticks) -> None:
-        self._source = source
-        self._moment = format_ticks(moment)
+    Attributes:
+        moment: of the write; that of whatever says no other.
+    """
+
+    __slots__ = ("_last", "moment")
+
+    def __init__(self, moment: Ticks) -> None:
+        self.moment = format_ticks(moment)
         self._last = _FIRST
 
-    def read(self, flags: int) -> str:
-        """The next one."""
-        if not flags & _TIMED:
-            return self._moment
-        self._last = Ticks(self._last + self._source.signed())
+    def read(self, content: bytes, at: int) -> tuple[str, int]:
+        """One that was written."""
+        distance, at = signed_at(content, at)
+        self._last = Ticks(self._last + distance)
         if not 0 <= self._last < END:
             raise CorruptData("a time is not within the years 1 to 9999")
-        return format_ticks(self._last)
+        return format_ticks(self._last), at
 
 
 def _flags(entry: StoredEvent | StoredUnfold, times: _WrittenTimes) -> int:
@@ -142,53 +149,70 @@ def _write_bodies(out: Writer, entry: StoredEvent | StoredUnfold) -> None:
         out.blob(body.data)
 
 
-def _read_event(source: Reader, times: _ReadTimes, append_id: bytes | None) -> StoredEvent:
-    flags = _read_flags(source, _OF_EVENTS)
-    kind, timestamp = source.text(), times.read(flags)
-    correlation = source.text() if flags & _CORRELATED else None
-    causation = source.text() if flags & _CAUSED else None
-    data = _read_body(source, flags & _DATA_ENCODED)
+def _read_event(
+    content: bytes, at: int, times: _ReadTimes, append_id: bytes | None
+) -> tuple[StoredEvent, int]:
+    flags, at = byte_at(content, at)
+    kind, at = text_at(content, at)
+    if not flags:  # as most events are
+        body, at = blob_at(content, at)
+        return StoredEvent(
+            type=kind, data=Encoded(DIRECT, body), timestamp=times.moment, append_id=append_id
+        ), at
+    _check_flags(flags, _OF_EVENTS)
+    timestamp, correlation, causation = times.moment, None, None
+    if flags & _TIMED:
+        timestamp, at = times.read(content, at)
+    if flags & _CORRELATED:
+        correlation, at = text_at(content, at)
+    if flags & _CAUSED:
+        causation, at = text_at(content, at)
+    data, meta, at = _read_bodies(content, at, flags)
     return StoredEvent(
         type=kind,
         data=data,
-        meta=_read_meta(source, flags) if flags & _META else EMPTY,
+        meta=meta,
         timestamp=timestamp,
         correlation_id=correlation,
         causation_id=causation,
         append_id=append_id,
-    )
+    ), at
 
 
-def _read_unfold(source: Reader, times: _ReadTimes, version: int) -> StoredUnfold:
-    flags = _read_flags(source, _OF_UNFOLDS)
-    kind, timestamp = source.text(), times.read(flags)
-    data = _read_body(source, flags & _DATA_ENCODED)
-    return StoredUnfold(
-        version=version, type=kind, data=data, meta=_read_meta(source, flags), timestamp=timestamp
-    )
+def _read_unfold(content: bytes, at: int, times: _ReadTimes, version: int) -> tuple[StoredUnfold, int]:
+    flags, at = byte_at(content, at)
+    _check_flags(flags, _OF_UNFOLDS)
+    kind, at = text_at(content, at)
+    timestamp = times.moment
+    if flags & _TIMED:
+        timestamp, at = times.read(content, at)
+    data, meta, at = _read_bodies(content, at, flags)
+    return StoredUnfold(version=version, type=kind, data=data, meta=meta, timestamp=timestamp), at
 
 
-def _read_flags(source: Reader, allowed: int) -> int:
-    flags = source.byte()
+def _check_flags(flags: int, allowed: int) -> None:
     if flags & ~allowed or (flags & _META_ENCODED and not flags & _META):
         raise CorruptData(f"flags {flags:#x} mean nothing")
-    return flags
 
 
-def _read_meta(source: Reader, flags: int) -> Encoded:
+def _read_bodies(content: bytes, at: int, flags: int) -> tuple[Encoded, Encoded, int]:
+    data, at = _read_body(content, at, flags & _DATA_ENCODED)
     if not flags & _META:
-        return EMPTY
-    meta = _read_body(source, flags & _META_ENCODED)
+        return data, EMPTY, at
+    meta, at = _read_body(content, at, flags & _META_ENCODED)
     if meta == EMPTY:
         raise CorruptData("metadata that says nothing is left out")
-    return meta
+    return data, meta, at
 
 
-def _read_body(source: Reader, encoded: int) -> Encoded:
-    encoding = source.byte() if encoded else DIRECT
-    if encoded and encoding == DIRECT:
-        raise CorruptData("a body as it is has no encoding")
-    return Encoded(encoding, source.blob())
+def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
+    encoding = DIRECT
+    if encoded:
+        encoding, at = byte_at(content, at)
+        if encoding == DIRECT:
+            raise CorruptData("a body as it is has no encoding")
+    body, at = blob_at(content, at)
+    return Encoded(encoding, body), at
 
 
 def _check_count(field: str, count: int) -> None:
@@ -196,6 +220,6 @@ def _check_count(field: str, count: int) -> None:
         raise TooLarge(field, count, MAX_EVENTS, "items")
 
 
-def _check_end(source: Reader) -> None:
-    if not source.at_end:
+def _check_end(content: bytes, at: int) -> None:
+    if at != len(content):
         raise CorruptData("something follows the last of it")

@@ -52,6 +52,7 @@ class Page:
         stamp: of its latest write where that added no frame (`w`).
         table: that it was read from.
         before: pages of the stream before it that were read on the way to it, in a row.
+        count: events that it holds.
     """
 
     stream: str
@@ -65,16 +66,16 @@ class Page:
     stamp: bytes | None = None
     table: str = ""
     before: tuple[Page, ...] = field(default=(), compare=False, repr=False)
+    count: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Count once what every reader asks for."""
+        object.__setattr__(self, "count", sum([frame.count for frame in self.frames]))
 
     @property
     def size(self) -> int:
         """Bytes of the whole item."""
         return item_size(write_page(self))
-
-    @property
-    def count(self) -> int:
-        """Events that it holds."""
-        return sum([frame.count for frame in self.frames])
 
     @property
     def base(self) -> int:
@@ -84,7 +85,7 @@ class Page:
     @property
     def dictionaries(self) -> frozenset[bytes]:
         """Those that its frames are packed under, by their ids."""
-        return frozenset(frame.dictionary for frame in self.frames if frame.dictionary is not None)
+        return frozenset([each for frame in self.frames if (each := frame.dictionary) is not None])
 
     @property
     def span(self) -> PageSpan:
@@ -223,7 +224,7 @@ def _read(item: Item, table: str) -> Page:
         stream=_text(item, "p"),
         index=_number(item, "i"),
         version=_number(item, "n"),
-        frames=tuple(read_frame(_bytes(each)) for each in read_list(item, "f")),
+        frames=tuple([read_frame(_bytes(each)) for each in read_list(item, "f")]),
         unfolds=_unfolds(item) if "u" in item else b"",
         full=_flag(item, "x"),
         deleted=_flag(item, "z"),
@@ -254,16 +255,18 @@ def _check(page: Page) -> None:
 
 def _check_stamps(page: Page, revision: int) -> None:
     """Likewise, of the times of its writes; those of its frames were read with them."""
-    times = [frame.time for frame in page.frames]
+    stamps = [frame.stamp for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
             raise CorruptData("w is no stamp")
-        times.append(time_of(page.stamp))
-    if not times:
+        stamps.append(page.stamp)
+    if not stamps:
         raise CorruptData("neither f nor w")
-    if len(times) > 1 and any(map(operator.ge, times, times[1:])):
-        raise CorruptData("stamps that do not increase")
-    if revision != times[-1]:
+    if len(stamps) > 1:
+        times = [time_of(stamp) for stamp in stamps]
+        if any(map(operator.ge, times, times[1:])):
+            raise CorruptData("stamps that do not increase")
+    if revision != time_of(stamps[-1]):
         raise CorruptData("r is not the time of its latest stamp")
 
 
@@ -298,6 +301,8 @@ def _flag(item: Item, name: str) -> bool:
 
 def _bytes(value: AttributeValue) -> bytes:
     found: Any = value["B"]
+    if isinstance(found, bytes):
+        return found
     if isinstance(found, str | int) or found is None:
         raise TypeError("bytes of another kind")
     return bytes(found)

@@ -13,36 +13,6 @@ if TYPE_CHECKING:
     from epochal.layout.pages.items import Page
 
 
-class _Opened:
-    """What all spans of a page have opened of it.
-
-    Attributes:
-        base: index of the first event that the page holds.
-        events: all of those, None where their frame has not been opened.
-    """
-
-    __slots__ = ("base", "events")
-
-    def __init__(self) -> None:
-        self.base = 0
-        self.events: list[StoredEvent | None] = []
-
-    def open(self, page: Page, index: int) -> StoredEvent:
-        """Open the frame that holds event `index`; the event. Raises `IndexError`."""
-        if not self.events:
-            self.base = page.base
-            self.events = [None] * page.count
-        first = self.base
-        for number, frame in enumerate(page.frames):
-            end = first + frame.count
-            if first <= index < end:
-                events = page.read_frame(number)
-                self.events[first - self.base : end - self.base] = events
-                return events[index - first]
-            first = end
-        raise IndexError(index)
-
-
 @dataclass(frozen=True, slots=True)
 class PageSpan:
     """Events `base` to `next - 1` of a page that holds them."""
@@ -50,7 +20,8 @@ class PageSpan:
     page: Page
     base: int
     next: int
-    _opened: _Opened = field(default_factory=_Opened, compare=False, repr=False)
+    _opened: dict[int, StoredEvent] = field(default_factory=dict, compare=False, repr=False)
+    """What all spans of a page have opened of it, by index."""
 
     @property
     def types(self) -> Sequence[str]:
@@ -71,11 +42,9 @@ class PageSpan:
 
     def read(self, offset: int) -> StoredEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
-        opened = self._opened
         index = self.base + offset
-        position = index - opened.base
-        event = opened.events[position] if 0 <= position < len(opened.events) else None
-        return opened.open(self.page, index) if event is None else event
+        event = self._opened.get(index)
+        return self._open(index) if event is None else event
 
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""
@@ -92,3 +61,13 @@ class PageSpan:
             return self.read(offset)
         except CorruptData:
             return None
+
+    def _open(self, index: int) -> StoredEvent:
+        """Open the frame that holds event `index`; the event. Raises `IndexError`."""
+        end = self.page.base
+        for number, frame in enumerate(self.page.frames):
+            first, end = end, end + frame.count
+            if first <= index < end:
+                self._opened.update(enumerate(self.page.read_frame(number), first))
+                return self._opened[index]
+        raise IndexError(index)

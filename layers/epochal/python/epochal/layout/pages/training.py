@@ -18,7 +18,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec import json
@@ -68,8 +68,7 @@ def example_of(stream: str, event: StoredEvent) -> Example | None:
     data, meta = _plain(event.data), _plain(event.meta)
     if data is None:
         return None
-    bare = replace(
-        event,
+    bare = event._replace(
         data=Encoded(DIRECT, data),
         meta=Encoded(DIRECT, meta) if meta else EMPTY,
         timestamp=format_ticks(_MOMENT),

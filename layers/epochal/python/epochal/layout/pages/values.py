@@ -60,7 +60,7 @@ class Writer:
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number of at least 0, and where the next value is. Raises `CorruptData` as `Reader` does."""
+    """A number of at least 0, and where the next value is. Raises `CorruptData` where there is none in its one form."""
     try:
         byte = data[at]
         if byte < _MORE:  # as nearly all are
@@ -79,8 +79,40 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
+def byte_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number below 256, likewise."""
+    try:
+        return data[at], at + 1
+    except IndexError:
+        raise CorruptData(_CUT_OFF) from None
+
+
+def signed_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number that may be below 0, likewise."""
+    doubled, at = number_at(data, at)
+    return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), at
+
+
+def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
+    """Bytes, after their length, likewise."""
+    length, at = number_at(data, at)
+    end = at + length
+    if end > len(data):
+        raise CorruptData(_CUT_OFF)
+    return data[at:end], end
+
+
+def text_at(data: bytes, at: int) -> tuple[str, int]:
+    """UTF-8, after its length, likewise."""
+    value, at = blob_at(data, at)
+    try:
+        return value.decode(), at
+    except UnicodeDecodeError as error:
+        raise CorruptData("a text is not UTF-8") from error
+
+
 class Reader:
-    """Takes values apart. Every method raises `CorruptData` where there is no such value, in its one form."""
+    """Takes values apart, one after another, as the functions above do."""
 
     __slots__ = ("_at", "_data")
 
@@ -95,39 +127,18 @@ class Reader:
 
     def byte(self) -> int:
         """A number below 256."""
-        at = self._at
-        try:
-            byte = self._data[at]
-        except IndexError:
-            raise CorruptData(_CUT_OFF) from None
-        self._at = at + 1
-        return byte
+        value, self._at = byte_at(self._data, self._at)
+        return value
 
     def number(self) -> int:
         """A number of at least 0."""
         value, self._at = number_at(self._data, self._at)
         return value
 
-    def signed(self) -> int:
-        """A number that may be below 0."""
-        doubled = self.number()
-        return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1)
-
-    def blob(self) -> bytes:
-        """Bytes, after their length."""
-        length, at = number_at(self._data, self._at)
-        end = at + length
-        if end > len(self._data):
-            raise CorruptData(_CUT_OFF)
-        self._at = end
-        return self._data[at:end]
-
     def text(self) -> str:
         """UTF-8, after its length."""
-        try:
-            return self.blob().decode()
-        except UnicodeDecodeError as error:
-            raise CorruptData("a text is not UTF-8") from error
+        value, self._at = text_at(self._data, self._at)
+        return value
 
     def take(self, length: int) -> bytes:
         """So many bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from epochal.layout import streams
@@ -59,7 +59,7 @@ def batch_of(
     keyed: bool = False,
 ) -> WireBatch:
     """Put events into wire form, the append id on the first of them."""
-    marked = [replace(event, append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
+    marked = [event._replace(append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
     span = StoredSpan(
         base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
     )
