@@ -3,13 +3,16 @@ from typing import get_args
 
 import pytest
 
-from bench.contention import READ, WASTED, Contention, contend, within
+from bench.contention import QUICK, READ, SLOW, WASTED, Contention, contend, within
 from bench.corpus import Kind
 
 
+@pytest.mark.parametrize("request_seconds", [QUICK, SLOW])
 @pytest.mark.parametrize("kind", get_args(Kind))
-def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing(kind):
-    took = contend(1, kind)
+def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing_however_slow_requests_are(
+    kind, request_seconds
+):
+    took = contend(1, kind, request_seconds)
 
     assert within(took)
     assert took.wasted < WASTED / 3, "who is refused twice gives way"

@@ -47,6 +47,12 @@ R = TypeVar("R")
 PAUSES: Final = Patience(first=0.02, longest=0.2)
 """Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
 
+_USUAL: Final = 0.01
+"""Seconds that an append takes which is refused, with a read of what followed a full page."""
+
+_SLOWEST: Final = 10
+"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
+
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +218,7 @@ class Deciders(Generic[C, S, E]):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
                     check_attempts(stream, attempt, self.attempts, head)
-                    give_way(self.streams.driver, attempt)
+                    give_way(self.streams.driver, attempt, as_of)
                     loaded = loader.made(stream, head, plan.base, as_of)
 
     def _plan(
@@ -279,14 +285,19 @@ def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> N
         raise Contended(stream, attempt)
 
 
-def give_way(driver: Driver, refused: int) -> None:
+def give_way(driver: Driver, refused: int, since: float) -> None:
     """Wait before a decision that has been refused so often is made again.
 
     Not after the first time: a wait would only make the head in hand an old one. From the second on others are at the
-    stream all the time, and who goes on without a pause takes a write unit from each of them.
+    stream all the time, and who goes on without a pause takes a write unit from each of them. Where requests are slow,
+    so are theirs: a pause that is short beside a request gives no way.
+
+    Args:
+        since: clock reading before the append that was refused.
     """
     if refused > 1:
-        driver.sleep(PAUSES.wait(refused - 1, driver.luck()))
+        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
+        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
 
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:

@@ -181,7 +181,7 @@ class _Joint:
                 if isinstance(found, Rejected):
                     check_attempts(party.stream, attempt, self.attempts, found.head)
                     loaded[place] = party.deciders.loader.made(party.stream, found.head, loaded[place], as_of)
-            give_way(self.streams.driver, attempt)
+            give_way(self.streams.driver, attempt, as_of)
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""
