@@ -22,5 +22,5 @@ def test_a_bound_that_is_missed_is_told():
 
 @pytest.mark.proof
 def test_a_replay_of_pages_is_faster_than_boto3_that_queries_an_item_for_each_event(ddbl):
-    """1.1 times in `make bench`, which is run on a machine that does nothing else."""
+    """1.2 times in `make bench`, which is run on a machine that does nothing else."""
     assert beside_boto3(ddbl, 5_000, rounds=6).best_ratio("library", "bare") > 1
