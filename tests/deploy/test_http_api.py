@@ -156,6 +156,19 @@ def test_a_large_body_goes_up_and_comes_down_by_signed_urls(call: Caller, stream
     assert send("GET", event["dataUrl"]["url"], b"", {}).content == content
 
 
+def test_a_tagged_event_claims_a_body_that_was_uploaded(call: Caller, stream: str) -> None:
+    content = f"of {stream}".encode()
+    digest = hashlib.sha256(content).hexdigest()
+    upload = call("POST", "/bodies", {"sha256": digest, "bytes": len(content)}).json
+    tag = f"uploaded:{stream}"
+    body = {"events": [{"type": "Large", "claim": upload["claim"], "tags": [tag]}]}
+    assert call("POST", "/events", body).json["field"] == "events.claim"
+    assert send("PUT", upload["url"], content, upload["headers"]).status == 200
+    assert call("POST", "/events", body).status == 201
+    (event,) = call("POST", "/events/query", {"query": {"items": [{"tags": [tag]}]}}).json["events"]
+    assert send("GET", event["dataUrl"]["url"], b"", {}).content == content
+
+
 def test_a_body_is_shown_without_the_headers_that_it_was_uploaded_with(call: Caller, stream: str) -> None:
     content = f"<script>{stream}</script>".encode()
     digest = hashlib.sha256(content).hexdigest()
