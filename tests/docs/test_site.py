@@ -58,14 +58,20 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(co
 
 
 @pytest.mark.slow
-def test_links_that_lead_nowhere_are_errors(copied: Path) -> None:
-    broken = copied / "docs" / "broken.md"
-    broken.write_text(
-        "# Broken\n\n[a page](guide/nothing.md), [a heading](guide/deciders.md#nothing)\n", "utf-8"
+def test_links_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
+    """Two pages, built as all are."""
+    site.prepare(tmp_path)
+    for path in (tmp_path / "docs").rglob("*.md"):
+        path.unlink()
+    settings = tmp_path / "zensical.toml"
+    pages = 'nav = [{ "One" = "index.md" }, { "Broken" = "broken.md" }]\n'
+    settings.write_text(
+        re.sub(r"^nav = \[.*?^\]\n", pages, settings.read_text(), flags=re.MULTILINE | re.DOTALL)
     )
-    try:
-        done = site.build(copied)
-        assert done.returncode != 0
-        assert "2 issues found" in done.stdout + done.stderr
-    finally:
-        broken.unlink()
+    (tmp_path / "docs" / "index.md").write_text("# One\n\n[another page](broken.md)\n")
+    (tmp_path / "docs" / "broken.md").write_text(
+        "# Broken\n\n[a page](nothing.md), [a heading](index.md#nothing), [what is there](index.md#one)\n"
+    )
+    done = site.build(tmp_path)
+    assert done.returncode != 0
+    assert "2 issues found" in done.stdout + done.stderr
