@@ -15,6 +15,15 @@ from epochal.reactions.reactor import Reactor
 from tests.support.terminal import Terminal
 
 
+@reaction(name="board", categories=["Order"])
+def board(_: Delivery) -> None:
+    pass
+
+
+def catch_up(terminal: Terminal) -> None:
+    Reactor(member=Member(reaction=board, reader=terminal.store.feed)).run(30_000, seconds=60)
+
+
 @pytest.fixture
 def terminal() -> Terminal:
     """A reaction that has handled one of two entries."""
@@ -22,11 +31,7 @@ def terminal() -> Terminal:
     made.streams.append("Order-1", [Event(type="Placed")])
     made.index()
 
-    @reaction(name="board", categories=["Order"])
-    def board(_: Delivery) -> None:
-        pass
-
-    Reactor(member=Member(reaction=board, reader=made.store.feed)).run(30_000, seconds=60)
+    catch_up(made)
     made.streams.append("Order-1", [Event(type="Paid")])
     made.index()
     return made
@@ -59,6 +64,29 @@ def test_how_long_a_reaction_is_behind_counts_from_when_it_was_not(
     found = [json.loads(line)["partitions"] for line in ran.stdout.splitlines()]
     seconds = [each["groups"][0]["seconds"] for look in found for each in look if each["partition"] == 30_000]
     assert seconds == [0, 5, 10]
+
+
+def test_a_reaction_that_was_not_behind_for_a_while_is_behind_since_it_was_last_seen_so(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catch_up(terminal)
+    now, sleeps = iter(range(0, 1_000, 5)), iter(range(100))
+
+    def sleep(_: float) -> None:
+        if next(sleeps) == 1:
+            terminal.streams.append("Order-1", [Event(type="Sent")])
+            terminal.index()
+
+    monkeypatch.setattr(command.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    seconds = [
+        group["seconds"]
+        for look in looks(terminal, "--for", "17", "--group", "board")
+        for each in look["partitions"]
+        for group in each["groups"]
+        if each["partition"] == 30_000
+    ]
+    assert seconds == [0, 0, 5, 10]
 
 
 def test_the_table_of_a_terminal_has_every_row(terminal: Terminal) -> None:
