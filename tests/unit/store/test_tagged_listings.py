@@ -160,3 +160,13 @@ def test_what_is_no_group_is_refused(bad: str) -> None:
         listings.tags(bad)
     with pytest.raises(InvalidInput, match="group"):
         TagPages(listings=listings).tags(bad, limit=1)
+
+
+@pytest.mark.parametrize("limit", [1, 2, LONG - 1, LONG])
+def test_a_page_of_a_tag_has_as_many_events_as_were_asked_for_and_no_more(
+    long: tuple[TaggedListings, list[RecordedTaggedEvent]], limit: int
+) -> None:
+    listings, made = long
+    page = TagPages(listings=listings).tagged("t:1", limit=limit)
+    assert [each.id for each in page.items] == [each.id for each in made[:limit]]
+    assert page.next == (made[limit - 1].sortable_id if limit < LONG else None)
