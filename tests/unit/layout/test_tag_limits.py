@@ -98,7 +98,7 @@ def test_a_rare_event_far_away_costs_little_more_than_all_that_lies_before_it(
 QUERIES = [(A,), (A, item("b", types="Rare")), (RARE_A,), (item("a", "b"), B)]
 
 
-@pytest.mark.parametrize("items", QUERIES, ids=str)
+@pytest.mark.parametrize("items", QUERIES)
 def test_whatever_the_limit_and_the_position_the_events_are_those_of_one_read(
     mixed: TaggedEvents, items: tuple[QueryItem, ...]
 ) -> None:
