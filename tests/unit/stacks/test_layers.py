@@ -15,11 +15,13 @@ import pytest
 from epochal.cdk.parts.functions import DEVELOPERS_ONLY
 from epochal.cdk.parts.vendor import Platform
 from epochal.cdk.sources import Sources
-from epochal.cdk.targets import LAMBDA, Target, wheels
+from epochal.cdk.targets import Target, wheels
 from tests.unit.stacks.templates import ROOT, Synthesise, sources_in, synthesiser
 
 AARCH64 = 183
 """`e_machine` of an ELF file."""
+
+LAMBDA = wheels(Target.AWS)
 
 RUNTIME = ("boto3", "botocore", "s3transfer", "dateutil", "urllib3", "six")
 """What Lambda's Python brings along."""
