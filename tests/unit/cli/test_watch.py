@@ -92,3 +92,10 @@ def test_a_reaction_that_was_not_behind_for_a_while_is_behind_since_it_was_last_
 def test_the_table_of_a_terminal_has_every_row(terminal: Terminal) -> None:
     found = next(iter(command.looks(terminal.store, ["board"], 1.0, 0)))
     assert found.table().row_count == len(list(found.rows())) >= 2
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_seconds_that_never_end_are_refused(terminal: Terminal, seconds: str) -> None:
+    refused = terminal.run("watch", "--for", seconds)
+    assert refused.exit_code == 2
+    assert "is no number of seconds" in refused.output

@@ -10,6 +10,7 @@ import click
 
 from epochal.cli import output, views
 from epochal.cli.errors import PartitionMissing
+from epochal.cli.inputs import Seconds
 from epochal.cli.target import Store, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.results import FeedItem
@@ -82,7 +83,7 @@ def feed(
     "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
 )
 @click.option("--data", is_flag=True, help="Read the feed's events too.")
-@click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after so many seconds.")
+@click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
 @output.json_option
 @pass_store
 def tail(

@@ -16,6 +16,7 @@ from epochal.care.status import groups_of, standings
 from epochal.care.verify import STREAMS, Verifier, has_heads
 from epochal.cli import index_views, output
 from epochal.cli.errors import GroupMissing, IndexUnsound
+from epochal.cli.inputs import Seconds
 from epochal.cli.target import Store, pass_store
 from epochal.errors import InvalidInput
 from epochal.index.findings import Finding
@@ -34,7 +35,7 @@ def index() -> None:
 def care_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of commands that compare the index with the heads."""
     for option in (
-        click.option("--settle", type=click.FloatRange(min=0), default=5.0, show_default=True,
+        click.option("--settle", type=Seconds(min=0), default=5.0, show_default=True,
                      help="Seconds after which an event that is not indexed is not only late."),
         click.option("--segments", type=click.IntRange(1, 64), default=4, show_default=True,
                      help="Parts of a table that are scanned at once."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,19 @@ from epochal.model.events import Unfold
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
 
 T = TypeVar("T")
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, at least `min`; what is no number, or endless, would pass click's own comparisons."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails as click's types do."""
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return seconds
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.cli import index_views, output
+from epochal.cli.inputs import Seconds
 from epochal.cli.target import Store, pass_store
 
 LEAST: Final = 0.2
@@ -25,9 +26,9 @@ LEAST: Final = 0.2
     "--all-groups", is_flag=True, help="Tell of every one; finding them scans the index table, once."
 )
 @click.option(
-    "--every", type=click.FloatRange(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
+    "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
 )
-@click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after so many seconds.")
+@click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
 @output.json_option
 @pass_store
 def watch(

@@ -185,7 +185,7 @@ class TaggedStore(ABC):
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
-        """One event; None where there is none."""
+        """One event, of an id that `events` finds; None where there is none."""
         wanted = parse_event_id(event_id)
         return self.events([wanted]).get(wanted)
 
