@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,27 +19,40 @@ from epochal.local.shared import shared
 pytestmark = pytest.mark.embedded
 
 CDK = """
-const fs = require("fs"), words = process.argv
-fs.appendFileSync("deployed", words[words.indexOf("--app") + 1] + "\\n")
-const outputs = { Shop: { StreamsTable: "s", IndexTable: "i", BucketName: "b" } }
-if (fs.existsSync("broken")) process.exit(1)
-fs.writeFileSync(words[words.indexOf("--outputs-file") + 1], JSON.stringify(outputs))
+const fs = require("fs"), [command, ...words] = process.argv.slice(2)
+const after = (option) => words[words.indexOf(option) + 1]
+const shop = { type: "aws:cloudformation:stack", environment: "aws://unknown-account/unknown-region", properties: {} }
+if (command === "synth") {
+    fs.appendFileSync("deployed", (words.includes("--app") ? after("--app") : "that of cdk.json") + "\\n")
+    fs.mkdirSync(after("--output"))
+    fs.writeFileSync(after("--output") + "/manifest.json", JSON.stringify({ artifacts: { Shop: shop } }))
+} else {
+    if (fs.existsSync("broken")) process.exit(1)
+    require("child_process").execFileSync(PYTHON, ["-c", DEPLOY])
+}
+"""
+DEPLOY = """
+import boto3, json
+outputs = {"StreamsTable": "s", "IndexTable": "i", "BucketName": "b"}
+template = {"Resources": {}, "Outputs": {name: {"Value": value} for name, value in outputs.items()}}
+boto3.client("cloudformation").create_stack(StackName="Shop", TemplateBody=json.dumps(template))
 """
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Places]:
-    """A project whose CDK command line deploys nothing, and writes down that it was asked to."""
+    """A project whose CDK command line deploys a stack of outputs alone, and writes down that it was asked to."""
     places = Places(tmp_path / "project")
     cdk = places.root / "node_modules" / "aws-cdk" / "bin" / "cdk"
     cdk.parent.mkdir(parents=True)
-    cdk.write_text(CDK)
+    constants = f"const PYTHON = {json.dumps(sys.executable)}, DEPLOY = {json.dumps(DEPLOY)}\n"
+    cdk.write_text(constants + CDK)
     yield places
     ministack.down(places)
 
 
 def deployments(project: Places) -> list[str]:
-    """The application of each deployment; what stands for the command line itself where cdk.json says it."""
+    """The application of each deployment."""
     return (project.root / "deployed").read_text().splitlines()
 
 
