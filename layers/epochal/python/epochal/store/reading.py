@@ -219,7 +219,7 @@ class _Walk:
         reader, stream = self.reader, self.cursor.head.stream
         steps = reader.layout.advance(reader.table, self.cursor, self.limit, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
-        size = _CHUNK if self.limit is None else min(_CHUNK, self.limit)
+        size = min(_CHUNK, self.limit or _CHUNK)  # whoever wants none takes none of them
         for chunk in _chunks(part.spans, size, forward=self.cursor.forward):
             yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
         return part
