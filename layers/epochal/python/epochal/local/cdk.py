@@ -157,12 +157,12 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 def line_for_people(line: str) -> str | None:
     """What of a line of the command line's output is worth telling, if anything."""
     event = _EVENT.match(line)
-    if event is not None:
-        if event["status"].endswith("_FAILED"):
-            return f"{event['stack']}: {event['status']} {event['type']} {event['what'].strip()}"
-        if event["status"].endswith("_COMPLETE"):
-            return f"{event['stack']}: {event['type']} {event['what'].split(' (')[0].strip()}"
+    if event is None:
         return None
+    if event["status"].endswith("_FAILED"):
+        return f"{event['stack']}: {event['status']} {event['type']} {event['what'].strip()}"
+    if event["status"].endswith("_COMPLETE"):
+        return f"{event['stack']}: {event['type']} {event['what'].split(' (')[0].strip()}"
     return None
 
 
