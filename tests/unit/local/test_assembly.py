@@ -10,6 +10,7 @@ import pytest
 
 from epochal.local.assembly import HERE, Environment, Stack, assembly_in
 from epochal.local.errors import AccountRefused
+from epochal.local.outputs import environments_of
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 
@@ -26,7 +27,7 @@ def stack(environment: str, **more: Any) -> dict[str, Any]:
 
 def test_a_stack_that_names_nothing_goes_to_the_embedded_aws_own_account(tmp_path: Path) -> None:
     found = assembly_in(manifest(tmp_path, Shop=stack(UNKNOWN)))
-    assert (found.home, found.environments) == (HERE, (HERE,))
+    assert (found.home, environments_of(found)) == (HERE, (HERE,))
     assert [each.name for each in found.stacks] == ["Shop"]
 
 

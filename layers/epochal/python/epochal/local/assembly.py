@@ -67,11 +67,6 @@ class Assembly:
     stacks: tuple[Stack, ...]
     staged: bool = False
 
-    @property
-    def environments(self) -> tuple[Environment, ...]:
-        """Where stacks go, each once, and home."""
-        return tuple(sorted({self.home, *(each.environment for each in self.stacks)}))
-
 
 def assembly_in(folder: Path) -> Assembly:
     """The assembly that an application was synthesised to; raises `AccountRefused` where an account is none."""

@@ -17,7 +17,7 @@ from epochal.local import cdk, ministack, outputs, topics
 from epochal.local.assembly import Stack
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing, StoreUnclear
-from epochal.local.outputs import Outputs, Remembered
+from epochal.local.outputs import Outputs, Remembered, environments_of
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
 from epochal.settings import FOUND_BY, Settings, setting_of_output
@@ -152,11 +152,12 @@ def deploy(
         context={"target": "embedded"} | dict(context or {}),
         tell=tell,
     )
-    for each in assembly.environments:
+    environments = environments_of(assembly)
+    for each in environments:
         stacks = [stack for stack in assembly.stacks if stack.environment == each]
         cdk.prepare_account(stacks, ministack.endpoint(server, each))
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
-    for each in assembly.environments:
+    for each in environments:
         topics.make_fifo(ministack.endpoint(server, each))
     deployed = Remembered(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
     outputs.remember(server, deployed)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from epochal.local.assembly import HERE, Environment
+from epochal.local.assembly import HERE, Assembly, Environment
 from epochal.local.processes import Server
 
 
@@ -30,10 +30,10 @@ class Remembered:
     home: Environment = HERE
     stacks: tuple[Outputs, ...] = ()
 
-    @property
-    def environments(self) -> tuple[Environment, ...]:
-        """Where something is, each once, and home."""
-        return tuple(sorted({self.home, *(each.environment for each in self.stacks)}))
+
+def environments_of(deployed: Assembly | Remembered) -> tuple[Environment, ...]:
+    """Where stacks are or go, each once, and home."""
+    return tuple(sorted({deployed.home, *(each.environment for each in deployed.stacks)}))
 
 
 def remember(server: Server, deployed: Remembered) -> None:
