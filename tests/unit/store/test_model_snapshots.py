@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any, cast
@@ -180,6 +180,20 @@ def test_a_decision_on_500_events_reads_a_page_instead_of_them_all() -> None:
     assert plain > 25
     assert first <= plain + 2
     assert second <= 4
+
+
+@pytest.mark.parametrize(
+    "load",
+    [lambda _: [1], lambda _: None, lambda _: "taken", lambda data: dict(json.loads(data)[0].items())],
+    ids=["a list", "nothing", "text", "an error of its attributes"],
+)
+def test_a_snapshot_that_is_loaded_as_no_mapping_is_passed_over(load: Callable[[bytes], Any]) -> None:
+    tables = memory_tables()
+    store = memory_tagged_events(tables)
+    store.append([subscribed("c:1")])
+    kept = replace(snapshots(tables), dump=lambda _: b"[1]")
+    for found in (kept, replace(kept, load=load)):
+        assert Decisions(store=store, snapshots=found).model({"taken": taken("c:1")}).states == {"taken": 1}
 
 
 def test_a_snapshot_of_a_table_that_was_restored_is_passed_over() -> None:

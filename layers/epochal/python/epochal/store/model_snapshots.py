@@ -6,7 +6,7 @@ rests on the position of that read. So a snapshot that is old costs a longer rea
 
     of another version, or of other projections     it is passed over
     its position was never one of this store's      likewise: the read refuses it, and all is read
-    `load` refuses it                               likewise
+    `load` refuses it, or makes no mapping of it    likewise
     two keep one at the same moment                 either is a fold of all up to its position
 """
 
@@ -38,8 +38,8 @@ class ModelSnapshots:
         streams: streams as pages, in the table of the events or another.
         name: of the model; the category of its streams, so that no other streams may have it.
         version: of the projections: another one's snapshots are passed over.
-        dump, load: the answers of all projections, by name, to bytes and back. `load` raises `ValueError`, `KeyError`
-            or `TypeError` for what it cannot read.
+        dump, load: the answers of all projections, by name, to bytes and back. `load` raises `ValueError`, `KeyError`,
+            `TypeError` or `AttributeError` for what it cannot read.
         every: so many events are folded before another snapshot is kept.
     """
 
@@ -62,10 +62,12 @@ class ModelSnapshots:
             told = json.loads(kept.meta)
             if told["version"] != self.version:
                 return None
-            states, position = self.load(kept.data), read_position(told["position"])
-        except (ValueError, KeyError, TypeError):
+            position = read_position(told["position"])
+            states: object = self.load(kept.data)
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
-        return (states, position) if states.keys() == set(names) else None
+        # A user's `load` may return anything: `json.loads` does.
+        return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
 
     def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
         """Keep what the model was folded to. Where that fails, the next decision reads more."""
