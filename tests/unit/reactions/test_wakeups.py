@@ -309,9 +309,27 @@ def test_an_operator_lists_and_replays_what_is_parked() -> None:
     assert answer == {"next": 1, "unparked": True, "failure": None}
 
 
+def test_an_operator_gives_up_the_event_that_was_seen_and_no_other() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1", "one", "two", "three")
+    one = function(world)
+    one.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    skip = {"command": "skip", "partition": 0, "stream": "A-1"}
+
+    def asked(fields: dict[str, Any]) -> dict[str, Any]:
+        return one.handle(skip | fields, Context())  # type: ignore[arg-type, return-value]
+
+    assert asked({"index": 0}) == {"next": 1, "unparked": False}
+    assert "index: the stream waits at 1 by now, not at 0" in asked({"index": 0})["detail"]
+    assert asked({}) == {"next": 2, "unparked": False}
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
+        ({"command": "skip", "partition": 0, "stream": "A-1", "index": "0"}, "index"),
+        ({"command": "skip", "partition": 0, "stream": "A-1", "index": True}, "index"),
+        ({"command": "replay", "partition": 0, "stream": "A-1", "index": 0}, "index"),
         ({"command": "explode", "partition": 0}, "command"),
         ({"command": "replay", "partition": "0"}, "partition"),
         ({"command": "replay", "partition": True}, "partition"),

@@ -17,11 +17,16 @@ COMMANDS = ("parked", "replay", "discard", "skip")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A request: `parked` lists a partition's streams, the others change one of them."""
+    """A request: `parked` lists a partition's streams, the others change one of them.
+
+    Attributes:
+        index: of the event that `skip` is to give up; None for whichever the stream waits for.
+    """
 
     name: str
     partition: int
     stream: str = ""
+    index: int | None = None
 
 
 def parse_command(fields: dict[str, Any]) -> Command:
@@ -37,7 +42,10 @@ def parse_command(fields: dict[str, Any]) -> Command:
         raise InvalidInput("partition", "must be a partition's number")
     if not isinstance(stream, str):
         raise InvalidInput("stream", "must be a stream's name")
-    return Command(name=name, partition=partition, stream=stream)
+    index = fields.get("index")
+    if index is not None and (name != "skip" or type(index) is not int or index < 0):
+        raise InvalidInput("index", "must be an event's index, and is for skip alone")
+    return Command(name=name, partition=partition, stream=stream, index=index)
 
 
 def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -57,7 +65,7 @@ def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any
         case "discard":
             return _replayed(parking.discard(command.partition, command.stream))
         case _:
-            return {"next": parking.skip(command.partition, command.stream), "unparked": False}
+            return {"next": parking.skip(command.partition, command.stream, command.index), "unparked": False}
 
 
 def parked_view(parked: ParkedStream) -> dict[str, Any]:
