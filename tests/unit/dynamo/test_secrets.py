@@ -19,13 +19,13 @@ KEYS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_" + "b" * 40]
 class Manager:
     """Secrets Manager with one secret, and the time."""
 
-    def __init__(self, *values: str) -> None:
+    def __init__(self, *values: str | bytes) -> None:
         self.now = 1_700_000_000.0
         self.versions = [(each, 0.0) for each in values]
         self.asked: list[str] = []
         self.code = ""
 
-    def rotate(self, value: str) -> None:
+    def rotate(self, value: str | bytes) -> None:
         self.versions.insert(0, (value, self.now))
 
     def get_secret_value(self, **asked: str) -> dict[str, Any]:
@@ -36,7 +36,8 @@ class Manager:
             code = self.code or "ResourceNotFoundException"
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetSecretValue")
         value, made = self.versions[at]
-        return {"SecretString": value, "CreatedDate": datetime.fromtimestamp(made, UTC)}
+        form = "SecretBinary" if isinstance(value, bytes) else "SecretString"
+        return {form: value, "CreatedDate": datetime.fromtimestamp(made, UTC)}
 
     def secret(self) -> Secret:
         return Secret(self, "shop/key", clock=lambda: self.now)
@@ -88,11 +89,18 @@ def test_one_that_must_not_be_read_says_which_action_was_denied() -> None:
         manager.secret().values()
 
 
-def test_bytes_are_refused_by_the_name_of_the_secret() -> None:
+def test_bytes_are_refused_by_the_name_of_the_secret_and_its_version() -> None:
     manager = Manager("a")
-    manager.get_secret_value = lambda **_: {"SecretBinary": b"k", "CreatedDate": datetime.now(UTC)}  # type: ignore[method-assign]
-    with pytest.raises(InvalidInput, match="secret shop/key: must be text"):
+    manager.rotate(b"k")
+    with pytest.raises(InvalidInput, match="secret shop/key, version AWSCURRENT: must be text"):
         manager.secret().values()
+
+
+def test_bytes_that_text_took_the_place_of_are_left_out() -> None:
+    manager = Manager(b"k")
+    manager.rotate(KEYS[0])
+    assert manager.secret().values() == (KEYS[0],)
+    assert " " not in Proof(sign_with=manager.secret()).headers([], b"[]")["webhook-signature"]
 
 
 def test_while_keys_are_rotated_a_request_has_two_signatures() -> None:

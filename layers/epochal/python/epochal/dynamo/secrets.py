@@ -2,6 +2,9 @@
 
 KEPT_SECONDS       a value is read again after them, or when it was refused somewhere
 OVERLAP_SECONDS    for so long after a rotation the value before it counts as well
+
+Values are text. A current value of bytes is refused. One before it is left out: it was refused while it was current, so
+nobody relies on it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from epochal.errors import InvalidInput, InvalidRequest
 KEPT_SECONDS: Final = 300
 OVERLAP_SECONDS: Final = 86_400
 
+_CURRENT: Final = "AWSCURRENT"
 _MISSING: Final = "ResourceNotFoundException"
 _CODES: Final = Codes(
     denied=frozenset({"AccessDeniedException", "DecryptionFailure", "UnrecognizedClientException"}),
@@ -40,7 +44,7 @@ class Secret:
             Refused: it must not be read.
             Unavailable: Secrets Manager does not answer.
             InvalidRequest: there is no such secret.
-            InvalidInput: it is no text.
+            InvalidInput: the current one is no text.
         """
         values = self._values  # another thread may have it forgotten meanwhile
         if not values or self._clock() - self._read_at >= KEPT_SECONDS:
@@ -53,22 +57,20 @@ class Secret:
         self._values = ()
 
     def _read(self) -> tuple[str, ...]:
-        current = self._version("AWSCURRENT")
+        current = self._version(_CURRENT)
+        if "SecretString" not in current:
+            raise InvalidInput(f"secret {self._name}, version {_CURRENT}", "must be text, not bytes")
+        value = str(current["SecretString"])
         if self._clock() - current["CreatedDate"].timestamp() >= OVERLAP_SECONDS:
-            return (self._text(current),)
+            return (value,)
         try:
             previous = self._version("AWSPREVIOUS")
         except InvalidRequest as error:
             if error.code != _MISSING:
                 raise
-            return (self._text(current),)
-        return (self._text(current), self._text(previous))
+            return (value,)
+        return (value, str(previous["SecretString"])) if "SecretString" in previous else (value,)
 
     def _version(self, stage: str) -> Any:
         with translated("secretsmanager:GetSecretValue", codes=_CODES):
             return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)
-
-    def _text(self, answer: Any) -> str:
-        if "SecretString" not in answer:
-            raise InvalidInput(f"secret {self._name}", "must be text, not bytes")
-        return str(answer["SecretString"])
