@@ -288,6 +288,15 @@ def test_an_application_whose_name_is_no_category_is_refused() -> None:
             recorder()
 
 
+@pytest.mark.parametrize("kept", ["log", "snapshots", "tracking"])
+def test_an_application_named_like_what_another_keeps_beside_its_events_is_refused(kept: str) -> None:
+    """`all` of `Dogs_log` would be the log of `Dogs`."""
+    factory = EpochalFactory(Environment(f"Dogs_{kept}", {"EPOCHAL_STREAMS_TABLE": ":memory:"}))
+    for recorder in (factory.application_recorder, factory.aggregate_recorder, factory.process_recorder):
+        with pytest.raises(InfrastructureFactoryError, match=f"'Dogs_{kept}' cannot name streams"):
+            recorder()
+
+
 def test_what_no_item_and_no_name_can_hold_is_the_data_s_fault() -> None:
     recorder = aggregates(memory_streams())
     with pytest.raises(DataError, match="may hold only"):

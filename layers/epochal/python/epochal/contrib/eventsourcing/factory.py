@@ -34,6 +34,8 @@ T = TypeVar("T")
 TABLE: Final = variable("streams_table")
 BUCKET: Final = variable("bucket")
 MEMORY: Final = ":memory:"
+KEPT_BESIDE: Final = ("_log", "_snapshots", "_tracking")
+"""What the categories end with of what an application keeps beside its events."""
 UNNAMED: Final = "Stored"
 """The category of an application without a name."""
 
@@ -58,10 +60,16 @@ class EpochalFactory(InfrastructureFactory[EpochalTrackingRecorder]):
         """What the names of the aggregates' streams begin with.
 
         Raises:
-            InfrastructureFactoryError: it would be no category: `A-B` with the id `1` is `A` with the id `B-1`.
+            InfrastructureFactoryError: it would be no category: `A-B` with the id `1` is `A` with the id `B-1`. Or
+                it would be that of what another application keeps beside its events: `A_log` has A's notifications.
         """
         if "-" in self.env.name:
             raise InfrastructureFactoryError(f"{self.env.name!r} cannot name streams: it has a hyphen")
+        if self.env.name.endswith(KEPT_BESIDE):
+            ends = ", ".join(KEPT_BESIDE)
+            raise InfrastructureFactoryError(
+                f"{self.env.name!r} cannot name streams: what ends with {ends} is another application's"
+            )
         return self.env.name or UNNAMED
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
