@@ -25,7 +25,7 @@ LISTED = Counter(
 INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
-AIO_INNER = ("bucket", "carrier")
+AIO_INNER = ("bucket", "carrier", "methods")
 """Likewise, of rooms that are awaited."""
 
 INNER = {

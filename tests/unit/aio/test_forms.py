@@ -89,7 +89,7 @@ def test_what_the_ordinary_form_has_the_awaited_one_has_with_the_same_arguments(
     assert ours.keys() - theirs.keys() - fields <= without
     assert theirs.keys() <= ours.keys()
     for name, function in theirs.items():
-        expected = [one for one in arguments(ours[name]) if one[0] != "takes"]  # of the HTTP API's pages
+        expected = arguments(ours[name])
         assert [one[:3] for one in arguments(function)] == [one[:3] for one in expected], name
         asked = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         assert asked or name in {"on", "open"}, f"{name} would block"

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import run
+from epochal.aio.methods import reads, writes
 from epochal.aio.writes import finished
 from epochal.store import joint_decisions
 from epochal.store.deciders import Deciders, Transacted
+from epochal.store.decisions import Decisions
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
 
 if TYPE_CHECKING:
     from epochal.model.aggregates import AggregateId
     from epochal.store.aggregate_deciders import AggregateDeciders, AggregateTransacted, Standing
-    from epochal.store.decisions import Decide, Decided, Decisions, Model, Projection
     from epochal.store.joint_decisions import AllTransacted, Party
 
 C = TypeVar("C")
@@ -143,19 +144,8 @@ class AsyncDecisions:
 
     decisions: Decisions
 
-    async def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
-        """`Decisions.model`."""
-        return await run(self.decisions.model, projections)
-
-    async def decide(
-        self,
-        projections: Mapping[str, Projection[Any]],
-        decide: Decide,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Decided:
-        """`Decisions.decide`."""
-        return await finished(run(self.decisions.decide, projections, decide, metadata=metadata))
+    model = reads(Decisions.model, of="decisions")
+    decide = writes(Decisions.decide, of="decisions")
 
 
 @overload

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from epochal.aio.bridge import run
-from epochal.aio.writes import finished
-from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Outcome
-
-if TYPE_CHECKING:
-    from epochal.store.joined import JoinedAppends
+from epochal.aio.methods import writes
+from epochal.store.joined import JoinedAppends
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +21,5 @@ class AsyncJoinedAppends:
 
     joined: JoinedAppends
 
-    async def append(self, stream: str, events: Sequence[Event]) -> Appended:
-        """`JoinedAppends.append`."""
-        return await finished(run(self.joined.append, stream, events))
-
-    async def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
-        """`JoinedAppends.try_append`."""
-        return await finished(run(self.joined.try_append, stream, events))
+    append = writes(JoinedAppends.append, of="joined")
+    try_append = writes(JoinedAppends.try_append, of="joined")

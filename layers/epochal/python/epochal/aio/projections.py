@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epochal.aio.bridge import each, run, wait
+from epochal.aio.bridge import run, wait
+from epochal.aio.methods import iterates, reads, writes
 from epochal.aio.writes import finished
+from epochal.store.projections import ProjectionStates
 
 if TYPE_CHECKING:
     from epochal.model.projections import StoredState
@@ -76,46 +77,15 @@ class AsyncProjectionStates:
             )
         )
 
-    async def find(self, projector: str, version: str) -> StoredState | None:
-        """`ProjectionStates.find`."""
-        return await run(self.store.find, projector, version)
-
-    async def find_any(self, projector: str) -> StoredState | None:
-        """`ProjectionStates.find_any`."""
-        return await run(self.store.find_any, projector)
-
-    async def list(self, projector: str) -> builtins.list[StoredState]:
-        """`ProjectionStates.list`."""
-        return await run(self.store.list, projector)
-
-    async def list_all(self) -> AsyncIterator[StoredState]:
-        """`ProjectionStates.list_all`."""
-        async for state in each(self.store.list_all):
-            yield state
-
-    async def page(
-        self, projector: str, *, beyond: str | None = None, limit: int
-    ) -> tuple[tuple[StoredState, ...], str | None]:
-        """`ProjectionStates.page`."""
-        return await run(self.store.page, projector, beyond=beyond, limit=limit)
-
-    async def open(self, state: StoredState) -> AsyncIterator[bytes]:
-        """`ProjectionStates.open`: the content, a chunk at a time."""
-        async for chunk in each(self.store.open, state):
-            yield chunk
-
-    async def delete(self, projector: str, version: str) -> None:
-        """`ProjectionStates.delete`."""
-        await finished(run(self.store.delete, projector, version))
-
-    async def orphans(self, projector: str) -> AsyncIterator[str]:
-        """`ProjectionStates.orphans`."""
-        async for key in each(self.store.orphans, projector):
-            yield key
-
-    async def remove_orphans(self, projector: str) -> int:
-        """`ProjectionStates.remove_orphans`."""
-        return await finished(run(self.store.remove_orphans, projector))
+    find = reads(ProjectionStates.find)
+    find_any = reads(ProjectionStates.find_any)
+    list = reads(ProjectionStates.list)
+    list_all = iterates(ProjectionStates.list_all)
+    page = reads(ProjectionStates.page)
+    open = iterates(ProjectionStates.open)
+    delete = writes(ProjectionStates.delete)
+    orphans = iterates(ProjectionStates.orphans)
+    remove_orphans = writes(ProjectionStates.remove_orphans)
 
 
 def _in_turns(state: Any) -> Any:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from epochal.aio.bridge import run
+from epochal.aio.methods import reads, writes
 from epochal.aio.writes import finished
-
-if TYPE_CHECKING:
-    from epochal.reactions.reaction import Delivery
-    from epochal.reactions.read_models import Fold, ReadModel, ReadModels
+from epochal.reactions.read_models import ReadModel, ReadModels
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +19,12 @@ class AsyncReadModel:
 
     model: ReadModel
 
-    async def apply(self, delivery: Delivery, fold: Fold) -> int:
-        """`ReadModel.apply`. `fold` is a plain function: what its `documents` wait for is awaited all the same."""
-        return await finished(run(self.model.apply, delivery, fold))
+    apply = writes(ReadModel.apply, of="model")
+    """`fold` is a plain function: what its `documents` wait for is awaited all the same."""
 
-    async def get(self, key: str, default: Any = None) -> Any:
-        """`ReadModel.get`."""
-        return await run(self.model.get, key, default)
-
-    async def place(self, stream: str) -> int | None:
-        """`ReadModel.place`."""
-        return await run(self.model.place, stream)
-
-    async def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
-        """`ReadModel.wait_for`."""
-        return await run(self.model.wait_for, stream, version, seconds=seconds)
+    get = reads(ReadModel.get, of="model")
+    place = reads(ReadModel.place, of="model")
+    wait_for = reads(ReadModel.wait_for, of="model")
 
 
 @dataclass(frozen=True, slots=True)
