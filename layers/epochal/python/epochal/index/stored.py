@@ -40,36 +40,32 @@ if TYPE_CHECKING:
     from epochal.layout.tips.reading import stand as stand
     from epochal.layout.tips.streams import Tips as Tips
 
-_FROM: Final = {
-    "ByCost": "tips.calving",
-    "Cursor": "tips.reading",
-    "KeyRecord": "key_records",
-    "Known": "tips.batch",
-    "PREFIX": "key_records",
-    "Rejected": "streams",
-    "StoredEvent": "stored",
-    "StoredSpan": "tips.items",
-    "StoredUnfold": "stored",
-    "TIP": "tips.items",
-    "Tip": "tips.items",
-    "Tips": "tips.streams",
-    "WHERE": "tips.heads",
-    "Written": "streams",
-    "advance": "tips.reading",
-    "append": "tips.append",
-    "append_on": "tips.append",
-    "append_once": "tips.keyed",
-    "batch_of": "tips.batch",
-    "calf_key": "tips.items",
-    "event_bytes": "tips.items",
-    "is_tip": "tips.items",
-    "load_tip": "tips.reading",
-    "read_data": "tips.items",
-    "read_event": "tips.items",
-    "read_unfold": "tips.items",
-    "stand": "tips.reading",
-    "tip_key": "tips.items",
+_NAMES: Final = {
+    "key_records": ("KeyRecord", "PREFIX"),
+    "stored": ("StoredEvent", "StoredUnfold"),
+    "streams": ("Rejected", "Written"),
+    "tips.append": ("append", "append_on"),
+    "tips.batch": ("Known", "batch_of"),
+    "tips.calving": ("ByCost",),
+    "tips.heads": ("WHERE",),
+    "tips.items": (
+        "StoredSpan",
+        "TIP",
+        "Tip",
+        "calf_key",
+        "event_bytes",
+        "is_tip",
+        "read_data",
+        "read_event",
+        "read_unfold",
+        "tip_key",
+    ),
+    "tips.keyed": ("append_once",),
+    "tips.reading": ("Cursor", "advance", "load_tip", "stand"),
+    "tips.streams": ("Tips",),
 }
+
+_FROM: Final = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
