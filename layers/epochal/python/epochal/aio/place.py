@@ -63,7 +63,7 @@ class AsyncPlace:
         """Find address, region and credentials, as boto3 does; raises `Misconfigured` where one is missing."""
         client: Any = await asyncio.to_thread(dynamodb_client, endpoint=self.endpoint, region=self.region)
         found = await asyncio.to_thread(credentials)
-        # Last, for nobody leaves a place whose entering failed, or was cancelled.
+        # Last: nobody leaves a place that was not entered, because of an error or a cancellation.
         connector = aiohttp.TCPConnector(limit=self.connections)
         session = aiohttp.ClientSession(connector=connector, timeout=SECONDS, auto_decompress=False)
         self._carrier = AsyncCarrier(

@@ -36,7 +36,7 @@ class Audit:
 
     Attributes:
         checked: heads that were looked at.
-        missing: streams of which the index lacked events.
+        missing: streams that had events which the index lacked.
         healed: events that were indexed.
         ended: sources whose tables have been scanned to the end.
         troubles: what could neither be read nor mended, in words.

@@ -1,4 +1,4 @@
-"""Every head of a source, by a scan of its table, of which several segments may be under way at once.
+"""Every head of a source, by a scan of its table; several segments may be under way at once.
 
 What is between the heads is read and paid for too, but does not travel. A page that comes is worked on while the
 next one of its segment is on its way, so as many pages are held as there are segments.

@@ -196,7 +196,7 @@ class Reaction(Construct):
         visibility_timeout: Duration | None = None,
         dead_letter_queue: sqs.DeadLetterQueue | None = None,
     ) -> sqs.Queue:
-        """A queue of wake-ups. They hold two numbers, so SQS's own key does: one's own would have to let SNS in."""
+        """A queue of wake-ups. They hold two numbers, so SQS's own key is enough; another would have to let SNS in."""
         return sqs.Queue(
             self,
             id_,
@@ -262,7 +262,7 @@ class Reaction(Construct):
     def _first_wake_up(self, entry: Path, layers: Layers) -> CustomResource:
         """Asked for whenever the code is another: CloudFormation passes over a resource that has not changed.
 
-        It comes after the subscription. What is appended before is read by this wake-up, what comes after is told of.
+        It comes after the subscription. This wake-up reads what was appended before; notices tell of what comes after.
         """
         code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)
         return CustomResource(

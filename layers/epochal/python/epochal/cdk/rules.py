@@ -1,4 +1,4 @@
-"""Rules that settings obey: each takes what stands in `cdk.json` and returns the value, or raises.
+"""Rules that settings obey: each takes what is in `cdk.json` and returns the value, or raises.
 
 The error says what would be right and what was found; who asked adds where (`stages.py`).
 """

@@ -130,7 +130,7 @@ class Stage(Options):
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
     {
-        # A loop gone wild overnight should cost tens of dollars, not thousands: hence ceilings.
+        # With ceilings, a loop that runs wild overnight costs tens of dollars, not thousands.
         "dev": Stage(name="dev", access_logs=False, max_read_units=4_000, max_write_units=2_000),
         # Nowhere reserved concurrency by default: an account at its initial quota of 10 could not deploy it.
         "staging": Stage(name="staging", recovery_days=7, log_days=30),
@@ -244,7 +244,7 @@ def _without_gateway(where: str, asked: Mapping[str, object]) -> None:
 
 
 def _tables(where: str, stage: Stage) -> None:
-    """Rules of tables that a stage may have or not: what is of one that it has not means nothing."""
+    """Rules of tables that are optional: a setting of a table that the stage lacks means nothing."""
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"

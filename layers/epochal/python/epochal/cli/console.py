@@ -26,7 +26,7 @@ from epochal.errors import InvalidInput
 def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
     """Show the store in a browser, until interrupted.
 
-    The page is served on 127.0.0.1, and does what it does with the credentials that this command has. Whoever has the
+    The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
     address that is printed, with the key in it, sees what they see.
     """
     try:

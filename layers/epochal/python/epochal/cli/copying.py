@@ -127,7 +127,7 @@ def _source(deployment: Deployment, layout: str, snapshots: str) -> Source:
 
 
 def _name(layout: str, table: str, categories: Iterable[str]) -> str:
-    """Where a run keeps its place: what is copied, and whereto. No reaction's name has a dot."""
+    """The name under which a run keeps its place: what is copied, and where to. No reaction's name has a dot."""
     return ".".join(("copy", layout, table, *sorted(set(categories))))
 
 

@@ -98,7 +98,7 @@ def rebuild(
 
 
 def _holding(store: Store) -> set[str]:
-    """Tables with data of users', some of which have the keys of an index and would take one."""
+    """Tables with users' data. Some have the keys of an index, and would accept its items."""
     return {table for table, kind in store.kinds.items() if kind != DECLARED["index_table"].table}
 
 

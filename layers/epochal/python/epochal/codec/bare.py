@@ -28,7 +28,7 @@ def bare(*members: str, variants: bool = False) -> Form:
     """Payloads that are the data.
 
     Args:
-        members: of an object, the first of which that is there holds the type. Data without any is refused, and read
+        members: of an object; the first that is there holds the type. Data without any is refused, and read
             all the same. Without members the data names no type.
         variants: an object of one member, or a text alone, is of the type of that name, as serde tags by default.
     """

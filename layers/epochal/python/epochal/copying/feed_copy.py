@@ -46,7 +46,7 @@ PAGE: Final = 1_000
 """Events of the feed after which the place is kept."""
 
 REMEMBERED: Final = 100_000
-"""Streams of which a run remembers how far it has copied them: some 10 MB. Of others it asks the copy."""
+"""A run remembers for so many streams how far it has copied them: some 10 MB. For others it asks the copy."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What is copied: named streams of any layout, and aggregates, read alike."""
+"""What is copied: named streams of any layout, and aggregates, read in the same way."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ EPOCHS: Final = "$AppendsEpoch-"
 """How the names of epochs' streams begin."""
 
 MAX_KEY_BYTES: Final = 2048
-"""DynamoDB's limit on partition keys, hence on the name of a mark."""
+"""DynamoDB's limit on partition keys, and so on the name of a mark."""
 
 
 def epoch_stream(partition: int, epoch: int) -> StreamName:

@@ -47,7 +47,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 
 def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Result[H]]:
-    """What is to be done on a head that was read, with what the record said thereafter."""
+    """What to do on a head that was read, with what the record said after that."""
     attempts = call.attempts
     check_contents(found, attempts.batch)
     if found is not None and head is not None:

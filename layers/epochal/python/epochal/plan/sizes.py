@@ -65,7 +65,7 @@ def number_size(digits: str) -> int:
 
 
 def _paired(significant: int, power: int, *, negative: bool = False) -> int:
-    """Bytes of a number of so many significant digits, of which the last stands at a power of ten.
+    """Bytes of a number of so many significant digits; the last is at a power of ten.
 
     A byte holds two digits, aligned to the decimal point: an odd power takes half a byte more.
     """

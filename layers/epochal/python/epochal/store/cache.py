@@ -85,7 +85,7 @@ class Cache:
         return self._bytes
 
     def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
-        """The entry under `key`, which is thereby used, unless it is too old by the clock reading `now`."""
+        """The entry under `key`, unless it is too old by the clock reading `now`; this counts as its use."""
         with self._lock:
             if key not in self._entries:
                 return None

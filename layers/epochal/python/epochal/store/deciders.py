@@ -289,8 +289,8 @@ def give_way(driver: Driver, refused: int, since: float) -> None:
     """Wait before a decision that has been refused so often is made again.
 
     Not after the first time: a wait would only make the head in hand an old one. From the second on others are at the
-    stream all the time, and who goes on without a pause takes a write unit from each of them. Where requests are slow,
-    so are theirs: a pause that is short beside a request gives no way.
+    stream all the time, and a writer that goes on without a pause costs each of them a write unit. Where requests are
+    slow, so are theirs: a pause that is short beside a request gives no way.
 
     Args:
         since: clock reading before the append that was refused.

@@ -200,7 +200,7 @@ class JoinedAppends:
         try:
             own.turn.wait()
         except BaseException:
-            # An interrupt. Whoever is gone must neither lead nor be written for, if it is not too late for that.
+            # An interrupt: a caller that is gone must not lead, and its events are not written unless it is too late.
             with self._lock:
                 line = self._lines.get(stream)
                 if line is not None and line.give_up(own) and own.turn.is_set():

@@ -7,7 +7,7 @@ what a caller gets is made of that:
               unless the read is asked to begin at an index in it
     page      ends before the hole, and the next page names it; one that ends backward above the beginning does itself
     onward    the hole, for a state to be made or refused
-    found     nothing: who asks counts the indices
+    found     nothing: the caller counts the indices
 
 A stream that was deleted has no events, whatever its archive holds.
 """
@@ -219,7 +219,7 @@ class _Walk:
         reader, stream = self.reader, self.cursor.head.stream
         steps = reader.layout.advance(reader.table, self.cursor, self.limit, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
-        size = min(_CHUNK, self.limit or _CHUNK)  # whoever wants none takes none of them
+        size = min(_CHUNK, self.limit or _CHUNK)  # a read of no events asks for some and takes none
         for chunk in _chunks(part.spans, size, forward=self.cursor.forward):
             yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
         return part

@@ -182,7 +182,7 @@ class Subjects:
                     yield subject
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
-        """A subject's key; None where it is forgotten, or has none and none is to be made."""
+        """A subject's key. None where it is forgotten, or where it has no key and none shall be made."""
         # Before the look-up: else a subject that is forgotten meanwhile would be read for longer than `keep`.
         since = _Moment(self.driver.clock(), self.now())
         held = self._held.get(subject, since, self.keep)

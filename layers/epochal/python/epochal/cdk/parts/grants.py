@@ -110,7 +110,7 @@ def batched(action: str, *, named: bool) -> tuple[str, ...]:
 
 
 def on_secret(secret: secretsmanager.ISecret) -> tuple[iam.PolicyStatement, ...]:
-    """Reading `secret`. Its ARN ends with six characters that nobody knows who has it by name alone."""
+    """Reading `secret`. Its ARN ends with six characters that its name does not tell."""
     arn = secret.secret_full_arn or f"{secret.secret_arn}-??????"
     read = _allow("secretsmanager", ("GetSecretValue",), [arn])
     return (read, *on_key(secret.encryption_key, write=False))

@@ -24,7 +24,7 @@ from epochal.model.several import StreamAppend
 from epochal.store.streams import Streams
 
 POLL_SECONDS: Final = 1.0
-"""How often a subscription looks for what other processes have inserted; what its own has, it is told of."""
+"""How often a subscription looks for what other processes have inserted; its own process notifies it."""
 
 _SELECTED: Final = 500
 """Notifications that a subscription asks for at once."""

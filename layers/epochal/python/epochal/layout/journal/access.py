@@ -11,7 +11,7 @@ from epochal.settings import Options
 
 
 def access_of(options: Options) -> Mapping[str, tuple[Access, ...]]:
-    """By the function's name. Events are never changed; who reads them finds them by their keys."""
+    """By the function's name. Events are never changed; readers find them by their keys."""
     return {
         "append": (_on(JOURNAL, "GetItem", "BatchGetItem", "PutItem"), *_snapshots(options)),
         "replay": (_on(JOURNAL, "GetItem", "BatchGetItem", "Query"), _on(SNAPSHOT, "GetItem")),

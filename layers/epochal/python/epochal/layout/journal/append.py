@@ -57,7 +57,7 @@ def append(
         InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the
             events there are, or the key was used for other contents.
         TooLarge: the head has no room for the events' types beside its snapshot.
-        CorruptData: an event is where the head says that the next one is to be; or the snapshot is of another
+        CorruptData: an event has the number that, by the head, the next one gets; or the snapshot is of another
             library's form than events would be appended in.
     """
     base = yield from _start(site, batch, expected)

@@ -29,7 +29,7 @@ class KeyRange:
 def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
     """Ranges that hold fewer than twice the events wanted of them: `first` to `last` of the `total` there are.
 
-    One for all; or else one for each length of which more are wanted than a request reads by key.
+    One for all, or one for each length of number, where more events of it are wanted than a request reads by key.
     """
     parts = list(_parts(first, last))
     if len(parts) == 1:

@@ -176,7 +176,7 @@ def calve_and_write(
 
 
 def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
-    """The Tip that has replaced one of which calves show that it is stale."""
+    """The Tip that has replaced a stale one: calves show that it is stale."""
     tip = yield from load_tip(table, stale.stream)
     if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
         raise CorruptData(f"{tip.stream}: a calf reaches beyond the Tip")

@@ -41,7 +41,7 @@ class WireBatch:
     def etag_at(self, first: int) -> str:
         """The etag that the append leaves where its events begin at index `first`.
 
-        Under a key it is derived, for no other write has that append id at that index: so whoever repeats the call
+        Under a key it is derived, because no other write has that append id at that index: so whoever repeats the call
         knows the etag that an earlier one left, and tells that state from what others have made of it since.
         """
         if not self.keyed or not self.count:

@@ -88,7 +88,7 @@ def advance(
     Args:
         limit: events wanted; more may come, since calves are read whole.
         shared: other libraries may prune the stream, and leave no mark.
-        consistent: False looks first at calves as they have been, of which some may not be there yet.
+        consistent: False looks first at an older state of the calves: some may be missing from it.
 
     Raises:
         CorruptData: an event is in no item, and was not pruned.
