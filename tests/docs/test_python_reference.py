@@ -32,6 +32,7 @@ INNER = {
     f"epochal.{name}"
     for name in (
         "aio.bridge.in_thread",
+        "aio.writes.look_at_error",
         "aio.bridge.wait",
         "aio.subjects.WrappingInThreads",
         "aio.writes.finished",

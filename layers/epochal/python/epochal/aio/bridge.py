@@ -16,6 +16,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
 
+from epochal.aio.writes import look_at_error
 from epochal.errors import InvalidInput
 from epochal.store.pools import POOL, TURN
 
@@ -101,7 +102,7 @@ class _Tasks(Executor):
                 return await run(fn, *args, **kwargs)
 
         task = asyncio.create_task(call())
-        task.add_done_callback(_seen)
+        task.add_done_callback(look_at_error)
         self._tasks.append(task)
         return _Awaited(task)
 
@@ -137,9 +138,3 @@ class _Turn:
 
     def is_set(self) -> bool:
         return self._event.is_set()
-
-
-def _seen(task: asyncio.Task[Any]) -> None:
-    """Look at an error that nobody may wait for any more; asyncio would complain of it."""
-    if not task.cancelled():
-        task.exception()

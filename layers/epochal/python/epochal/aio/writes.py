@@ -52,7 +52,7 @@ async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
-        task.add_done_callback(_seen)
+        task.add_done_callback(look_at_error)
         return WriteCancelled(known=False)
     if task.cancelled():
         return WriteCancelled(known=False)
@@ -60,7 +60,7 @@ async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
     return WriteCancelled(task.result() if error is None else error, known=True)
 
 
-def _seen(task: asyncio.Future[T]) -> None:
+def look_at_error(task: asyncio.Future[T]) -> None:
     """Look at an error that nobody waits for any more; asyncio would complain of it."""
     if not task.cancelled():
         task.exception()

@@ -19,7 +19,6 @@ from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack
 from epochal.local.deploy import LocalDeployment, LocalStore
 from epochal.local.endpoint import SECRET
-from epochal.local.errors import NotRunning
 from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
 
@@ -86,7 +85,7 @@ def down(keep: bool, as_json: bool) -> None:
     """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
     places = here()
     with output.progress("stopping") as tell:
-        if keep and (deployment := _deployed(places)):
+        if keep and (deployment := deploy.current_if_any(places)):
             _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
     kept = keeping.found(places) is not None
@@ -99,14 +98,7 @@ def down(keep: bool, as_json: bool) -> None:
 def status(as_json: bool) -> None:
     """Print where the embedded AWS is and what is deployed to it."""
     places = here()
-    _print(ministack.status(places), _deployed(places), as_json=as_json)
-
-
-def _deployed(places: Places) -> LocalDeployment | None:
-    try:
-        return deploy.current(places)
-    except NotRunning:
-        return None
+    _print(ministack.status(places), deploy.current_if_any(places), as_json=as_json)
 
 
 def _repair(deployment: LocalDeployment, tell: Tell) -> None:

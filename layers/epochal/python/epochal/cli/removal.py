@@ -8,7 +8,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, pass_streams
+from epochal.cli.target import Store, existing, pass_streams
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.model.outcomes import Conflict
 from epochal.model.versions import AtVersion
@@ -30,9 +30,7 @@ def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -
     The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
     has an archive, which gets it first.
     """
-    head = store.streams.load(stream, fetch=False)
-    if head is None:
-        raise StreamMissing(stream)
+    head = existing(store.streams, stream, fetch=False)
     gone = max(0, min(before, head.version) - head.low_water)
     inputs.confirm(f"{output.events(gone)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: _found(stream, store.streams.archive_and_prune(stream, before)))
@@ -53,9 +51,7 @@ def delete(
 
     Its name takes no more events, unless it is left open.
     """
-    head = store.streams.load(stream, fetch=False)
-    if head is None:
-        raise StreamMissing(stream)
+    head = existing(store.streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"
     gone = output.events(head.version - head.low_water)
     inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
@@ -82,7 +78,7 @@ def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tup
 
 
 def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
-    """The next part of what is below the mark; a deleted stream is pruned on alike, whatever is archived of it."""
+    """The next part of what is below the mark. A deleted stream is pruned in the same way, whatever its archive has."""
     return _found(stream, streams.prune(stream, first.low_water, unarchived=True))
 
 

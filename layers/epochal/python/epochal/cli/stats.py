@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from epochal.cli import output
-from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import Store, existing, pass_store
 from epochal.feed.categories import categories_of
 from epochal.feed.results import FeedItem
 from epochal.model.aggregates import AggregateTypes
@@ -31,10 +30,7 @@ def stats(store: Store, *, stream: str | None, count: bool, as_json: bool) -> No
     if stream is not None:
         if count:
             raise click.UsageError("--count is for the whole store; a stream's version counts its events.")
-        found = store.streams.load(stream)
-        if found is None:
-            raise StreamMissing(stream)
-        view = _stream(found)
+        view = _stream(existing(store.streams, stream))
     else:
         view = _store(store) | (_count(store).view() if count else {})
     output.document(view, output.table(_flat(view)), as_json=as_json)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output, views
-from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, pass_streams
+from epochal.cli.target import Store, existing, pass_streams
 from epochal.errors import StreamDeleted
 from epochal.http.streams.representation import event_of
 from epochal.http.streams.several import append_of
@@ -129,9 +128,7 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
 
     That is its version, its token and the state stored beside its events. One request.
     """
-    found = store.streams.load(stream)
-    if found is None:
-        raise StreamMissing(stream)
+    found = existing(store.streams, stream)
     rows: list[tuple[str, object]] = [
         ("stream", found.stream),
         ("version", found.version),
@@ -146,9 +143,7 @@ def state(store: Store, *, stream: str, as_json: bool) -> None:
 
 def _check_there(streams: Streams, stream: str) -> int:
     """The stream's version; raises where there is no stream, since an empty print would be no answer."""
-    head = streams.load(stream, fetch=False)
-    if head is None:
-        raise StreamMissing(stream)
+    head = existing(streams, stream, fetch=False)
     if head.deleted:
         raise StreamDeleted(stream, head.version)
     return head.version

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from epochal.cli.errors import NoStore, StackMissing, must_be_named
+from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_named
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
@@ -35,6 +35,7 @@ from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.projections import ProjectionStates
+from epochal.store.results import StreamState
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 
@@ -131,6 +132,14 @@ def pass_streams(command: Callable[..., None]) -> Callable[..., None]:
         must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
         command(store, **options)
 
+    return found
+
+
+def existing(streams: Streams, stream: str, *, fetch: bool = True) -> StreamState:
+    """The state of a stream; raises `StreamMissing` where there is none."""
+    found = streams.load(stream, fetch=fetch)
+    if found is None:
+        raise StreamMissing(stream)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from epochal.feed.latest import latest
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedEvent
+from epochal.feed.results import FeedEvent, name_of
 
 DEEPEST: Final = 50
 """Levels of a tree: pages nest no deeper."""
@@ -75,8 +75,3 @@ def _hang(root: Node, effects: Mapping[str | None, list[Node]], seen: set[int]) 
                 seen.add(id(each))
                 place.append(each)
                 below.append((each, each.caused if level < DEEPEST else place, level + 1))
-
-
-def name_of(event: FeedEvent) -> str:
-    """What others name it by as their cause."""
-    return event.id or f"{event.stream}@{event.index}"

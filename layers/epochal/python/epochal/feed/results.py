@@ -81,6 +81,11 @@ class FeedEvent:
         return not self.tags or self.tags[0] == self.stream.removeprefix(TAG_STREAMS)
 
 
+def name_of(event: FeedEvent) -> str:
+    """What other events name it by as their cause."""
+    return event.id or f"{event.stream}@{event.index}"
+
+
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
 class FeedItem(NamedTuple):
     """One event of the feed.

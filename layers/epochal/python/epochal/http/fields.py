@@ -119,6 +119,19 @@ def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
     return fields[name]
 
 
+def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
+    """An id of the caller's, where it is given."""
+    return fields[name].text(MAX_ID_BYTES) if name in fields else None
+
+
+def only_one(fields: Mapping[str, Node], *names: str) -> Node | None:
+    """The one of these fields that is given, or None; raises `InvalidInput` where several are."""
+    given = [fields[name] for name in names if name in fields]
+    if len(given) > 1:
+        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
+    return given[0] if given else None
+
+
 def json_body(node: Node) -> bytes:
     """A value as it is stored: compact UTF-8, its numbers exact."""
     try:

@@ -61,9 +61,7 @@ class _Gateway:
     def _foreign(self, identity: str) -> dict[str, Any]:
         """What did not come through the gateway is refused in its own form."""
         error = InvalidInput("event", "must be a request as API Gateway sends it, in payload format 2.0")
-        problem = problem_of(error)
-        self._tell(error, problem, identity)
-        response = problem_response(problem, identity)
+        response = self._refused(error, identity)
         self._measure("none", response, 0.0, identity)
         return _sent(response, identity)
 
@@ -73,9 +71,7 @@ class _Gateway:
         try:
             response = self._perform(operation, event, parameters, context)
         except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
-            problem = problem_of(error)
-            self._tell(error, problem, identity)
-            response = problem_response(problem, identity)
+            response = self._refused(error, identity)
         name = operation.name if isinstance(operation, Operation) else "none"
         self._measure(name, response, time.perf_counter() - started, identity)
         return _sent(response, identity)
@@ -102,7 +98,9 @@ class _Gateway:
         request = request_of(event, parameters, context.get_remaining_time_in_millis() / 1000)
         return self._performers.of(operation)(request)
 
-    def _tell(self, error: Exception, problem: Problem, identity: str) -> None:
+    def _refused(self, error: Exception, identity: str) -> Response:
+        """What an error is answered with, once it is logged."""
+        problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
             from epochal.dynamo.loggable import told_of  # noqa: PLC0415  nothing but a failure needs it
@@ -111,6 +109,7 @@ class _Gateway:
         else:
             place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
             self._log.write("info", "refused", identity, problem=kind.name, field=place)
+        return problem_response(problem, identity)
 
     def _measure(self, operation: str, response: Response, seconds: float, identity: str) -> None:
         fault = response.status >= _FAULT

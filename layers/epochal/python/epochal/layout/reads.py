@@ -12,7 +12,17 @@ from typing import Final, Protocol
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun
 from epochal.model.dcb import Position, RecordedTaggedEvent
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
+from epochal.model.tagged_results import (
+    REST,
+    BackwardPage,
+    Down,
+    Reach,
+    Rest,
+    Seen,
+    TaggedConflict,
+    TaggedPage,
+    Takes,
+)
 from epochal.plan.ops import Steps
 
 GROWTH: Final = 4
@@ -116,13 +126,17 @@ def read_page(
     return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
 
 
-def first_matches(reads: TaggedReads, before: Reach, until: Reach, takes: Takes) -> Steps[Part]:
-    """The first part that has any event, or the end."""
+def first_in_the_way(
+    reads: TaggedReads, position: Position, until: Reach, takes: Takes
+) -> Steps[TaggedConflict]:
+    """What matches between a position and `until`: of the first part that has any event."""
+    before = position.seen
     wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=takes)
     while True:
         part = yield from reads.part(wanted)
         if part.events or part.done:
-            return part
+            reached = replace(position, seen=part.reached)
+            return TaggedConflict(events=part.events, position=reached, more=not part.done)
         wanted = replace(wanted, at=part.reached)
 
 

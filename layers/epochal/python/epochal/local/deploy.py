@@ -173,6 +173,14 @@ def current(places: Places) -> LocalDeployment:
     return _found(server, deployed)
 
 
+def current_if_any(places: Places) -> LocalDeployment | None:
+    """The same; None if nothing is."""
+    try:
+        return current(places)
+    except NotRunning:
+        return None
+
+
 def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
     """CloudFormation is asked: the command line tells outputs by names, and environments may have the same."""
     names = Counter(each.name for each in stacks)

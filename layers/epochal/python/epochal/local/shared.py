@@ -12,7 +12,6 @@ from pathlib import Path
 
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
-from epochal.local.errors import NotRunning
 from epochal.local.places import Places
 
 
@@ -22,7 +21,7 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
 
     Raises what `ministack.up` and `deploy.deploy` raise.
     """
-    running = _current(places)
+    running = deploy.current_if_any(places)
     if running is not None:
         yield running
         return
@@ -33,7 +32,7 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
             with _alone(folder):
                 # Held for as long as this process uses it, and let go however the process ends.
                 fcntl.flock(users, fcntl.LOCK_SH)
-                found = _current(own) or _deployed(own, app)
+                found = deploy.current_if_any(own) or _deployed(own, app)
             yield found
         finally:
             with _alone(folder):
@@ -56,13 +55,6 @@ def _is_last(users: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _current(places: Places) -> LocalDeployment | None:
-    try:
-        return deploy.current(places)
-    except NotRunning:
-        return None
 
 
 def _deployed(places: Places, app: str | None) -> LocalDeployment:

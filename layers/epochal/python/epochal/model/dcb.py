@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NewType
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.model.events import Claim
+from epochal.model.events import Body, Claim
 from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import MAX_EXPIRES, Ticks
@@ -132,6 +132,11 @@ TaggedBody = str | bytes
 def bytes_of(body: TaggedBody) -> bytes:
     """A body as bytes: those of text are its UTF-8."""
     return body.encode() if isinstance(body, str) else body
+
+
+def stored_form(body: TaggedBody) -> Body:
+    """A body as bytes, or the claim of one that is in the bucket."""
+    return body.claim if isinstance(body, Unfetched) else bytes_of(body)
 
 
 def is_text(body: TaggedBody) -> bool:

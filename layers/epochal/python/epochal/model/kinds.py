@@ -44,6 +44,13 @@ def must_be_list(kind: type, values: object, field: str) -> None:
             must_be(kind, each, f"{field}[{position}]", f"{kind.__name__}")
 
 
+def must_be_texts(values: Sequence[str], longest: int, field: str) -> None:
+    """Raise `InvalidInput` unless `values` is a list of texts that can be stored, each of 1 to so many bytes."""
+    must_be_list(str, values, field)
+    for each in values:
+        must_be_text(each, longest, field)
+
+
 def must_be_names(values: object, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a collection of texts; a text by itself is one of its letters."""
     if isinstance(values, str | bytes):

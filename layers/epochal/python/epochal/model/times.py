@@ -75,6 +75,11 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     return Ticks(ticks)
 
 
+def time_or_now(given: str | None, now: str, field: str) -> str:
+    """A time that a caller gave, as it is stored, or `now`; raises as `parse_time`."""
+    return now if given is None else format_ticks(parse_time(given, field))
+
+
 def _zone(text: str | None) -> timezone:
     if text is None or text in "Zz":
         return UTC

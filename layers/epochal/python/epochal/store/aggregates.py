@@ -34,7 +34,7 @@ from epochal.model.aggregates import (
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.names import MAX_NAME_BYTES
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
@@ -395,7 +395,7 @@ def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[Journa
         JournalEvent(
             seq_nr=0,
             payload=_payload(form, event.type, event.data, f"events[{position}].data"),
-            occurred_at=_moment(event.occurred_at, now, f"events[{position}].occurred_at"),
+            occurred_at=time_or_now(event.occurred_at, now, f"events[{position}].occurred_at"),
             event_type=event.type,
         )
         for position, event in enumerate(new)
@@ -422,7 +422,3 @@ def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
     return payload
-
-
-def _moment(given: str | None, now: str, field: str) -> str:
-    return now if given is None else format_ticks(parse_time(given, field))

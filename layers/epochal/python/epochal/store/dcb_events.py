@@ -24,7 +24,7 @@ from epochal.model.dcb import (
     TaggedEvent,
     sortable_id,
 )
-from epochal.model.kinds import MAX_WHOLE, must_be_list, must_be_text, must_be_whole
+from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
 from epochal.model.tagged_results import (
     TaggedAppended,
     TaggedConflict,
@@ -86,9 +86,7 @@ class DcbEvents(TaggedStore):
 
         What a cheaper read does not find may have been written just now: it is asked for again.
         """
-        must_be_list(str, ids, "ids")
-        for each in ids:
-            must_be_text(each, MAX_FIELD_BYTES, "ids")
+        must_be_texts(ids, MAX_FIELD_BYTES, "ids")
         found = self._found(ids, consistent=self.consistent)
         missing = [event_id for event_id in ids if event_id not in found]
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)

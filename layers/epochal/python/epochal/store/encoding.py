@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be, must_be_text
-from epochal.model.times import format_ticks, parse_time
+from epochal.model.times import time_or_now
 from epochal.store.bodies import BodyCodec
 
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ def block_of(metadata: Mapping[str, Any] | None) -> AbstractContextManager[None]
     return context.metadata(**metadata)
 
 
+def with_metadata(events: Sequence[E]) -> Sequence[E]:
+    """The events, with what the block around the call adds to them (`store.context`)."""
+    adding = AMBIENT.get()
+    return events if adding is None else [adding(event) for event in events]
+
+
 def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[StoredEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
@@ -69,9 +75,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
     Args:
         room: bytes that the events may take.
     """
-    adding = AMBIENT.get()
-    if adding is not None:
-        events = tuple(adding(event) for event in events)
+    events = with_metadata(events)
     for position, event in enumerate(events):
         _check(event, f"events[{position}]")
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
@@ -81,7 +85,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
             type=event.type,
             data=bodies[2 * position],
             meta=bodies[2 * position + 1],
-            timestamp=_timestamp(event.timestamp, now, f"events[{position}].timestamp"),
+            timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
         )
@@ -102,7 +106,7 @@ def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tupl
             type=unfold.type,
             data=bodies[2 * position],
             meta=bodies[2 * position + 1],
-            timestamp=_timestamp(unfold.timestamp, now, f"unfolds[{position}].timestamp"),
+            timestamp=time_or_now(unfold.timestamp, now, f"unfolds[{position}].timestamp"),
         )
         for position, unfold in enumerate(unfolds)
     )
@@ -176,10 +180,6 @@ def _feed(digest: hashlib._Hash, kind: str, data: Body, meta: Body, timestamp: s
 
 def _bytes(body: Body) -> bytes:
     return body.sha256.encode() if isinstance(body, Claim) else body
-
-
-def _timestamp(given: str | None, now: str, field: str) -> str:
-    return now if given is None else format_ticks(parse_time(given, field))
 
 
 def _check(event: Event, field: str) -> None:

@@ -29,7 +29,7 @@ from epochal.model.dcb import (
     SortableId,
     check_tag,
 )
-from epochal.model.kinds import must_be_list, must_be_text, must_be_whole
+from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items, Scan
@@ -150,9 +150,7 @@ class TagListings(Listings):
 
     def counted(self, tags: list[str]) -> list[TagCount]:
         """Tags with their numbers of events."""
-        must_be_list(str, tags, "tags")
-        for tag in tags:
-            must_be_text(tag, MAX_ASKED_BYTES, "tags")
+        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
         heads = self.store.driver.run(read_heads(self.store.site, tags))
         return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
 

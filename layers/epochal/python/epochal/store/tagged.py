@@ -22,11 +22,11 @@ from epochal.model.dcb import (
     TaggedEvent,
     Unfetched,
     as_given,
-    bytes_of,
     check_type,
+    stored_form,
 )
-from epochal.model.events import Body, content_of
-from epochal.model.kinds import must_be_list, must_be_text
+from epochal.model.events import content_of
+from epochal.model.kinds import must_be_texts
 from epochal.model.tagged_results import (
     TaggedAppended,
     TaggedConflict,
@@ -69,9 +69,7 @@ class TaggedEvents(TaggedStore):
 
         An id that the store chose is in its event, and nowhere else.
         """
-        must_be_list(str, ids, "ids")
-        for each in ids:
-            must_be_text(each, MAX_FIELD_BYTES, "ids")
+        must_be_texts(ids, MAX_FIELD_BYTES, "ids")
         found = self.driver.run(events_by_id(self.site, ids))
         return {event.id: event for event in self.whole(tuple(found.values()))}
 
@@ -112,7 +110,7 @@ class TaggedEvents(TaggedStore):
 
     def batch(self, events: Sequence[TaggedEvent]) -> TaggedBatch:
         """Events that have been checked, as one append of now."""
-        bodies = [_given(body) for event in events for body in (event.data, event.meta)]
+        bodies = [stored_form(body) for event in events for body in (event.data, event.meta)]
         there = [body for body in bodies if isinstance(body, bytes)]
         packed = (
             list(map(_plain, there))
@@ -156,10 +154,6 @@ def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEve
     return TaggedEvents(
         driver=driver, site=TagStreams(table=settings.table("streams"), type_heads=heads), codec=codec
     )
-
-
-def _given(body: TaggedBody) -> Body:
-    return body.claim if isinstance(body, Unfetched) else bytes_of(body)
 
 
 def _plain(body: bytes) -> Encoded:

@@ -39,7 +39,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver, Meter
-from epochal.store.encoding import AMBIENT
+from epochal.store.encoding import with_metadata
 
 if TYPE_CHECKING:
     from epochal.store.importing import Importer
@@ -192,7 +192,7 @@ class TaggedStore(ABC):
     @property
     @abstractmethod
     def type_heads(self) -> TypeHeads:
-        """Whether, or of which reserved tags, types have what a condition by type alone can rest on."""
+        """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
 
     @property
     @abstractmethod
@@ -260,10 +260,9 @@ class TaggedStore(ABC):
     def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
         if not events:
             raise InvalidInput("events", "must not be empty")
-        adding = AMBIENT.get()
-        if adding is not None:
-            events = tuple(adding(event) for event in events)
-        checked = tuple(self.checked(event, f"events[{at}]") for at, event in enumerate(events))
+        checked = tuple(
+            self.checked(event, f"events[{at}]") for at, event in enumerate(with_metadata(events))
+        )
         given = [event.id for event in checked if event.id is not None]
         if len(set(given)) < len(given):
             raise InvalidInput("events", "an id stands twice")

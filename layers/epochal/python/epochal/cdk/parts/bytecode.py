@@ -33,10 +33,12 @@ def interpreter_of(python: str) -> str | None:
     return None
 
 
-def compile_modules(packages: Path, interpreter: str) -> None:
+def compile_modules(packages: Path, interpreter: str | None) -> None:
     """Put bytecode beside the modules in a layer's folder `python`; they are called there as they will be in AWS. What
-    an interpreter cannot compile it could not import either, so nobody does.
+    an interpreter cannot compile it could not import either, so nobody does. Without an interpreter there is none.
     """
+    if interpreter is None:
+        return
     subprocess.run(
         [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
          "-s", str(packages), "-p", "/opt/python", str(packages)],
@@ -62,8 +64,7 @@ def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
         old = list(cache.glob(f"{kind}*"))
         with filling(folder) as content:
             shutil.copytree(layer, content / below, ignore=shutil.ignore_patterns(*LITTER))
-            if interpreter is not None:
-                compile_modules(content / "python", interpreter)
+            compile_modules(content / "python", interpreter)
         for each in old:
             shutil.rmtree(each, ignore_errors=True)
     return folder

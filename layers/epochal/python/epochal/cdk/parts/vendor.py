@@ -73,8 +73,7 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
     if not folder.exists():
         with filling(folder) as content:
             _fetch(requirements, platform, content / "python", run)
-            if interpreter is not None:
-                compile_modules(content / "python", interpreter)
+            compile_modules(content / "python", interpreter)
     return folder
 
 
@@ -98,8 +97,7 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
                 named = content.parent / requirements.name
                 named.write_text(text)
             _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
-            if interpreter is not None:
-                compile_modules(content / "python", interpreter)
+            compile_modules(content / "python", interpreter)
     return folder
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from epochal.feed.results import FeedEvent
-from epochal.model.dcb import RecordedTaggedEvent, TaggedBody, Unfetched, bytes_of
-from epochal.model.events import Body
+from epochal.model.dcb import RecordedTaggedEvent, stored_form
 
 
 def of_tag(stream: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
@@ -13,8 +12,8 @@ def of_tag(stream: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         stream=stream,
         index=index,
         type=event.type,
-        data=_body(event.data),
-        meta=_body(event.meta),
+        data=stored_form(event.data),
+        meta=stored_form(event.meta),
         timestamp=event.timestamp,
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
@@ -22,7 +21,3 @@ def of_tag(stream: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         id=event.id,
         user=event.executed_user,
     )
-
-
-def _body(body: TaggedBody) -> Body:
-    return body.claim if isinstance(body, Unfetched) else bytes_of(body)

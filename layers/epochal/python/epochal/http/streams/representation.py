@@ -14,11 +14,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
 from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import Link
-from epochal.http.fields import MAX_ID_BYTES, MAX_TYPE_BYTES, Node, json_body, moment, required
+from epochal.http.fields import (
+    MAX_TYPE_BYTES,
+    Node,
+    json_body,
+    moment,
+    only_one,
+    optional_id,
+    required,
+)
 from epochal.http.performers import consumed
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
@@ -46,8 +53,8 @@ def event_of(node: Node) -> Event:
         data=_body(fields, "data", "data64", "claim"),
         meta=_body(fields, "meta", "meta64"),
         timestamp=_timestamp(fields),
-        correlation_id=_id(fields, "correlationId"),
-        causation_id=_id(fields, "causationId"),
+        correlation_id=optional_id(fields, "correlationId"),
+        causation_id=optional_id(fields, "causationId"),
     )
 
 
@@ -165,22 +172,16 @@ def _type(node: Node, fields: Mapping[str, Node]) -> str:
 
 
 def _body(fields: Mapping[str, Node], *names: str) -> Body:
-    given = [fields[name] for name in names if name in fields]
-    if not given:
+    given = only_one(fields, *names)
+    if given is None:
         return b""
-    if len(given) > 1:
-        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
-    if given[0] is fields.get(names[0]):
-        return json_body(given[0])
-    return given[0].base64() if given[0] is fields.get(names[1]) else bodies.uploaded(given[0])
+    if names[0] in fields:
+        return json_body(given)
+    return given.base64() if names[1] in fields else bodies.uploaded(given)
 
 
 def _timestamp(fields: Mapping[str, Node]) -> str | None:
     return moment(fields["timestamp"]) if "timestamp" in fields else None
-
-
-def _id(fields: Mapping[str, Node], name: str) -> str | None:
-    return fields[name].text(MAX_ID_BYTES) if name in fields else None
 
 
 def refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:

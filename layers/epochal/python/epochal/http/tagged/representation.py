@@ -22,7 +22,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http import bodies
 from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import Link
-from epochal.http.fields import MAX_ID_BYTES, Node, json_body, required
+from epochal.http.fields import Node, json_body, only_one, optional_id, required
 from epochal.model.dcb import (
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
@@ -80,10 +80,10 @@ def event_of(node: Node, most: int | None = None) -> TaggedEvent:
         data=_data(fields, most),
         meta=_body(fields, "meta", "meta64", most),
         tags=tuple(map(_tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
-        id=_event_id(fields["id"]) if "id" in fields else None,
-        causation_id=_text(fields, "causationId"),
-        correlation_id=_text(fields, "correlationId"),
-        executed_user=_text(fields, "executedUser"),
+        id=parse_event_id(fields["id"].text(64), fields["id"].name) if "id" in fields else None,
+        causation_id=optional_id(fields, "causationId"),
+        correlation_id=optional_id(fields, "correlationId"),
+        executed_user=optional_id(fields, "executedUser"),
         expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
     )
 
@@ -251,10 +251,6 @@ def _tag_of(node: Node) -> str:
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
-def _event_id(node: Node) -> str:
-    return parse_event_id(node.text(64), node.name)
-
-
 def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
     claim = fields.get("claim")
     if claim is None:
@@ -270,19 +266,13 @@ def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
 
 def _body(fields: Mapping[str, Node], plain: str, coded: str, most: int | None) -> TaggedBody:
     """JSON as text, base64 as bytes; nothing is no bytes."""
-    given = [fields[name] for name in (plain, coded) if name in fields]
-    if not given:
+    given = only_one(fields, plain, coded)
+    if given is None:
         return b""
-    if len(given) > 1:
-        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
-    body = json_body(given[0]) if plain in fields else given[0].base64()
+    body = json_body(given) if plain in fields else given.base64()
     if most is not None and len(body) > most:
-        raise TooLarge(given[0].name, len(body), most)
+        raise TooLarge(given.name, len(body), most)
     return body.decode() if plain in fields else body
-
-
-def _text(fields: Mapping[str, Node], name: str) -> str | None:
-    return fields[name].text(MAX_ID_BYTES) if name in fields else None
 
 
 def position_of(fields: Mapping[str, Node]) -> Position | None:

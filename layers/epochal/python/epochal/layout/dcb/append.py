@@ -20,7 +20,7 @@ from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.layout.fences import Condition, check_covered
-from epochal.layout.reads import first_matches
+from epochal.layout.reads import first_in_the_way
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.batches import settled
@@ -119,10 +119,7 @@ def _in_the_way(
         new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
         return TaggedConflict(events=new, position=replace(position, seen=until))
     reads = DcbReads(site=site, fenced=condition.fence)
-    part = yield from first_matches(reads, position.seen, until, condition.takes)
-    return TaggedConflict(
-        events=part.events, position=replace(position, seen=part.reached), more=not part.done
-    )
+    return (yield from first_in_the_way(reads, position, until, condition.takes))
 
 
 def _heads(site: TagSite, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:

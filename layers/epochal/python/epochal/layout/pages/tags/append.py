@@ -36,7 +36,7 @@ from epochal.layout.pages.tags.reading import altered, heads_of, matches
 from epochal.layout.pages.tags.reads import PageReads
 from epochal.layout.pages.tags.site import TagStreams, id_record, stream_of
 from epochal.layout.pages.writes import Planned, index_of, is_own, place_of, unchanged
-from epochal.layout.reads import first_matches
+from epochal.layout.reads import first_in_the_way
 from epochal.layout.streams import Known
 from epochal.model.dcb import Position, Reached
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -192,10 +192,7 @@ def _in_the_way(
             raise altered(tag, "after")
     if condition.takes is not None:
         reads = PageReads(site=site, fenced=condition.fence)
-        part = yield from first_matches(reads, position.seen, until, condition.takes)
-        return TaggedConflict(
-            events=part.events, position=replace(position, seen=part.reached), more=not part.done
-        )
+        return (yield from first_in_the_way(reads, position, until, condition.takes))
     cursors = {
         tag: stand(page, max(0, position.seen[tag].count - 1))
         for tag in moved
