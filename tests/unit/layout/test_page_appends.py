@@ -13,10 +13,12 @@ from epochal.layout.pages import heads, pruning
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import STREAMS, page_key
 from epochal.layout.pages.streams import Pages
+from epochal.layout.streams import PruneProgress
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, Token, parse_token
-from epochal.plan.ops import Delete
+from epochal.plan import values
+from epochal.plan.ops import Delete, Put
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -94,6 +96,25 @@ def filled_on(store: Streams) -> Token:
     while not full(token):
         token = store.append(STREAM, [event()], expected=token).token
     return token
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_token_that_says_another_version_than_its_page_extends_nothing(
+    store: Streams, version: int
+) -> None:
+    token = store.append(STREAM, [Event(type="E")] * 2).token
+
+    assert isinstance(store.try_append(STREAM, [event()], expected=replace(token, version=version)), Conflict)
+    assert len(list(store.read(STREAM))) == 2
+
+
+def test_unfolds_that_none_replace_are_gone(store: Streams) -> None:
+    token = store.append(STREAM, [Event(type="E")], unfolds=[Unfold(type="Total", data=b"3")]).token
+    store.append(STREAM, [Event(type="E")], unfolds=[], expected=token)
+    state = store.load(STREAM)
+
+    assert state is not None
+    assert state.unfolds == ()
 
 
 def test_no_forged_token_begins_a_page_in_the_middle_of_nowhere(store: Streams) -> None:
@@ -175,8 +196,55 @@ def test_a_long_pruned_stream_is_not_walked_from_its_beginning(store: Streams) -
     assert pruned.done
 
     assert [each.index for each in store.read(STREAM)] == [last.version - 1]
-    assert requests(store, lambda: list(store.read(STREAM))) <= 3
+    assert requests(store, lambda: list(store.read(STREAM))) == 2
     assert len(pages_of(store)) >= 40
+
+
+def test_a_short_stream_is_read_in_one_request_though_its_first_pages_are_pruned(store: Streams) -> None:
+    last = filled(store, 4)
+    store.prune(STREAM, pages_of(store)[2])
+
+    assert requests(store, lambda: list(store.read(STREAM))) == 1
+    assert [each.index for each in store.read(STREAM)] == list(range(pages_of(store)[2], last.version))
+
+
+def test_a_read_newest_first_ends_at_the_first_page_that_is_pruned_and_says_so(store: Streams) -> None:
+    filled(store, 6)
+    kept = pages_of(store)[4]
+    store.prune(STREAM, kept)
+
+    found = store.page(STREAM, direction="backward", limit=100)
+    assert found.low_water == kept
+    assert [each.index for each in reversed(found.events)] == list(range(kept, found.version))
+
+
+def test_a_deletion_that_is_bounded_hides_all_at_once_and_goes_on(store: Streams) -> None:
+    last = filled(store, 6)
+
+    def delete() -> PruneProgress:
+        found = store.driver.run(pruning.delete("streams", STREAM, ANY, "0" * 32, leave_open=False, writes=2))
+        assert isinstance(found, PruneProgress)
+        return found
+
+    steps = [delete(), delete(), delete(), delete()]
+    assert {each.low_water for each in steps} == {last.version}
+    assert [each.done for each in steps] == [False, False, True, True]
+    assert sum(each.deleted for each in steps) == 6
+
+
+def test_a_stream_may_be_pruned_event_by_event_while_it_grows(store: Streams) -> None:
+    """Within appends, at the ends of pages, and all that there is."""
+    version = store.append(STREAM, [event()] * 4).version
+    while len(pages_of(store)) < 3:
+        version = store.append(STREAM, [event()] * 4).version
+    for before in range(1, version + 3):
+        if before > version:
+            version = store.append(STREAM, [event()]).version
+        pruned = store.prune(STREAM, before)
+        assert pruned is not None
+        assert (pruned.done, pruned.low_water) == (True, before)
+        assert [each.index for each in store.read(STREAM)] == list(range(before, version))
+        assert store.page(STREAM, limit=100).low_water == before
 
 
 def test_a_prune_goes_on_where_the_call_before_ended(store: Streams) -> None:
@@ -258,6 +326,18 @@ def test_the_heads_of_a_deleted_stream_tell_that_all_is_gone(store: Streams, tab
     ends = [end for item in tables.items("streams") if (end := heads.end(item)) is not None]
 
     assert all(each.pruned >= (each.next or 0) for each in ends)
+
+
+def test_what_is_before_a_page_that_cannot_be_read_is_read(store: Streams, tables: MemoryTables) -> None:
+    filled(store, 4)
+    broken = pages_of(store)[2]
+    item = next(each for each in tables.items("streams") if each["i"]["N"] == str(broken))
+    tables.execute(Put(table="streams", item={**item, "r": values.number(1)}))
+    events = store.read(STREAM)
+
+    assert [next(events).index for _ in range(broken)] == list(range(broken))
+    with pytest.raises(CorruptData, match=f"page {broken}"):
+        next(events)
 
 
 def test_a_page_that_is_missing_in_the_middle_is_corruption(store: Streams, tables: MemoryTables) -> None:

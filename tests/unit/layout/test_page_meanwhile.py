@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.pages import archiving
+from epochal.errors import InvalidInput
+from epochal.layout.pages import archiving, writes
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.reading import Cursor, advance, load_head, stand
@@ -72,6 +73,24 @@ def test_a_copy_to_the_archive_does_not_undo_that_of_a_faster_one(
     assert head.version == 3
 
 
+def test_an_archive_whose_stream_was_deleted_there_takes_no_more(store: Streams) -> None:
+    store.append(STREAM, small())
+    store.driver.run(archiving.archive("streams", "archive", STREAM, 1))
+    replace(store, table="archive").delete(STREAM)
+    store.append(STREAM, small())
+
+    with pytest.raises(InvalidInput, match="deleted there"):
+        store.driver.run(archiving.archive("streams", "archive", STREAM, 2))
+
+
+def test_what_was_pruned_within_an_append_is_not_brought_back_by_an_archive(store: Streams) -> None:
+    store.append(STREAM, small(4))
+    store.prune(STREAM, 2)
+
+    with pytest.raises(InvalidInput, match="events 0 to 1 were pruned unarchived"):
+        store.driver.run(archiving.archive("streams", "archive", STREAM, 4))
+
+
 def test_a_read_shows_nothing_beyond_the_version_that_it_began_with(
     store: Streams, tables: MemoryTables
 ) -> None:
@@ -103,6 +122,30 @@ def test_a_repeat_of_unfolds_is_answered_with_the_token_of_then(store: Streams) 
     store.append(STREAM, [], unfolds=[Unfold(type="State", data=b"2")])
     again = store.append(STREAM, [], unfolds=unfolds, idempotency_key="k")
     assert isinstance(store.try_append(STREAM, small(), expected=again.token), Conflict)
+
+
+def test_a_repeat_of_unfolds_that_nobody_has_followed_is_answered_with_a_token_to_go_on(
+    store: Streams,
+) -> None:
+    store.append(STREAM, small())
+    unfolds = [Unfold(type="State", data=b"1")]
+    store.append(STREAM, [], unfolds=unfolds, idempotency_key="k")
+    again = store.append(STREAM, [], unfolds=unfolds, idempotency_key="k")
+    assert isinstance(store.try_append(STREAM, small(), expected=again.token), Appended)
+
+
+def test_unfolds_under_a_key_find_out_that_a_token_makes_their_page_small(
+    store: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "is_full", lambda *_: False)
+    token = store.append(STREAM, [Event(type="E", data=random_bytes(9_000))]).token
+    small_one = replace(token, size=100, carried=50)
+    large = [Unfold(type="State", data=random_bytes(401_000))]
+
+    assert store.append(STREAM, [], unfolds=large, expected=small_one, idempotency_key="k").version == 1
+    head = store.driver.run(load_head("streams", STREAM))
+    assert head is not None
+    assert head.index == 1
 
 
 def test_a_repeat_of_an_append_is_answered_with_the_token_of_then(store: Streams) -> None:
@@ -159,6 +202,53 @@ def test_a_deletion_that_was_lost_is_not_taken_for_made_where_another_has_append
     assert state is not None
     assert state.deleted
     assert list(store.read(STREAM)) == []
+
+
+@pytest.mark.parametrize("leave_open", [False, True])
+def test_a_deletion_that_never_arrived_is_not_taken_for_made_where_another_has_pruned(
+    store: Streams, leave_open: bool
+) -> None:
+    store.append(STREAM, small(), unfolds=[Unfold(type="State", data=b"1")] if leave_open else None)
+    lost = iter([True])
+
+    def lose_and_prune(op: Op) -> None:
+        if isinstance(op, Update) and next(lost, False):
+            store.prune(STREAM, 1)
+            raise Lost("on its way")
+
+    meanwhile(store, lose_and_prune).delete(STREAM, leave_open=leave_open)
+    state = store.load(STREAM)
+    assert state is not None
+    assert (state.deleted, state.unfolds) == (not leave_open, ())
+
+
+def test_a_prune_that_is_overtaken_by_another_does_not_tell_of_less(
+    store: Streams, tables: MemoryTables
+) -> None:
+    filled(store, 6)
+    (low, high) = pages_of(store)[2], pages_of(store)[4]
+    first = iter([True])
+
+    def prune_more(op: Op) -> None:
+        if isinstance(op, Update) and [each.name for each in op.sets] == ["l"] and next(first, False):
+            store.prune(STREAM, high)
+
+    meanwhile(store, prune_more).prune(STREAM, low)
+    assert next(item["l"]["N"] for item in tables.items("streams") if item["i"]["N"] == "0") == str(high)
+
+
+def test_a_prune_goes_on_on_the_page_as_another_has_left_it(store: Streams) -> None:
+    store.append(STREAM, small(2))
+    first = iter([True])
+
+    def append(op: Op) -> None:
+        if isinstance(op, Update) and next(first, False):
+            store.append(STREAM, small())
+
+    pruned = meanwhile(store, append).prune(STREAM, 2)
+    assert pruned is not None
+    assert (pruned.done, pruned.low_water) == (True, 2)
+    assert [each.index for each in store.read(STREAM)] == [2]
 
 
 def test_a_page_without_events_takes_what_no_other_page_would(store: Streams) -> None:

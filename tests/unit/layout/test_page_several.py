@@ -29,7 +29,7 @@ from epochal.model.outcomes import Capacity
 from epochal.model.several import AllAppended, AllUndetermined, Conflicts
 from epochal.model.versions import Token
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.bodies import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -65,16 +65,17 @@ def watched(streams: Streams) -> tuple[Streams, list[Op]]:
     return streams.on(replace(streams.driver, execute=execute)), sent
 
 
-def losing(streams: Streams, meanwhile: Callable[[], object]) -> Streams:
-    """The same store, whose first transaction is applied, and then others act before it can be sent again."""
+def losing(streams: Streams, meanwhile: Callable[[], object], *, arrives: bool = True) -> Streams:
+    """The same store, whose first transaction is applied, or never arrives; others act before it is sent again."""
     lost = iter([True])
 
     def execute(op: Op) -> Reply:
-        reply = streams.driver.execute(op)
-        if isinstance(op, Transact) and next(lost, False):
-            meanwhile()
-            raise Lost("the test's fault")
-        return reply
+        if not isinstance(op, Transact) or not next(lost, False):
+            return streams.driver.execute(op)
+        if arrives:
+            streams.driver.execute(op)
+        meanwhile()
+        raise Lost("the test's fault")
 
     return streams.on(replace(streams.driver, execute=execute, sleep=lambda _: None))
 
@@ -320,6 +321,38 @@ def test_unfolds_alone_that_were_replaced_since_are_undetermined(streams: Stream
 
     assert isinstance(outcome, AllUndetermined)
     assert list(outcome.streams) == [A, B]
+
+
+def test_a_page_whose_events_from_then_on_are_all_there_tells_that_ours_are_not(streams: Streams) -> None:
+    def others() -> None:
+        streams.append(A, [Event(type="Other")])
+        streams.append(B, [Event(type="Other")])
+        streams.prune(B, 1)
+
+    losing(streams, others, arrives=False).append_all(both())
+
+    assert types(streams, A) == ["Other", "Moved"]
+    assert types(streams, B) == ["Moved"]
+
+
+def test_a_page_older_than_our_stamp_tells_that_our_unfolds_were_never_there(streams: Streams) -> None:
+    for name in (A, B):
+        streams.append(name, [E])
+    appends = [StreamAppend(stream=name, unfolds=[Unfold(type="Sum", data=b"1")]) for name in (A, B)]
+    losing(streams, lambda: streams.append(B, [E]), arrives=False).append_all(appends)
+
+    for name, version in ((A, 1), (B, 2)):
+        state = streams.load(name)
+        assert state is not None
+        assert (state.version, [each.data for each in state.unfolds]) == (version, [b"1"])
+
+
+def test_who_is_told_that_it_was_made_has_waited_for_it_in_every_stream(streams: Streams) -> None:
+    store, sent = watched(losing(streams, lambda: None))
+    store.append_all(both())
+
+    assert isinstance(sent[-1], TransactGet)
+    assert [key["p"]["S"] for _, key in sent[-1].keys] == [A, B]
 
 
 def test_a_refusal_that_leaves_pages_out_has_them_asked_for(streams: Streams) -> None:
