@@ -41,22 +41,19 @@ def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Cl
     return cast("S3Client", _client("s3", endpoint, region, config))
 
 
-def sns_client(*, endpoint: str | None = None, region: str | None = None) -> SNSClient:
+def sns_client() -> SNSClient:
     """An SNS client. A FIFO topic drops what it has had, so its retries are left on."""
-    config = _config(retries=4, read=READ_SECONDS)
-    return cast("SNSClient", _client("sns", endpoint, region, config))
+    return cast("SNSClient", _client("sns", None, None, _config(retries=4, read=READ_SECONDS)))
 
 
-def sqs_client(*, endpoint: str | None = None, region: str | None = None) -> SQSClient:
+def sqs_client() -> SQSClient:
     """An SQS client. A FIFO queue drops what it has had, so its retries are left on."""
-    config = _config(retries=4, read=READ_SECONDS)
-    return cast("SQSClient", _client("sqs", endpoint, region, config))
+    return cast("SQSClient", _client("sqs", None, None, _config(retries=4, read=READ_SECONDS)))
 
 
 def kms_client(*, endpoint: str | None = None, region: str | None = None) -> KMSClient:
     """A KMS client. What it is asked for changes nothing, so its retries are left on."""
-    config = _config(retries=4, read=READ_SECONDS)
-    return cast("KMSClient", _client("kms", endpoint, region, config))
+    return cast("KMSClient", _client("kms", endpoint, region, _config(retries=4, read=READ_SECONDS)))
 
 
 def cloudformation_client(*, endpoint: str | None = None, region: str | None = None) -> Any:

@@ -124,24 +124,24 @@ class Down:
         return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{at}"
 
 
-def parse_rest(written: str, field: str = REST) -> Rest:
-    """Read `Rest.text` back; raises `InvalidInput` naming `field`."""
+def parse_rest(written: str) -> Rest:
+    """Read `Rest.text` back; raises `InvalidInput` naming `REST`."""
     at, dot, end = written.partition(".")
     if dot:
-        begun, position = read_position(at, field), read_position(end, field)
+        begun, position = read_position(at, REST), read_position(end, REST)
         if begun <= position:
             return Rest(at=begun.seen, position=position)
-    raise InvalidInput(field, "must be what `next` of the page before says")
+    raise InvalidInput(REST, "must be what `next` of the page before says")
 
 
-def parse_down(written: str, field: str = REST) -> Down:
-    """Read `Down.text` back; raises `InvalidInput` naming `field`."""
+def parse_down(written: str) -> Down:
+    """Read `Down.text` back; raises `InvalidInput` naming `REST`."""
     position, *parts = written.split(".")
     upto = "#".join(parts[:2])
     if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
-        raise InvalidInput(field, "must be what `next` of the page before says")
-    at = read_position(parts[2], field).seen if len(parts) == _PARTS else {}
-    return Down(upto=upto, position=read_position(position, field), at=at)
+        raise InvalidInput(REST, "must be what `next` of the page before says")
+    at = read_position(parts[2], REST).seen if len(parts) == _PARTS else {}
+    return Down(upto=upto, position=read_position(position, REST), at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

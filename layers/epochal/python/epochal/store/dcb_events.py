@@ -19,16 +19,9 @@ from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.layout.fences import Condition, Fence
-from epochal.model.dcb import (
-    RecordedTaggedEvent,
-    TaggedEvent,
-    sortable_id,
-)
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
-from epochal.model.tagged_results import (
-    TaggedAppended,
-    TaggedConflict,
-)
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps

@@ -23,12 +23,7 @@ from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
 from epochal.layout.dcb.reading import read_heads
-from epochal.model.dcb import (
-    MAX_ASKED_BYTES,
-    RecordedTaggedEvent,
-    SortableId,
-    check_tag,
-)
+from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS

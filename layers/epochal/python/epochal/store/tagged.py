@@ -27,10 +27,7 @@ from epochal.model.dcb import (
 )
 from epochal.model.events import content_of
 from epochal.model.kinds import must_be_texts
-from epochal.model.tagged_results import (
-    TaggedAppended,
-    TaggedConflict,
-)
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import from_unix_nanoseconds
 from epochal.plan.ops import Steps
 from epochal.settings import Settings

@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.http import bodies, problems
 from epochal.http.answer_size import AnswerSize, capacity
 from epochal.http.bodies import Link
-from epochal.http.fields import (
-    MAX_TYPE_BYTES,
-    Node,
-    json_body,
-    moment,
-    only_one,
-    optional_id,
-    required,
-)
+from epochal.http.fields import MAX_TYPE_BYTES, Node, json_body, moment, only_one, optional_id, required
 from epochal.http.performers import consumed
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem

@@ -22,10 +22,7 @@ from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found, absent_from, find, in_page
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.writes import (
-    Planned,
-    left_by,
-)
+from epochal.layout.pages.writes import Planned, left_by
 from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
 from epochal.model.versions import Expected, ExpectedVersion
 from epochal.plan.ops import Steps

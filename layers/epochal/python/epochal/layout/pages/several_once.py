@@ -14,14 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from epochal.layout.key_records import (
-    KeyRecord,
-    Remembered,
-    check_contents,
-    made_record,
-    read_record,
-    recall,
-)
+from epochal.layout.key_records import KeyRecord, Remembered, check_contents, made_record, read_record, recall
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import Page, page_key
