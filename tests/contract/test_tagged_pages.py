@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.layout import reads
 from epochal.layout.dcb import paging
 from epochal.layout.pages.tags import paging as pages_paging
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
@@ -48,7 +49,7 @@ def filled(request: pytest.FixtureRequest, tables: Tables | None) -> TaggedStore
 def test_all_pages_are_what_one_read_returns(
     filled: TaggedStore, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (paging, pages_paging):
+    for each in (paging, pages_paging, reads):
         monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
     found: list[RecordedTaggedEvent] = []

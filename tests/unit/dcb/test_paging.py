@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
+from epochal.layout import reads
 from epochal.layout.dcb import paging
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
 from epochal.model.positions import read_position, write_position
@@ -30,7 +31,8 @@ def world() -> World:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> int:
     """Parts read few entries, so that tags are cut in many places."""
-    monkeypatch.setattr(paging, "ENTRIES", 4)
+    for each in (paging, reads):
+        monkeypatch.setattr(each, "ENTRIES", 4)
     return 4
 
 

@@ -268,14 +268,27 @@ def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
 
 
 def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    for paging in (layout.dcb.paging, layout.pages.tags.paging):
+    for paging in (layout.dcb.paging, layout.pages.tags.paging, layout.reads):
         monkeypatch.setattr(paging, "ENTRIES", 2)
-    for number in range(6):
-        append(api, event("A", "course:1", "rare" if number == 5 else "x"))
+    for number in range(9):
+        tag = "rare" if number == 8 else "x"
+        append(api, event("A", "course:1", tag, data=Random(number).randbytes(600).hex()))
     asked = {"items": [{"tags": ["course:1", "rare"]}]}
-    first = query(api, asked).json
+    first = query(api, asked, limit=1).json
     assert (first["events"], first["position"]) == ([], None)
     assert len(read(api, asked)[0]) == 1
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_page_of_one_event_reads_little_more_than_that_event(
+    direction: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = Api(pages=True)
+    for number in range(120):
+        append(api, event(data=Random(number).randbytes(300).hex()))
+    capsys.readouterr()
+    assert len(query(api, limit=1, direction=direction).json["events"]) == 1
+    assert json.loads(capsys.readouterr().out)["ReadUnits"] <= 2
 
 
 def test_with_type_heads_a_query_may_name_types_alone_or_nothing() -> None:

@@ -177,17 +177,13 @@ class _Read:
     position: Position | None = field(default=None, init=False)
 
     def events(self) -> Iterator[RecordedTaggedEvent]:
-        if self.backward and self.limit is not None and self.limit <= PAGE:
-            seen = self.store.read(self.query, after=self.after, limit=self.limit, direction="backward")
-            self.position = seen.position
-            yield from seen.events
-            return
         next_page: Callable[..., TaggedPage | BackwardPage] = (
             self.store.page_back if self.backward else self.store.page
         )
         left, rest = self.limit, None
         while left is None or left > 0:
-            found = next_page(self.query, after=self.after, rest=rest, takes=_room(left))
+            limit = PAGE if left is None else min(PAGE, left)
+            found = next_page(self.query, after=self.after, rest=rest, takes=_room(limit), limit=limit)
             yield from found.events
             rest, self.position = found.rest, found.position
             left = None if left is None else left - len(found.events)
@@ -195,8 +191,8 @@ class _Read:
                 return
 
 
-def _room(left: int | None) -> Takes:
-    room = iter(range(PAGE if left is None else min(PAGE, left)))
+def _room(limit: int) -> Takes:
+    room = iter(range(limit))
     return lambda _: next(room, None) is not None
 
 

@@ -25,6 +25,9 @@ from epochal.model.tagged_results import (
 )
 from epochal.plan.ops import Steps
 
+ENTRIES: Final = 1000
+"""Events of a tag that a part reads at most, and after which a page ends, however few of them match."""
+
 GROWTH: Final = 4
 """A read of a few events looks at so many of each tag, and in each further part at so many times as many."""
 
@@ -36,11 +39,23 @@ class Part:
     Attributes:
         reached: how far the tags have been read, with these events.
         done: whether that is as far as was asked for.
+        full: whether it ends where there was no room for more.
     """
 
     events: tuple[RecordedTaggedEvent, ...]
     reached: Reach
     done: bool
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartBack:
+    """Likewise, newest first. `rest` is where the next one begins; None at the end."""
+
+    events: tuple[RecordedTaggedEvent, ...]
+    position: Position
+    rest: Down | None
+    full: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +88,12 @@ class TaggedReads(Protocol):
     def everything(self, after: Position | None) -> Steps[Seen]:
         """The events that match, or those that are new since `after`."""
 
-    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
-        """Likewise, newest first; `limit` at most."""
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
+        """Some of them, newest first, of so many of each tag. Without `rest`, of the part before, the first."""
 
-    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
-        """A page of them, newest first. Without `rest`, of the page before, the first."""
-
-    def begin(self, before: Reach, limit: int | None = None) -> Steps[tuple[Position, TaggedReads]]:
+    def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, TaggedReads]]:
         """The position of a read that begins now, of so many events at most, and what its first part is read from."""
 
     def part(self, wanted: Wanted) -> Steps[Part]:
@@ -88,42 +102,43 @@ class TaggedReads(Protocol):
 
 def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
     """The events that match, or those that are new since `after`; `limit` at most."""
+    if forward and limit is None:
+        return (yield from reads.everything(after))
+    places = None if limit is None else iter(range(limit))
+    asked = _Asked(takes=lambda _: places is None or next(places, None) is not None, limit=limit, looks=None)
     if not forward:
-        return reads.last(after, limit)
-    return reads.everything(after) if limit is None else _first(reads, after, limit)
+        back = yield from _back(reads, after, None, asked)
+        return Seen(events=back.events, position=back.position, more=back.rest is not None)
+    position, part = yield from _onward(reads, after, None, asked)
+    if part.done:
+        return Seen(events=at_the_end(part.events, position), position=position)
+    return Seen(events=part.events, position=part.events[-1].position or position, more=True)
 
 
 def read_page(
-    reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes
+    reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes, limit: int
 ) -> Steps[TaggedPage]:
     """A page of the events that match, or of those that are new since `after`.
 
     Args:
         rest: of the page before, whose query and `after` must have been the same; None begins a read.
+        limit: events that are wanted; little more than what holds them is read.
     """
-    before: Reach = {} if after is None else after.seen
     if after is not None:
         check_covered(after, reads.fenced)
-    source = reads
-    if rest is None:
-        position, source = yield from reads.begin(before)
-        at = begun(reads.fenced, before)
-    else:
-        for each in (Position(seen=rest.at), rest.position):
-            check_covered(each, reads.fenced, REST)
-        position, at = rest.position, rest.at
-    wanted = Wanted(
-        before=before,
-        at=at,
-        until=position.seen,
-        takes=takes,
-        end=position,
-        field="after" if rest is None else REST,
-    )
-    part = yield from source.part(wanted)
+    asked = _Asked(takes=takes, limit=limit, looks=ENTRIES)
+    position, part = yield from _onward(reads, after, rest, asked)
     if part.done:
         return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
     return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
+
+
+def read_page_back(
+    reads: TaggedReads, after: Position | None, rest: Down | None, takes: Takes, limit: int
+) -> Steps[BackwardPage]:
+    """`read_page`, newest first."""
+    part = yield from _back(reads, after, rest, _Asked(takes=takes, limit=limit, looks=ENTRIES))
+    return BackwardPage(events=part.events, position=part.position, rest=part.rest)
 
 
 def first_in_the_way(
@@ -140,25 +155,66 @@ def first_in_the_way(
         wanted = replace(wanted, at=part.reached)
 
 
-def _first(reads: TaggedReads, after: Position | None, limit: int) -> Steps[Seen]:
-    before: Reach = {} if after is None else after.seen
-    position, source = yield from reads.begin(before, limit)
-    found: list[RecordedTaggedEvent] = []
-    places = iter(range(limit))
-    at, most = begun(reads.fenced, before), limit
-    while True:
-        wanted = Wanted(
-            before=before,
-            at=at,
-            until=position.seen,
-            takes=lambda _: next(places, None) is not None,
-            end=position,
-            most=most,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What ends a read before its end.
+
+    Attributes:
+        limit: events that are wanted; None: as many as there are.
+        looks: events of tags after which a page ends, however few of them match; None: it is no page.
+    """
+
+    takes: Takes
+    limit: int | None
+    looks: int | None
+
+    def ends(self, part: Part | PartBack, looked: int) -> bool:
+        """Whether that is all, of parts that come to this one."""
+        return len(part.events) == self.limit or (
+            self.looks is not None and (part.full or looked >= self.looks)
         )
-        part = yield from source.part(wanted)
-        found += part.events
-        if part.done:
-            return Seen(events=at_the_end(tuple(found), position), position=position)
-        if len(found) == limit:
-            return Seen(events=tuple(found), position=found[-1].position or position, more=True)
-        at, source, most = part.reached, reads, GROWTH * most
+
+
+def _onward(
+    reads: TaggedReads, after: Position | None, rest: Rest | None, asked: _Asked
+) -> Steps[tuple[Position, Part]]:
+    """The position of the read, and its parts as one."""
+    before: Reach = {} if after is None else after.seen
+    source, most = reads, asked.limit or ENTRIES
+    if rest is None:
+        position, source = yield from reads.begin(before, most)
+        first = begun(reads.fenced, before)
+    else:
+        for each in (Position(seen=rest.at), rest.position):
+            check_covered(each, reads.fenced, REST)
+        position, first = rest.position, rest.at
+    wanted = Wanted(
+        before=before,
+        at=first,
+        until=position.seen,
+        takes=asked.takes,
+        end=position,
+        field="after" if rest is None else REST,
+    )
+    events: tuple[RecordedTaggedEvent, ...] = ()
+    while True:
+        part = yield from source.part(replace(wanted, most=most))
+        part = replace(part, events=events + part.events)
+        looked = sum(part.reached[tag].count - first[tag].count for tag in first)
+        if part.done or asked.ends(part, looked):
+            return position, part
+        wanted, source, most = replace(wanted, at=part.reached), reads, GROWTH * most
+        events = part.events
+
+
+def _back(reads: TaggedReads, after: Position | None, rest: Down | None, asked: _Asked) -> Steps[PartBack]:
+    """All of its parts as one."""
+    looked, most = 0, asked.limit or ENTRIES
+    events: tuple[RecordedTaggedEvent, ...] = ()
+    while True:
+        part = yield from reads.part_back(after, rest, asked.takes, min(ENTRIES, most))
+        part = replace(part, events=events + part.events)
+        looked += most
+        if part.rest is None or asked.ends(part, looked):
+            return part
+        events, rest, most = part.events, part.rest, GROWTH * most

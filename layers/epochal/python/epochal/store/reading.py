@@ -217,12 +217,20 @@ class _Walk:
     def _part(self) -> Generator[Found, None, ReadPart[EventSpan, ReadCursor]]:
         """One part more. Nothing of it is held once it has been consumed: a part in wire form is large."""
         reader, stream = self.reader, self.cursor.head.stream
-        steps = reader.layout.advance(reader.table, self.cursor, self.limit, consistent=reader.consistent)
+        steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)  # a read of no events asks for some and takes none
         for chunk in _chunks(part.spans, size, forward=self.cursor.forward):
             yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
         return part
+
+    @property
+    def _left(self) -> int | None:
+        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again."""
+        if self.limit is None:
+            return None
+        passed = abs(self.cursor.at - self.start)
+        return self.limit - passed if passed < self.limit else self.limit
 
     def _archived(self, first: int, end: int) -> Iterator[Found]:
         """What the archive has of events `first` to `end - 1`."""

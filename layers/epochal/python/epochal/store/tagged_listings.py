@@ -140,9 +140,12 @@ class TaggedListings(Listings):
         """A tag's events after a sortable id, by what a request brings."""
         after, driver, site = checked_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
+        page = min(page, PAGE)
         cursor = driver.run(stand_after(site, tag, after, page))
+        read = 0
         while cursor is not None and not cursor.at_end:
-            cursor, entries = driver.run(entries_after(site, cursor, after, min(page, PAGE)))
+            cursor, entries = driver.run(entries_after(site, cursor, after, page - read % page))
+            read += len(entries)
             # Their bodies may be elsewhere, and large.
             for start in range(0, len(entries), BATCH_KEYS):
                 yield shown(entries[start : start + BATCH_KEYS])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.fences import Condition, Fence, TypeHeads, fence, fence_after
-from epochal.layout.reads import TaggedReads, read, read_page
+from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.model.dcb import (
     Position,
     Query,
@@ -160,28 +160,41 @@ class TaggedStore(ABC):
         return replace(seen, events=self.whole(seen.events), capacity=meter.capacity)
 
     def page(
-        self, query: Query, *, after: Position | None = None, rest: Rest | None = None, takes: Takes
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        rest: Rest | None = None,
+        takes: Takes,
+        limit: int = ENTRIES,
     ) -> TaggedPage:
         """A bounded part of what `read` returns; all pages together are one read.
 
         Args:
             rest: of the page before, which had the same query and `after`.
             takes: whether there is room for one more event; the first must be taken.
+            limit: events that are wanted: little more is read than what holds so many.
         """
         fenced = self._fence(query, "query", after)
         driver, meter = self.driver.metered()
         with meter:
-            found = driver.run(read_page(self._reads(fenced), after, rest, takes))
+            found = driver.run(read_page(self._reads(fenced), after, rest, takes, limit))
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def page_back(
-        self, query: Query, *, after: Position | None = None, rest: Down | None = None, takes: Takes
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        rest: Down | None = None,
+        takes: Takes,
+        limit: int = ENTRIES,
     ) -> BackwardPage:
         """`page`, newest first. Its position is that of the whole read on each page."""
         fenced = self._fence(query, "query", after)
         driver, meter = self.driver.metered()
         with meter:
-            found = driver.run(self._reads(fenced).page_back(after, rest, takes))
+            found = driver.run(read_page_back(self._reads(fenced), after, rest, takes, limit))
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:

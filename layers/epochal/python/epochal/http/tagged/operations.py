@@ -107,9 +107,9 @@ def query_tagged(tagged: Tagged, request: Request) -> Response:
     store, meter = tagged.on(request)
     found: TaggedPage | BackwardPage
     if isinstance(rest, Down) or (backward and rest is None):
-        found = store.page_back(query, after=after, rest=rest, takes=listed)
+        found = store.page_back(query, after=after, rest=rest, takes=listed, limit=limit)
     else:
-        found = store.page(query, after=after, rest=rest, takes=listed)
+        found = store.page(query, after=after, rest=rest, takes=listed, limit=limit)
     return answer(meter, representation.page(found, listed))
 
 

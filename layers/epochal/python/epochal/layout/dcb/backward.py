@@ -20,38 +20,20 @@ from epochal.layout.dcb.entries import (
     read_entries,
     whole,
 )
-from epochal.layout.dcb.paging import ENTRIES, take
+from epochal.layout.dcb.paging import take
 from epochal.layout.dcb.reading import stand
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Seen, Takes
+from epochal.layout.reads import ENTRIES, PartBack
+from epochal.model.dcb import Position, Reached, Trail
+from epochal.model.tagged_results import REST, Down, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key
 
 FIRST: Final = 20
-"""Entries of each tag that a read of the last few begins with; each further part reads four times as many."""
-
-
-def last_events(site: TagSite, fenced: Fence, after: Position | None, limit: int | None) -> Steps[Seen]:
-    """The events that match a query, or those that are new since `after`, newest first; `limit` at most."""
-    found: list[RecordedTaggedEvent] = []
-    places = None if limit is None else iter(range(limit))
-    rest: Down | None = None
-    most = ENTRIES if limit is None else min(ENTRIES, FIRST + limit)
-    at_once = BATCH_KEYS if limit is None else min(BATCH_KEYS, limit + 1)
-
-    def takes(_: RecordedTaggedEvent) -> bool:
-        return places is None or next(places, None) is not None
-
-    while True:
-        page = yield from read_back(site, fenced, after, rest, takes, most=most, at_once=at_once)
-        found += page.events
-        rest, most, at_once = page.rest, min(ENTRIES, 4 * most), BATCH_KEYS
-        if rest is None or len(found) == limit:
-            return Seen(events=tuple(found), position=page.position, more=rest is not None)
+"""Entries of each tag that are read besides those that are wanted: they are small."""
 
 
 def read_back(
@@ -61,17 +43,16 @@ def read_back(
     rest: Down | None,
     takes: Takes,
     *,
-    most: int = ENTRIES,
-    at_once: int = BATCH_KEYS,
-) -> Steps[BackwardPage]:
+    most: int,
+) -> Steps[PartBack]:
     """A page of the events that match a query, or of those that are new since `after`, newest first.
 
     Args:
         rest: of the page before, whose query and `after` must have been the same; None begins a read.
-        most: entries of each tag that are read.
-        at_once: events that are read in the first request for events, and twice as many in each further one.
+        most: events that are wanted; so many entries of each tag are read, and `FIRST` more.
     """
     before: Reach = {} if after is None else after.seen
+    entries, at_once = min(ENTRIES, FIRST + most), min(BATCH_KEYS, most + 1)
     base = begun(fenced, before)
     if rest is None:
         position = yield from stand(site, fenced)
@@ -83,7 +64,7 @@ def read_back(
     for tag in fenced.all_tags:
         between = (base[tag], position.seen[tag])
         field, given = ("after", between[:1]) if rest is None else (REST, between)
-        look = partial(_look, site, tag, between, (upto, most))
+        look = partial(_look, site, tag, between, (upto, entries))
         slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
     passed = {tag: places_of(part.entries) for tag, part in slices.items()}
     trail = Trail(base=base, passed=passed, end=position)
@@ -101,7 +82,7 @@ def read_back(
     )
     lowest = floor if cut is None else cut
     further = None if lowest is None else Down(upto=lowest, position=position)
-    return BackwardPage(events=tuple(taken), position=position, rest=further)
+    return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
 
 
 def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:

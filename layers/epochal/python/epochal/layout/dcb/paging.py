@@ -25,15 +25,12 @@ from epochal.layout.dcb.reading import certain_events
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import is_new
-from epochal.layout.reads import Part, Wanted
+from epochal.layout.reads import ENTRIES, Part, Wanted
 from epochal.model.dcb import Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Takes
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number
-
-ENTRIES: Final = 1000
-"""Entries of a tag that a part reads, and events that it looks at: some 250 KB, and at most ten requests."""
 
 PART_BYTES: Final = 4 * 1024 * 1024
 """Events are read in batches, until they come to this, whether they match or not."""
@@ -63,7 +60,7 @@ def read_part(site: TagSite, fenced: Fence, wanted: Wanted) -> Steps[Part]:
     bound = bound if cut is None else cut
     if bound is None:
         return Part(events=tuple(taken), reached=until, done=True)
-    return _cut(slices, at, bound, taken)
+    return Part(events=tuple(taken), reached=_reached(slices, at, bound), done=False, full=cut is not None)
 
 
 def take(
@@ -130,11 +127,11 @@ def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], st
     return (ordered, bound) if len(ordered) <= ENTRIES else (ordered[:ENTRIES], ordered[ENTRIES])
 
 
-def _cut(slices: Mapping[str, Slice], at: Reach, bound: str, taken: Sequence[RecordedTaggedEvent]) -> Part:
-    """What was taken, of a part that ends before the key `bound`."""
+def _reached(slices: Mapping[str, Slice], at: Reach, bound: str) -> Reach:
+    """How far the tags have been read by a part that ends before the key `bound`."""
     reached = dict(at)
     for tag, part in slices.items():
         passed = [item for item in part.entries if key_of(item) < bound]
         if passed:
             reached[tag] = Reached(at[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
-    return Part(events=tuple(taken), reached=reached, done=False)
+    return reached

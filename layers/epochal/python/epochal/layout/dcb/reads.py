@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from epochal.layout.dcb.backward import last_events, read_back
+from epochal.layout.dcb.backward import read_back
 from epochal.layout.dcb.paging import read_part
 from epochal.layout.dcb.reading import read, stand
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
-from epochal.layout.reads import Part, Wanted
+from epochal.layout.reads import Part, PartBack, Wanted
 from epochal.model.dcb import Position
-from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
+from epochal.model.tagged_results import Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
 
 
@@ -27,18 +27,16 @@ class DcbReads:
         """See `reading.read`."""
         return read(self.site, self.fenced, after)
 
-    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
-        """See `backward.last_events`."""
-        return last_events(self.site, self.fenced, after, limit)
-
-    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
         """See `backward.read_back`."""
-        return read_back(self.site, self.fenced, after, rest, takes)
+        return read_back(self.site, self.fenced, after, rest, takes, most=most)
 
     def begin(
         self,
         before: Reach,  # noqa: ARG002  heads alone are read
-        limit: int | None = None,  # noqa: ARG002  likewise
+        limit: int,  # noqa: ARG002  likewise
     ) -> Steps[tuple[Position, Self]]:
         """See `reading.stand`."""
         return (yield from stand(self.site, self.fenced)), self

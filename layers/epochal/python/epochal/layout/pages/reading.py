@@ -16,9 +16,9 @@ A read is a value: cursors can be kept and resumed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, page_key, read_page
@@ -40,6 +40,7 @@ class Cursor:
         at: forward, the next index wanted; backward, the index after the next one wanted.
         located: forward, a page begins at `at`; otherwise the one that holds it must be found first.
         ahead: forward, pages that have been read already.
+        pages, events: full pages that have been passed, and what they held: how many pages hold what is wanted.
     """
 
     head: Page
@@ -47,11 +48,27 @@ class Cursor:
     forward: bool
     located: bool = False
     ahead: tuple[Page, ...] = ()
+    pages: int = 0
+    events: int = 0
 
     @property
     def at_end(self) -> bool:
         """Nothing is left to read."""
         return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
+
+    def pages_of(self, limit: int | None) -> int | None:
+        """Pages to ask for where so many events are wanted. One has an event at least, and dozens of small ones."""
+        if limit is None:
+            return None
+        if not self.events:
+            return min(SHORT, limit)
+        # Two more: pages differ, and a kilobyte more costs less than a request more.
+        return min(limit, limit * self.pages // self.events + 2)
+
+    def passing(self, pages: Sequence[Page]) -> Self:
+        """Having passed these, of which the last one of all tells nothing: it may have been begun just now."""
+        full = [page.version - page.index for page in pages if page.full]
+        return replace(self, pages=self.pages + len(full), events=self.events + sum(full))
 
 
 Part = ReadPart[PageSpan, Cursor]
@@ -123,7 +140,7 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent:
     """One part more: one request, or none, and another only to read again what has grown.
 
     Args:
-        limit: events wanted; more may come, since pages are read whole.
+        limit: events wanted; more or fewer may come, since pages are read whole, and it is guessed how many have them.
         consistent: False reads pages as they have been, which may have less; then again, as they are.
 
     Raises:
@@ -175,8 +192,8 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     held = cursor.ahead or ((cursor.head,) if cursor.at >= end else ())
     part = _onward(replace(cursor, ahead=()), held)
     if part is None and cursor.located:
-        # A page has an event at least, so no more pages than events are needed.
-        reply = yield query(table, stream, cursor.at, end - 1, limit=limit, consistent=consistent)
+        most = cursor.pages_of(limit)
+        reply = yield query(table, stream, cursor.at, end - 1, limit=most, consistent=consistent)
         part = yield from _learning(table, _onward(cursor, _sound(table, reply.items)))
     if part is None:
         reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
@@ -188,6 +205,7 @@ def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     """What pages hold from the cursor on, up to the first that does not go on where the last one ended."""
     at, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
     spans: list[PageSpan] = []
+    passed: list[Page] = []
     for page in pages:
         if not page.index <= at < page.version:
             break
@@ -196,10 +214,12 @@ def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
             mark = min(span.base, version)
         if span.base < span.next:
             spans.append(span)
+        passed.append(page)
         at = page.version
     if at == cursor.at:
         return None
-    onward = replace(cursor, head=replace(cursor.head, low_water=mark), at=min(at, version), located=True)
+    head = replace(cursor.head, low_water=mark)
+    onward = replace(cursor.passing(passed), head=head, at=min(at, version), located=True)
     return ReadPart(spans=tuple(spans), cursor=onward)
 
 
@@ -207,7 +227,8 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
     if cursor.at > cursor.head.index:
         return _downward(cursor, (cursor.head,))
     stream, last = cursor.head.stream, cursor.at - 1
-    reply = yield query(table, stream, 0, last, forward=False, limit=limit, consistent=consistent)
+    most = cursor.pages_of(limit)
+    reply = yield query(table, stream, 0, last, forward=False, limit=most, consistent=consistent)
     return (yield from _learning(table, _downward(cursor, _sound(table, reply.items))))
 
 
@@ -215,12 +236,14 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     """Likewise, below the cursor; where events of a page are gone, everything below is."""
     at, mark = cursor.at, cursor.head.low_water
     spans: list[PageSpan] = []
+    passed: list[Page] = []
     for page in pages:
         if not page.index < at <= page.version or mark >= at:
             break
         span = page.span.since(mark).before(at)
         if span.base < span.next:
             spans.append(span)
+        passed.append(page)
         gone = page.span.base
         if gone > page.index:
             mark = max(mark, min(gone, at))
@@ -228,7 +251,7 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     if at == cursor.at and mark == cursor.head.low_water:
         return None
     head = replace(cursor.head, low_water=mark)
-    return ReadPart(spans=tuple(spans), cursor=replace(cursor, head=head, at=at))
+    return ReadPart(spans=tuple(spans), cursor=replace(cursor.passing(passed), head=head, at=at))
 
 
 def _learning(table: str, part: Part | None) -> Steps[Part | None]:

@@ -20,16 +20,13 @@ from epochal.layout.pages.tags.entries import Entry, entries_of
 from epochal.layout.pages.tags.reading import Cursors, after, altered, begin, candidates, places_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.pages.tags.taking import take
-from epochal.layout.reads import GROWTH, Part, Wanted
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Seen, Takes
+from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
+from epochal.model.dcb import Position, Reached, Trail
+from epochal.model.tagged_results import REST, Down, Reach, Takes
 from epochal.plan.ops import Steps
 
-ENTRIES: Final = 1000
-"""Events of a tag that a part reads at most."""
-
 SLICE_BYTES: Final = 1024 * 1024
-"""Bytes of them after which it reads no more."""
+"""Bytes of a tag's events after which a part reads no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +37,6 @@ class _Slice:
     whole: bool
 
 
-def last_events(site: TagStreams, fenced: Fence, after_: Position | None, limit: int | None) -> Steps[Seen]:
-    """The events that match a query, or those that are new since a position, newest first; `limit` at most."""
-    found: list[RecordedTaggedEvent] = []
-    places = None if limit is None else iter(range(limit))
-    rest: Down | None = None
-    most = ENTRIES if limit is None else min(ENTRIES, limit)
-
-    def takes(_: RecordedTaggedEvent) -> bool:
-        return places is None or next(places, None) is not None
-
-    while True:
-        page = yield from read_back(site, fenced, after_, rest, takes, most=most)
-        found += page.events
-        rest, most = page.rest, min(ENTRIES, GROWTH * most)
-        if rest is None or len(found) == limit:
-            return Seen(events=tuple(found), position=page.position, more=rest is not None)
-
-
 def read_back(
     site: TagStreams,
     fenced: Fence,
@@ -65,8 +44,8 @@ def read_back(
     rest: Down | None,
     takes: Takes,
     *,
-    most: int = ENTRIES,
-) -> Steps[BackwardPage]:
+    most: int,
+) -> Steps[PartBack]:
     """A page of the events that match a query, or of those that are new since a position, newest first.
 
     Args:
@@ -105,7 +84,7 @@ def read_back(
     if lowest is not None:
         left = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
         further = Down(upto=lowest, position=position, at=left)
-    return BackwardPage(events=tuple(taken), position=position, rest=further)
+    return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
 
 
 def read_part(site: TagStreams, fenced: Fence, wanted: Wanted, cursors: Cursors) -> Steps[Part]:
@@ -129,7 +108,7 @@ def read_part(site: TagStreams, fenced: Fence, wanted: Wanted, cursors: Cursors)
     if bound is None:
         return Part(events=tuple(taken), reached=until, done=True)
     reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
-    return Part(events=tuple(taken), reached=reached, done=False)
+    return Part(events=tuple(taken), reached=reached, done=False, full=cut is not None)
 
 
 def _upward(
@@ -155,10 +134,9 @@ def _upward(
         cursor, more = yield from _step(site, tag, cursor, most + 1 - len(entries), field)
         entries += more
         size += sum(len(entry.event.data.data) for entry in more)
-    whole = cursor.at_end and len(entries) <= ENTRIES + 1
-    if whole and entries and entries[-1].reached != until:
+    if cursor.at_end and entries and entries[-1].reached != until:
         raise altered(tag, field)
-    return _Slice(after(tag, entries[: ENTRIES + 1], at, field), whole=whole)
+    return _Slice(after(tag, entries, at, field), whole=cursor.at_end)
 
 
 def _downward(
@@ -185,7 +163,7 @@ def _downward(
         # The lowest is left for the next part: it shows where that begins.
         if len(found) > 1 and (len(found) > most or size >= SLICE_BYTES):
             break
-        back, more = yield from _step(site, tag, back, most, field)
+        back, more = yield from _step(site, tag, back, max(1, most + 1 - len(found)), field)
         found = [*more, *found]
         size += sum(len(entry.event.data.data) for entry in more)
     if found and found[-1].reached != top:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from epochal.layout.fences import Fence
-from epochal.layout.pages.reading import SHORT
-from epochal.layout.pages.tags.paging import last_events, read_back, read_part
+from epochal.layout.pages.tags.paging import read_back, read_part
 from epochal.layout.pages.tags.reading import Cursors, begin, read
 from epochal.layout.pages.tags.site import TagStreams
-from epochal.layout.reads import Part, Wanted
+from epochal.layout.reads import Part, PartBack, Wanted
 from epochal.model.dcb import Position
-from epochal.model.tagged_results import BackwardPage, Down, Reach, Seen, Takes
+from epochal.model.tagged_results import Down, Reach, Seen, Takes
 from epochal.plan.ops import Steps
 
 
@@ -32,18 +31,15 @@ class PageReads:
         """See `reading.read`."""
         return read(self.site, self.fenced, after)
 
-    def last(self, after: Position | None, limit: int | None) -> Steps[Seen]:
-        """See `paging.last_events`."""
-        return last_events(self.site, self.fenced, after, limit)
-
-    def page_back(self, after: Position | None, rest: Down | None, takes: Takes) -> Steps[BackwardPage]:
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
         """See `paging.read_back`."""
-        return read_back(self.site, self.fenced, after, rest, takes)
+        return read_back(self.site, self.fenced, after, rest, takes, most=most)
 
-    def begin(self, before: Reach, limit: int | None = None) -> Steps[tuple[Position, Self]]:
+    def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, Self]]:
         """See `reading.begin`."""
-        wanted = SHORT if limit is None else limit
-        position, cursors = yield from begin(self.site, self.fenced, before, wanted)
+        position, cursors = yield from begin(self.site, self.fenced, before, limit)
         return position, replace(self, cursors=cursors)
 
     def part(self, wanted: Wanted) -> Steps[Part]:
