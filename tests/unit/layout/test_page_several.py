@@ -385,8 +385,11 @@ def test_a_refusal_that_leaves_pages_out_has_them_asked_for(streams: Streams) ->
         ([*both(), StreamAppend(stream=A, events=[E])], "appends: must name a stream once: Account-a"),
         ([StreamAppend(stream=A)], r"^appends\[0\]\.events: must not be empty"),
         ([StreamAppend(stream=B, events=[E]), StreamAppend(stream=A)], r"^appends\[1\]\.events: must not be"),
-        ([StreamAppend(stream="no dash", events=[E])], "stream"),
-        ([StreamAppend(stream=A, events=[E], expected=3)], "expected: must be ANY"),  # type: ignore[arg-type]
+        ([*both(), StreamAppend(stream="no dash", events=[E])], r"^appends\[2\]\.stream: may hold only"),
+        (
+            [StreamAppend(stream=B, events=[E]), StreamAppend(stream=A, events=[E], expected=3)],  # type: ignore[arg-type]
+            r"^appends\[1\]\.expected: must be ANY",
+        ),
     ],
 )
 def test_what_cannot_be_one_append_is_refused_before_anything_is_written(

@@ -32,20 +32,22 @@ def check(appends: Sequence[StreamAppend], key: str | None) -> None:
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")
     seen = set[str]()
-    for each in appends:
-        check_expected(each.expected)
-        if stream_name(each.stream) in seen:
+    for place, each in enumerate(appends):
+        with placed(place):
+            check_expected(each.expected)
+            name = stream_name(each.stream)
+        if name in seen:
             raise InvalidInput("appends", f"must name a stream once: {each.stream}")
-        seen.add(each.stream)
+        seen.add(name)
 
 
 @contextmanager
 def placed(place: int) -> Iterator[None]:
-    """What breaks a rule in the contents of one of the appends is named with its place."""
+    """What breaks a rule in one of the appends is named with its place."""
     try:
         yield
     except InvalidInput as error:
-        if error.field.startswith(("events", "unfolds")):
+        if error.field.startswith(("stream", "expected", "events", "unfolds")):
             error.call_it(f"appends[{place}].{error.field}")
         raise
 
