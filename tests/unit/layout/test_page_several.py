@@ -23,11 +23,12 @@ from epochal import (
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.pages import attempt, writes
 from epochal.layout.pages.etags import state_of
+from epochal.layout.pages.fences import confirm
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity
 from epochal.model.several import AllAppended, AllUndetermined, Conflicts
-from epochal.model.versions import Token
+from epochal.model.versions import Token, parse_token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.bodies import BodyCodec
@@ -265,6 +266,26 @@ def test_a_token_that_makes_its_page_small_is_found_out_by_the_page(
 
     assert types(streams, A) == ["Kept", "Large"]
     assert types(streams, B) == ["Moved"]
+
+
+def test_a_page_without_events_is_not_left_for_what_it_does_not_take(streams: Streams) -> None:
+    """The next page would be begun at the same place."""
+    streams = replace(streams, codec=BodyCodec())
+    streams.append(A, [], unfolds=[Unfold(type="Sum", data=_noise(200_000))])
+    large = StreamAppend(stream=A, events=[Event(type="Large", data=_noise(250_000))])
+
+    with pytest.raises(TooLarge):
+        streams.append_all([large, StreamAppend(stream=B, events=[E])])
+    assert streams.append(A, [E]).version == 1
+
+
+def test_a_token_from_outside_confirms_no_place_where_no_page_ends(streams: Streams) -> None:
+    token = filled(streams, A)
+    outside = parse_token(token.text())
+    assert streams.driver.run(confirm(streams.table, [(A, token), (B, None)])) == (None, None)
+    assert streams.driver.run(confirm(streams.table, [(A, outside), (B, None)])) == (None, None)
+    (refused, _) = streams.driver.run(confirm(streams.table, [(A, replace(outside, version=99)), (B, None)]))
+    assert refused is not None
 
 
 def test_unfolds_that_are_kept_move_with_the_stream(streams: Streams) -> None:

@@ -11,14 +11,18 @@ import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
+from epochal.layout.pages import writes
 from epochal.layout.pages.items import STREAMS, is_page, read_page
+from epochal.layout.pages.tags import paging
 from epochal.layout.pages.tags.labels import Label, event_id, read_label
+from epochal.layout.pages.tags.listing import count_since
 from epochal.layout.pages.tags.site import TagStreams, reserved_tags
-from epochal.model.dcb import Position, Query, QueryItem, Reached, TaggedEvent
+from epochal.model.dcb import Position, Query, QueryItem, Reached, SortableId, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedConflict, parse_down
 from epochal.plan.failures import Lost
-from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, Update
+from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -192,6 +196,107 @@ def test_an_append_whose_answer_is_lost_is_made_once_and_told_so(tags: tuple[str
     assert len(store.read(of("a")).events) == 2
 
 
+def test_who_is_told_that_it_was_made_has_waited_for_it_under_every_tag() -> None:
+    lost = iter([True])
+
+    def lose(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        reply = perform(op)
+        if isinstance(op, Transact) and next(lost, False):
+            raise Lost("no answer")
+        return reply
+
+    world = World(fault=lose)
+    world.store().append([event("a", "b")])
+    assert isinstance(world.asked[-1], TransactGet)
+    assert [key["p"]["S"] for _, key in world.asked[-1].keys] == ["$tag-a", "$tag-b"]
+
+
+def test_a_repeat_with_ids_is_no_conflict_with_itself() -> None:
+    store = World().store()
+    once = [event("a", id=OWN)]
+    first = store.append(once, fail_if=of("a"))
+    again = store.append(once, fail_if=of("a"))
+    assert (first.replayed, again.replayed) == (False, True)
+    assert again.events == first.events
+
+
+def test_a_position_whose_token_is_newer_than_what_it_has_seen_hides_no_match() -> None:
+    store = World().store()
+    store.append([event("a")])
+    old = store.read(of("a")).position.seen["a"]
+    store.append([event("a")])
+    new = store.read(of("a")).position.seen["a"]
+    mixed = Position(seen={"a": replace(old, token=new.token)})
+    with pytest.raises(ConflictError):
+        store.append([event("a")], fail_if=of("a"), after=mixed)
+
+
+def test_a_position_without_a_token_has_the_page_read_before_anything_is_written() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("a")])
+    seen = store.read(of("a")).position.seen["a"]
+    world.asked.clear()
+    store.append([event("a")], fail_if=of("a"), after=Position(seen={"a": replace(seen, token=None)}))
+    assert [type(op) for op in world.asked] == [PlanQuery, Update]
+
+
+def test_a_position_keeps_no_heads_but_those_of_its_append() -> None:
+    store = World().store()
+    position = store.append([event("a", "t:0")], fail_if=of("b"), after=store.read(of("b")).position).position
+    assert set(position.heads) == {"a", "t:0"}
+    store.append([event("b")])
+    conflict = store.try_append([event("a", "t:1")], fail_if=of("b"), after=position)
+    assert isinstance(conflict, TaggedConflict)
+    assert set(conflict.position.heads) == {"a"}
+
+
+def test_a_token_that_makes_a_tags_page_small_is_found_out_by_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writes, "is_full", lambda *_: False)
+    world = World()
+    store = world.store()
+    store.append([event("a", data=random.Random(2).randbytes(9_000))])
+    seen = store.read(of("a")).position.seen["a"]
+    assert seen.token is not None
+    small = replace(seen, token=replace(seen.token, size=100, carried=50))
+    large = event("a", data=random.Random(3).randbytes(401_000))
+    store.append([large], fail_if=of("a"), after=Position(seen={"a": small}))
+    assert [page.index for page in world.pages("a")] == [0, 1]
+
+
+def test_what_comes_after_any_event_of_a_tag_is_counted() -> None:
+    world = World()
+    store = world.store()
+    while len(world.pages("a")) < 16:
+        store.append([event("a", data=NOISE[:300])])
+    events = store.read(of("a")).events
+    left = [
+        store.driver.run(
+            count_since(store.site, "a", SortableId(each.sortable_id))
+        )  # also the first of a page
+        for each in events
+    ]
+    assert left == list(range(len(events)))[::-1]
+
+
+def test_a_record_of_an_id_that_names_another_event_is_corrupt() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("a"), event("a", id=OWN)])
+    record = next(item for item in world.tables.items(TABLE) if item["p"]["S"] == f"$event-{OWN}")
+    world.tables.execute(Put(table=TABLE, item={**record, "n": {"N": "0"}}))
+    with pytest.raises(CorruptData, match=f"{OWN} is not where its record says"):
+        store.event(OWN)
+
+
+def test_of_an_append_of_several_events_those_between_two_places_are_read() -> None:
+    store = World().store()
+    made = store.append([event("a", data=str(number)) for number in range(4)]).events
+    assert list(store.between("a", 1, 3)) == list(made[1:3])
+
+
 def test_types_are_asked_for_alone_only_where_they_were_named() -> None:
     world = World()
     named = world.store(type_heads=reserved_tags(["T"], everything=False))
@@ -238,6 +343,42 @@ def test_a_read_newest_first_goes_on_where_its_text_says_and_refuses_another() -
     wrong = replace(rest, at={"a": Reached(3, made[0].sortable_id)})
     with pytest.raises(InvalidInput, match="does not fit"):
         store.page_back(of("a"), rest=wrong, takes=lambda _: True)
+
+
+def test_a_read_newest_first_shows_the_event_that_one_part_ends_at_once() -> None:
+    """Pages end at matches and between them."""
+    store = World().store()
+    for number in range(30):
+        store.append([event("a", kind="U" if number % 3 else "T", data=NOISE[:300])])
+    whole = store.read(of("a", types="T")).events
+    for limit in range(1, len(whole) + 1):
+        found = store.read(of("a", types="T"), limit=limit, direction="backward").events
+        assert found == tuple(reversed(whole))[:limit]
+
+
+def test_a_page_of_more_events_than_a_part_reads_is_shown_whole_over_several_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paging, "ENTRIES", 3)
+    store = World().store()
+    made = store.append([event("a", data=str(number)) for number in range(10)]).events
+    shown, page = [], store.page(of("a"), takes=lambda _: True)
+    shown += page.events
+    while page.rest is not None:
+        page = store.page(of("a"), rest=page.rest, takes=lambda _: True)
+        shown += page.events
+    assert tuple(shown) == made
+
+
+def test_a_read_that_is_to_end_where_its_tag_never_ended_is_refused() -> None:
+    store = World().store()
+    made = [store.append([event("a")]).events[0] for _ in range(4)]
+    left = iter(range(2))
+    rest = store.page(of("a"), takes=lambda _: next(left, None) is not None).rest
+    assert rest is not None
+    wrong = Position(seen={"a": Reached(4, made[2].sortable_id)}, items=rest.position.items)
+    with pytest.raises(InvalidInput, match="does not fit what is stored of 'a'"):
+        store.page(of("a"), rest=replace(rest, position=wrong), takes=lambda _: True)
 
 
 def test_what_an_event_says_of_itself_has_one_form_and_anything_else_is_corrupt() -> None:
