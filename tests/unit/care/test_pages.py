@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from epochal.care.auditor import Auditor
 from epochal.care.external_sort import Spool
 from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.repair import Repairer
@@ -22,7 +23,7 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
-from epochal.plan.ops import Delete
+from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -126,6 +127,44 @@ def test_a_stream_whose_last_page_is_gone_is_told(world: Damaged) -> None:
     last = max(int(item["i"]["N"]) for item in world.tables.items(STREAMS.kind) if item["p"] == text(STREAM))
     world.tables.execute(Delete(table=STREAMS.kind, key={"p": text(STREAM), "i": number(last)}))
     assert any(line.startswith("too far: pages Cart-1") for line in world.said())
+
+
+def cut_off(world: Damaged, stream: str) -> None:
+    """Spoils the last frame of a stream: its beginning can be read, and so its page."""
+    item = [each for each in world.tables.items(STREAMS.kind) if each["p"] == text(stream)][-1]
+    *frames, last = item["f"]["L"]
+    world.tables.execute(
+        Put(table=STREAMS.kind, item={**item, "f": {"L": [*frames, {"B": bytes(last["B"])[:-3]}]}})
+    )
+
+
+def test_a_frame_that_is_cut_off_is_told_and_other_streams_are_mended(world: Damaged) -> None:
+    world.layouts.append(STREAM, "late", "later")
+    world.layouts.append("Cart-9", "new")
+    cut_off(world, STREAM)
+    done = {told(each.finding): each.why for each in Repairer(world.verifier()).repair()}
+    assert done["missing: pages Cart-9 0-1"] == ""
+    assert "it ends too early" in done["missing: pages Cart-1 8-10"]
+    assert ("Cart-9", 0, "new") in fed(world)
+
+
+def test_an_audit_goes_on_after_a_frame_that_is_cut_off(world: Damaged) -> None:
+    world.layouts.append(STREAM, "late", "later")
+    world.layouts.append("Cart-9", "new")
+    cut_off(world, STREAM)
+    audit = Auditor(mender=world.mender, sources=world.layouts.sources).audit(60.0)
+    assert audit.healed == 1
+    assert "it ends too early" in "".join(audit.troubles)
+
+
+@pytest.mark.parametrize("rebuild", [from_table, from_export])
+def test_a_frame_that_is_cut_off_keeps_no_other_stream_from_an_index_built_anew(
+    world: Damaged, rebuild: Callable[[Damaged, Path], Rebuilt], tmp_path: Path
+) -> None:
+    cut_off(world, STREAM)
+    assert "it ends too early" in "".join(rebuild(world, tmp_path).troubles)
+    others = [each for each in fed(world) if each[0] != STREAM]
+    assert sorted(each for each in fed(world, "anew") if each[0] != STREAM) == sorted(others)
 
 
 @pytest.mark.parametrize("rebuild", [from_table, from_export])

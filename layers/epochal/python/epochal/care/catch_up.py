@@ -16,7 +16,7 @@ from epochal.errors import CorruptData
 from epochal.index.indexed import reached
 from epochal.index.ingestion import Ingested
 from epochal.indexer.index_writer import IndexWriter
-from epochal.layout.port import Source, end_since
+from epochal.layout.port import Change, Source, Touched, end_since
 from epochal.layout.registry import head_key
 from epochal.model.ends import End
 from epochal.model.names import is_fed
@@ -110,8 +110,16 @@ class Mender(IndexWriter):
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        told = (source.told(head.image) for head in heads)
+        told = (told_by(source, head) for head in heads)
         return self.ingest(source.heal, partition, [change for change in told if change is not None])
+
+
+def told_by(source: Source, head: ScannedHead) -> Change | None:
+    """What a head tells. Where its events cannot be read, that there are some: healing that stream says why not."""
+    try:
+        return source.told(head.image)
+    except CorruptData:
+        return Touched(stream=head.end.stream)
 
 
 def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list[ScannedHead]]:

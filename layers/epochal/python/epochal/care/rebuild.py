@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, read_head
+from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, read_head, told_by
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import heads
 from epochal.errors import CorruptData
@@ -121,7 +121,7 @@ class Rebuilder:
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
         """What a head tells, and before that the first piece of what it does not."""
-        told = source.told(head.image)
+        told = told_by(source, head)
         if told is None:
             return []
         first = max(head.end.pruned, head.end.since)
