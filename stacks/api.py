@@ -8,7 +8,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from epochal.cdk.parts.api import Api
-from epochal.cdk.parts.functions import Code, Layers
+from epochal.cdk.parts.functions import Code, Layers, Shared
 from epochal.cdk.stages import Stage
 from stacks.store import StoreStack
 
@@ -20,10 +20,6 @@ class ApiStack(Stack):
         self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
     ) -> None:
         super().__init__(scope, id_, **stack)
-        self.api: Final = Api(
-            self,
-            stage=stage,
-            stores=store.storage.stores,
-            code=code,
-            layers=Layers(self, "Layers", code=code),
-        )
+        layers = Layers(self, "Layers", code=code)
+        shared = Shared(stage=stage, stores=store.storage.stores, code=code, layers=layers)
+        self.api: Final = Api(self, shared)

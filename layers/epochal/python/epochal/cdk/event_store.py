@@ -29,6 +29,7 @@ from constructs import Construct
 from epochal.cdk.options import Preset, StoreOptions, stage_of
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
+from epochal.cdk.parts.functions import Shared
 from epochal.cdk.parts.outputs import whose
 from epochal.cdk.parts.storage import Storage
 from epochal.cdk.parts.stores import Stores
@@ -98,28 +99,11 @@ class EventStore(Store):
         self._stores: Final = storage.stores
         self.tables: Final = self._stores.tables
         self.bucket: Final = self._stores.bucket
-        feed = Feed(
-            Construct(self, "Feed"),
-            stage=stage,
-            stores=self._stores,
-            code=self.code(),
-            layers=layers,
-            outputs=outputs,
-        )
+        shared = Shared(stage=stage, stores=self._stores, code=self.code(), layers=layers, outputs=outputs)
+        feed = Feed(Construct(self, "Feed"), shared)
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
-        served = (
-            Api(
-                Construct(self, "Api"),
-                stage=stage,
-                stores=self._stores,
-                code=self.code(),
-                layers=layers,
-                outputs=outputs,
-            )
-            if api
-            else None
-        )
+        served = Api(Construct(self, "Api"), shared) if api else None
         self.functions: Final = served.functions if served else {}
         self.gateway: Final = served.gateway if served else None
         watched = (

@@ -36,7 +36,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.entries import declared_name, module_of
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers
+from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared
 from epochal.cdk.parts.names import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
@@ -158,9 +158,7 @@ class Reaction(Construct):
             "Function",
             name=function_of(name),
             description=f"runs the reaction {name}",
-            stage=stage,
-            code=code,
-            layers=layers,
+            shared=Shared(stage=stage, stores=stores, code=code, layers=layers),
             timeout=timeout,
             environment={
                 **(environment or {}),

@@ -22,9 +22,8 @@ from constructs import Construct
 
 from epochal.cdk.parts import allowed
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Code, Function, Layers, log_group
+from epochal.cdk.parts.functions import Function, Shared, log_group
 from epochal.cdk.parts.outputs import output
-from epochal.cdk.parts.stores import Stores
 from epochal.cdk.parts.urls import function_urls
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation
@@ -59,26 +58,17 @@ class Api:
         gateway: None where the functions have addresses of their own.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        *,
-        stage: Stage,
-        stores: Stores,
-        code: Code,
-        layers: Layers,
-        outputs: str = "",
-    ) -> None:
+    def __init__(self, scope: Construct, shared: Shared) -> None:
+        stage = shared.stage
         self._scope: Final = scope
-        self._outputs: Final = outputs
-        self.functions: Final = self._functions(stage, stores, code, layers)
+        self._outputs: Final = shared.outputs
+        self.functions: Final = self._functions(shared)
         self.gateway: Final = self._gateway(stage) if stage.api == "gateway" else None
         if self.gateway is None:
-            function_urls(scope, self.functions, outputs)
+            function_urls(scope, self.functions, shared.outputs)
 
-    def _functions(
-        self, stage: Stage, stores: Stores, code: Code, layers: Layers
-    ) -> dict[str, lambda_.Function]:
+    def _functions(self, shared: Shared) -> dict[str, lambda_.Function]:
+        stage, stores = shared.stage, shared.stores
         settings = settings_of(stage, stores)
         functions = {
             "append": ("appends, prunes and deletes", allowed.append(stage, stores)),
@@ -91,9 +81,7 @@ class Api:
                 name.capitalize(),
                 name=name,
                 description=description,
-                stage=stage,
-                code=code,
-                layers=layers,
+                shared=shared,
                 timeout=TIMEOUT,
                 environment=settings.environment(name),
                 allowed=statements,

@@ -16,8 +16,7 @@ from constructs import Construct
 from epochal.cdk.parts import allowed
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Code, Function, Layers
-from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.stages import Stage
 
 SCHEDULE: Final = Duration.hours(1)
@@ -30,18 +29,15 @@ TIMEOUT: Final = Duration.minutes(10)
 class Audit(Construct):
     """The function `auditor`, its schedule, and its alarms."""
 
-    def __init__(
-        self, scope: Construct, id_: str, *, stage: Stage, stores: Stores, code: Code, layers: Layers
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
         super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
         self.function: Final = Function(
             self,
             "Auditor",
             name="auditor",
             description="heads of tables against the index, a bit at a time",
-            stage=stage,
-            code=code,
-            layers=layers,
+            shared=shared,
             timeout=TIMEOUT,
             environment=settings_of(stage, stores).environment("auditor"),
             allowed=allowed.auditor(stage, stores),

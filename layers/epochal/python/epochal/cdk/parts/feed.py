@@ -27,7 +27,7 @@ from epochal.cdk.parts import allowed, grants
 from epochal.cdk.parts.audit import Audit
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.failures import Failures
-from epochal.cdk.parts.functions import Code, Function, Layers
+from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.heads import heads_of
 from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.outputs import output
@@ -65,19 +65,11 @@ class Feed:
         mappings: of the indexer, by the kind of their table.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        *,
-        stage: Stage,
-        stores: Stores,
-        code: Code,
-        layers: Layers,
-        outputs: str = "",
-    ) -> None:
+    def __init__(self, scope: Construct, shared: Shared) -> None:
+        stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
-        self.indexer: Final = self._indexer(stage, stores, code, layers)
+        self.indexer: Final = self._indexer(shared)
         settings = Settings(service=stage.service)
         self.mappings: Final = {
             port.heads.kind: self._mapping(
@@ -85,23 +77,20 @@ class Feed:
             )
             for port in _ports(stage)
         }
-        self.notices: Final = Notices(
-            scope, "Notices", stage=stage, stores=stores, failures=self._failures, code=code, layers=layers
-        )
-        self.audit: Final = Audit(scope, "Audit", stage=stage, stores=stores, code=code, layers=layers)
+        self.notices: Final = Notices(scope, "Notices", shared, self._failures)
+        self.audit: Final = Audit(scope, "Audit", shared)
         topic = self.notices.topic.topic_arn
-        output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=outputs)
+        output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 
-    def _indexer(self, stage: Stage, stores: Stores, code: Code, layers: Layers) -> lambda_.Function:
+    def _indexer(self, shared: Shared) -> lambda_.Function:
+        stage, stores = shared.stage, shared.stores
         following = grants.on_streams([_stream_of(port.heads, stores) for port in _ports(stage)])
         return Function(
             self._scope,
             "Indexer",
             name="indexer",
             description="heads from the streams of tables into epochs of the index",
-            stage=stage,
-            code=code,
-            layers=layers,
+            shared=shared,
             timeout=TIMEOUT,
             environment=settings_of(stage, stores).environment("indexer"),
             allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],

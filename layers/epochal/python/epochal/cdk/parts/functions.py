@@ -20,6 +20,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.bytecode import has_bytecode
+from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
 from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME
 
@@ -99,6 +100,21 @@ class Layers(Construct):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all parts of a store are made with.
+
+    Attributes:
+        outputs: whose the outputs of the stack are; see `outputs`.
+    """
+
+    stage: Stage
+    stores: Stores
+    code: Code
+    layers: Layers
+    outputs: str = ""
+
+
 class Function(Construct):
     """A function, allowed to write its log and what `allowed` says.
 
@@ -112,9 +128,7 @@ class Function(Construct):
         *,
         name: str,
         description: str,
-        stage: Stage,
-        code: Code,
-        layers: Layers,
+        shared: Shared,
         timeout: Duration,
         environment: Mapping[str, str],
         allowed: Sequence[iam.PolicyStatement],
@@ -125,6 +139,7 @@ class Function(Construct):
         more_layers: Sequence[lambda_.ILayerVersion] = (),
     ) -> None:
         super().__init__(scope, id_)
+        stage, code = shared.stage, shared.code
         full_name = stage.named(name)
         log = log_group(self, "Log", name=f"/aws/lambda/{full_name}", stage=stage)
         self.function: Final = lambda_.Function(
@@ -138,7 +153,7 @@ class Function(Construct):
             code=lambda_.Code.from_asset(
                 str(entry or code.lambdas / name), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB
             ),
-            layers=[*layers.versions, *more_layers],
+            layers=[*shared.layers.versions, *more_layers],
             memory_size=memory_mb,
             timeout=timeout,
             environment={

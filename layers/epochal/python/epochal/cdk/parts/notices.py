@@ -22,7 +22,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants, heads
 from epochal.cdk.parts.failures import Failures
-from epochal.cdk.parts.functions import Code, Function, Layers
+from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.names import topic_of
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
@@ -41,18 +41,9 @@ TIMEOUT: Final = Duration.seconds(30)
 class Notices(Construct):
     """The topic, the function `notifier`, and its mapping to the stream of the index."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        stage: Stage,
-        stores: Stores,
-        failures: Failures,
-        code: Code,
-        layers: Layers,
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, shared: Shared, failures: Failures) -> None:
         super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
         self.topic: Final = self._topic(stage, stores)
         self._stream: Final = cast(str, stores.tables[INDEX.kind].table_stream_arn)
         self.notifier: Final = Function(
@@ -60,9 +51,7 @@ class Notices(Construct):
             "Notifier",
             name="notifier",
             description="tells reactions which partitions of the index have moved",
-            stage=stage,
-            code=code,
-            layers=layers,
+            shared=shared,
             timeout=TIMEOUT,
             environment=Settings(topic=self.topic.topic_arn).environment("notifier"),
             allowed=[
