@@ -32,6 +32,7 @@ def test_calving_by_cost_in_one_transaction_stays_within_a_tenth_of_its_own_opti
         assert run(workload, ByCost(mode="transactional")).write <= BOUND * best
 
 
+@pytest.mark.proof
 def test_a_fixed_tip_of_32_kib_with_transactional_calves_costs_more_than_ten_times_as_much():
     workload = Workload(size=300)
     fixed = run(workload, Fixed()).write

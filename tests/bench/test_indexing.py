@@ -1,3 +1,5 @@
+import pytest
+
 from bench.indexing import Load
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
@@ -6,6 +8,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 
 
+@pytest.mark.proof
 def test_an_indexer_holds_the_streams_of_two_epochs_however_many_there_have_been():
     tables = memory_tables()
     indexer = Indexer(

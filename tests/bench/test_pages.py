@@ -51,6 +51,7 @@ def test_a_dictionary_takes_less_cpu_than_brotli_to_pack_and_not_twice_as_much_t
     assert times["decode"] < 2.0
 
 
+@pytest.mark.proof
 def test_a_dictionary_of_many_examples_is_as_good_as_one_of_few():
     """Of 800 events some share four digits by chance, after the same word."""
     few, many = (packed_size(1_000, examples) for examples in (120, 800))

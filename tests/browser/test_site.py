@@ -7,6 +7,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from tests.browser.conftest import Look
 from tests.docs import browser_scripts, site
 
@@ -18,6 +20,7 @@ class Quiet(SimpleHTTPRequestHandler):
         """A line for each file would hide what the tests say."""
 
 
+@pytest.mark.proof
 def test_a_browser_draws_every_diagram(look: Look, tmp_path: Path) -> None:
     site.prepare(tmp_path)
     browser_scripts.put(tmp_path / "docs")

@@ -35,6 +35,7 @@ def count(documents: Documents, event: FeedEvent) -> None:
     documents.put(event.type, documents.get(event.type, 0) + 1)
 
 
+@pytest.mark.proof
 def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a_read_model(
     deployed: Deployment,  # noqa: F811  the fixture
     monkeypatch: pytest.MonkeyPatch,

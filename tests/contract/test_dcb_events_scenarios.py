@@ -78,7 +78,9 @@ class Variety:
         return [f"{prefix}{number}" for number in dice.sample(range(choices), count)]
 
 
-@pytest.fixture(params=[True, False], ids=["with type heads", "tags only"])
+@pytest.fixture(
+    params=[True, pytest.param(False, marks=pytest.mark.proof)], ids=["with type heads", "tags only"]
+)
 def type_heads(request: pytest.FixtureRequest) -> bool:
     found: bool = request.param
     return found

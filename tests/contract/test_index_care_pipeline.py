@@ -125,6 +125,7 @@ def told_and_handled(cared: Cared) -> None:
     assert cared.wrong() == {}
 
 
+@pytest.mark.proof
 def test_what_no_record_told_of_is_told_by_verifying_and_once_mended_it_is_handled(cared: Cared) -> None:
     cared.append(6)
     cared.flow()
@@ -147,6 +148,7 @@ def test_the_auditor_brings_it_too_without_being_asked(cared: Cared) -> None:
     told_and_handled(cared)
 
 
+@pytest.mark.proof
 def test_a_lost_index_is_told_and_mended_and_groups_that_lost_their_place_with_it_begin_anew(
     cared: Cared,
 ) -> None:

@@ -146,6 +146,7 @@ def test_shards_that_split_are_followed_by_their_children_and_the_feed_is_the_sa
     assert source.feed() == source.truth
 
 
+@pytest.mark.proof
 def test_what_lies_before_the_starting_position_is_indexed_once_its_streams_are_appended_to(
     source: Source,
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_record_that_crashes_the_function_is_given_up_alone_and_healed_by_the_
     assert source.feed() == source.truth, "Order-3 was appended to again, which healed the gap"
 
 
+@pytest.mark.proof
 def test_an_outage_that_outlasts_every_retry_loses_nothing_once_streams_are_appended_to_again(
     source: Source,
 ) -> None:

@@ -31,6 +31,7 @@ from epochal.plan.ops import (
 from epochal.plan.units import NONE
 from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, sequence, text
 from tests.contract.places import Place
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.ddbl
 
@@ -151,7 +152,7 @@ def plans(draw: st.DrawFn, table: str, partition: str) -> Op:
 _partitions = count()
 
 
-@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(examples(80), derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_memory_and_dynamodb_local_answer_any_sequence_of_plans_alike(
     memory_place: Place, local_place: Place, data: st.DataObject

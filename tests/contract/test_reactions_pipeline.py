@@ -65,6 +65,7 @@ def test_a_stream_whose_event_cannot_be_handled_is_parked_and_the_others_go_on(p
     assert pipeline.queue.dead == []
 
 
+@pytest.mark.proof
 def test_an_event_that_processes_die_of_is_found_out_parked_and_replayed(pipeline: Pipeline) -> None:
     pipeline.append(6)
     pipeline.handler.deadly = {("Order-1", 0)}
@@ -81,6 +82,7 @@ def test_an_event_that_processes_die_of_is_found_out_parked_and_replayed(pipelin
     assert pipeline.missing() == []
 
 
+@pytest.mark.proof
 def test_what_may_not_be_parked_ends_in_the_dead_letter_queue_and_goes_on_once_it_is_mended(
     pipeline: Pipeline,
 ) -> None:

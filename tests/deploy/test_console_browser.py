@@ -64,6 +64,7 @@ def seen(flown: tuple[LocalDeployment, list[str]], look: Look) -> Iterator[dict[
         serving.server_close()
 
 
+@pytest.mark.proof
 def test_every_page_opens_without_a_complaint_and_axe_finds_nothing(seen: dict[str, Any]) -> None:
     for name, page in seen["pages"].items():
         assert (name, page["status"], page["complaints"]) == (name, 200, [])

@@ -153,6 +153,7 @@ def test_deployed_reactions_park_the_aircraft_they_fail_on_and_end_with_what_the
     assert demo.concluded(sending, verdict, replace(reacted, wrong=("ATL",)), Screen()) == 1
 
 
+@pytest.mark.proof
 def test_a_long_run_needs_two_tables_and_indexes_itself(own: LocalDeployment) -> None:
     make_tables(own.endpoint)
     with in_process(own.endpoint) as store:

@@ -58,7 +58,7 @@ def test_a_failed_attempt_is_told_and_a_promise_without_attempts_does_not_hold()
     assert told[3].endswith("not tried")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_files_of_folders_with_fixtures_of_their_own_are_run_together() -> None:
     """In a process of its own: pytest inside of pytest would share what it loads."""
     script = """

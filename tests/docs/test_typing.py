@@ -102,7 +102,7 @@ def by_pyright(place: Path) -> list[str]:
 @pytest.mark.parametrize(
     "checked",
     [
-        pytest.param(by_mypy, marks=pytest.mark.slow),
+        pytest.param(by_mypy, marks=pytest.mark.proof),
         pytest.param(by_pyright, marks=pytest.mark.proof),  # it takes half a minute
     ],
 )

@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.ddbl, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "150"))
-FEW = 30
+FEW = 15
 """Of each writer; `make test` performs few."""
 
 WRITERS = ("ann", "bob", "cid")

@@ -59,6 +59,7 @@ def machine(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     ministack.down(made.places)
 
 
+@pytest.mark.proof
 def test_a_repair_that_a_failed_deployment_kept_away_is_made_by_the_next_up_and_once(
     machine: Machine,
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_repair_that_fails_stays_due(machine: Machine, monkeypatch: pytest.Mon
     assert machine.repairs == ["repaired"]
 
 
+@pytest.mark.proof
 def test_what_was_taken_up_and_crashed_is_neither_brought_back_nor_repaired(machine: Machine) -> None:
     machine.deployments_fail = True
     machine.up()
@@ -89,6 +91,7 @@ def test_what_was_taken_up_and_crashed_is_neither_brought_back_nor_repaired(mach
     assert not keeping.repair_is_due(machine.places)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), ServerFailed("the embedded AWS", "is slow", "")])
 def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_it_was(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, fault: BaseException
@@ -123,6 +126,7 @@ def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machin
                 )
 
 
+@pytest.mark.proof
 def test_what_is_kept_can_still_be_stopped_after_it_could_not_be_looked_at(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

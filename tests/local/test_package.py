@@ -147,7 +147,7 @@ def test_its_metadata_say_what_an_index_shows(built: Path, wheel: zipfile.ZipFil
     assert "FAILED" not in _run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_it_works_in_an_empty_environment_and_takes_little_room(built: Path, tmp_path: Path) -> None:
     _run(sys.executable, "-m", "venv", "fresh", cwd=tmp_path)

@@ -310,6 +310,7 @@ def test_a_prune_that_dies_half_way_loses_nothing_above_its_mark_and_can_be_done
     explore(started(5), 5, scene)
 
 
+@pytest.mark.proof
 def test_two_pruners_and_a_writer_leave_the_higher_mark_and_all_above_it() -> None:
     def scene(done: Run, choose: Choose) -> None:
         done.take_turns(choose, low=done.pruner(1), high=done.pruner(2), writer=done.rival())

@@ -253,7 +253,7 @@ def test_an_export_is_read_from_its_bucket_by_the_keys_of_the_manifest(
     assert sorted(map(str, found)) == sorted(map(str, world.tables.items("tips")))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_memory_does_not_grow_with_an_export(tmp_path: Path) -> None:
     def items(streams: int) -> Iterator[Item]:
         for at in range(streams):

@@ -209,7 +209,7 @@ def test_what_was_looked_at_is_told_to_whoever_waits(damaged: Damaged) -> None:
     assert "tips: 3 heads" in told
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_memory_does_not_grow_with_the_streams_of_an_index() -> None:
     def peak(streams: int) -> int:
         driver = Driver(execute=Vast(streams).execute, meter=Meter())

@@ -194,8 +194,8 @@ def test_events_of_an_entry_beyond_the_room_of_an_answer_are_marked_and_none_is_
     assert places(read(api, f"data=true&from={page['next']}")) == [("Dog-1", 0, "B")]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("query", ["", "data=true&"])
-@pytest.mark.slow
 def test_a_batch_of_many_small_events_fits_answers_as_large_ones_do(query: str) -> None:
     api = Api(store="tips")
     for n in range(25):

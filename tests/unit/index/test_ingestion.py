@@ -190,7 +190,7 @@ def test_what_is_held_is_two_epochs_however_many_there_have_been() -> None:
     assert len(partition.state.previous.next) + len(partition.forgotten) <= 100
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_limits_hold_to_within_a_batch_and_requests_stay_flat_however_many_streams_are_new() -> None:
     feeds, partition = Feeds(limits=EpochLimits(streams=4_000)), Partition(number=0)
     asked, held = [], []

@@ -51,7 +51,7 @@ def test_a_file_stays_in_one_process_and_so_does_all_that_shares_the_deployment(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_processes_that_share_the_tests_take_whole_files() -> None:
     """In a process of its own: pytest inside of pytest would share what it loads."""
     script = """

@@ -75,7 +75,7 @@ def reactor(execute: Execute, handler: Handler) -> Reactor:
     return Reactor(member=Member(reaction=reaction, reader=reader), executor=Inline)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_memory_does_not_grow_with_the_age_of_the_index() -> None:
     """A stream for each event, a hundred in an epoch: whatever is kept of a stream or an epoch shows."""
     peaks, streams = Peaks(every=2_000), 8_000
