@@ -75,6 +75,8 @@ REST: Final = Promise(
         "tests/browser/test_site.py",
         "tests/contract/test_async_places.py",
         "tests/contract/test_cost.py",
+        "tests/contract/test_eventsourcing_cases.py",
+        "tests/contract/test_streams.py",
         "tests/contract/test_tagged_events.py",
         "tests/docs/test_proof.py",
         "tests/docs/test_typing.py",
@@ -84,7 +86,9 @@ REST: Final = Promise(
         "tests/local/test_package.py",
         "tests/local/test_shared.py",
         "tests/unit/console/test_bounds.py",
+        "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_kinds.py",
+        "tests/unit/project/test_setup.py",
         *PROPERTIES,
     ),
 )

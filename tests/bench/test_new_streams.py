@@ -8,7 +8,7 @@ from epochal.index.epochs import EpochLimits
 LIMITS = EpochLimits(streams=5_000)
 
 
-@pytest.mark.parametrize("measure", [index, rebuild])
+@pytest.mark.parametrize("measure", [index, pytest.param(rebuild, marks=pytest.mark.proof)])
 def test_many_new_streams_grow_no_epoch_past_its_limits_and_no_batch_takes_more_than_another(
     measure: Callable[[int, EpochLimits], Watched],
 ) -> None:

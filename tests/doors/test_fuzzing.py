@@ -87,7 +87,9 @@ def test_whatever_is_sent_is_answered_as_documented(paths: str) -> None:
 @pytest.mark.proof
 def test_whatever_is_sent_after_anything_else_is_answered_as_documented() -> None:
     seen: Counter[tuple[str, bool]] = Counter()
-    failures = [each for found in run(("fuzzing", "stateful"), "^/", examples=60) for each in judged(found, seen)]
+    failures = [
+        each for found in run(("fuzzing", "stateful"), "^/", examples=60) for each in judged(found, seen)
+    ]
     assert not failures, "\n\n".join(failures[:10])
     assert sum(seen.values()) > 1_500
 

@@ -8,6 +8,7 @@ from epochal.layout.tips import append
 from tests.simulation import simulate
 
 
+@pytest.mark.proof
 def test_histories_are_shared_among_all_worlds_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate.main(["--seeds", "100"]) == 0
 

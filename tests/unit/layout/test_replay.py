@@ -99,7 +99,9 @@ def test_a_page_of_what_does_not_exist_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "calving", [ByCost(), Fixed(max_events=1, mode="two-step")], ids=["by cost", "one each"]
+    "calving",
+    [ByCost(), pytest.param(Fixed(max_events=1, mode="two-step"), marks=pytest.mark.proof)],
+    ids=["by cost", "one each"],
 )
 @pytest.mark.slow
 def test_more_than_ten_thousand_events_and_a_megabyte_replay_completely(calving: Calving) -> None:

@@ -75,7 +75,7 @@ def importing(modules: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_what_make_setup_installs_is_all_that_the_demo_and_a_deployment_import() -> None:
     done = importing(
         "epochal.cli.main, epochal.console.server, examples.flights.__main__, ministack.app, app"

@@ -140,6 +140,7 @@ def test_the_app_says_in_one_line_what_is_wrong_with_a_setting(isolated: dict[st
     ]
 
 
+@pytest.mark.proof
 def test_the_app_refuses_a_misspelt_context_value_instead_of_deploying_another_stage(
     isolated: dict[str, str],
 ) -> None:
