@@ -5,14 +5,9 @@ from bench.corpus import Workload
 from epochal.layout.tips.calving import ByCost, Fixed
 
 
-@pytest.mark.parametrize(
-    "unfold",
-    [UNFOLDS[0], pytest.param(UNFOLDS[1], marks=pytest.mark.proof)],
-    ids=["without unfold", "with a 1 KB unfold"],
-)
-@pytest.mark.parametrize(
-    "size", [700, *(pytest.param(size, marks=pytest.mark.proof) for size in (100, 4096))]
-)  # all of them: `make bench`
+@pytest.mark.proof
+@pytest.mark.parametrize("unfold", UNFOLDS[:2], ids=["without unfold", "with a 1 KB unfold"])
+@pytest.mark.parametrize("size", [100, 700, 4096])  # all of them: `make bench`
 def test_a_thousand_appends_by_cost_stay_within_a_tenth_of_the_optimum(size, unfold):
     for workload in corpus([size], [unfold], lengths=[1000]):
         assert run(workload, ByCost()).write <= BOUND * best_course(workload).units

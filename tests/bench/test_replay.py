@@ -14,7 +14,7 @@ from epochal.testing.stores import memory_streams, memory_tables, memory_tips
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
-@pytest.mark.parametrize("events", [10_000, pytest.param(100_000, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("events", [2_000, pytest.param(100_000, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("laid", ["pages", pytest.param("tips", marks=pytest.mark.proof)])
 def test_a_long_stream_is_read_completely_and_in_order_within_64_mb_above_idle(ddbl, laid, events):
     long = Long(layout=laid, events=events)

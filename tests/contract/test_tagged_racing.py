@@ -87,27 +87,30 @@ def test_racers_who_have_all_read_before_any_writes_do_not_lose_updates(opened: 
     assert len(opened().read(BOTH).events) == 1
 
 
-def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedStore) -> None:
+@pytest.mark.parametrize("racers", [4, *MANY[:1]])
+def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedStore, racers: int) -> None:
     own = "00000000-0000-4000-8000-000000000001"
 
-    answers = race(16, lambda _: store.try_append([event("Counted", "all:1", id_=own)], fail_if=None))
+    answers = race(racers, lambda _: store.try_append([event("Counted", "all:1", id_=own)], fail_if=None))
 
-    assert winners(answers) == 16
+    assert winners(answers) == racers
     assert {found.sortable_id for answer in answers for found in answer.events} == {
         store.read(Query(items=(asks("", "all:1"),))).events[0].sortable_id
     }
     assert len(every_event(store)) == 1
 
 
-@pytest.mark.parametrize("appends", [16, pytest.param(40, marks=pytest.mark.proof)])
+@pytest.mark.parametrize(
+    ("appends", "writers"), [(8, 4), *(pytest.param(each, 8, marks=pytest.mark.proof) for each in (16, 40))]
+)
 def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(
-    store: TaggedStore, appends: int
+    store: TaggedStore, appends: int, writers: int
 ) -> None:
     def append(number: int) -> None:
         answer = store.try_append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
         assert isinstance(answer, TaggedAppended)
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(writers) as pool:
         list(pool.map(append, range(appends)))
     found = of_tag(store, "all:1")
     assert sorted(int(each.data) for each in found) == list(range(appends))

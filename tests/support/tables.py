@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import cache, cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -30,9 +31,13 @@ class Tables:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.client: DynamoDBClient = dynamodb_client(endpoint=endpoint.url, region=endpoint.region)
         self._patient = _patient_client(endpoint)
         self._names: list[str] = []
+
+    @cached_property
+    def client(self) -> DynamoDBClient:
+        """The library's own, for those tests that ask for one."""
+        return dynamodb_client(endpoint=self.endpoint.url, region=self.endpoint.region)
 
     def create(self, spec: TableSpec) -> str:
         """The name of a new, empty table."""
@@ -49,12 +54,16 @@ class Tables:
     ) -> None:
         for name in self._names:
             self._patient.delete_table(TableName=name)
-        self._patient.close()
-        self.client.close()
+        if "client" in vars(self):
+            self.client.close()
 
 
+@cache
 def _patient_client(endpoint: Endpoint) -> DynamoDBClient:
-    """A client that waits a minute: a stand-in whose machine is busy makes a table in that time, and not twice."""
+    """A client that waits a minute: a stand-in whose machine is busy makes a table in that time, and not twice.
+
+    One for each stand-in: making a client takes as long as making a table.
+    """
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint.url,

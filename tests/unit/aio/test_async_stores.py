@@ -56,9 +56,10 @@ def _slowed(execute: Execute, pause: Callable[[Op], Any]) -> Execute:
 
 def _streams(pause: Callable[[Op], Any] = lambda _: asyncio.sleep(0)) -> AsyncStreams:
     store = memory_streams()
-    return AsyncStreams(
-        replace(store, driver=replace(store.driver, execute=_slowed(store.driver.execute, pause)))
+    slowed = replace(
+        store.driver, execute=_slowed(store.driver.execute, pause), sleep=lambda _: wait(asyncio.sleep(0))
     )
+    return AsyncStreams(replace(store, driver=slowed))
 
 
 def _events(*types: str) -> list[Event]:

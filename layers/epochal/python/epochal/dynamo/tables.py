@@ -22,8 +22,9 @@ def create_table(client: DynamoDBClient, name: str, spec: TableSpec) -> None:
         request["GlobalSecondaryIndexes"] = [_index(index) for index in spec.indexes]
     if spec.stream:
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
-    client.create_table(**request)
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    made = client.create_table(**request)["TableDescription"]
+    if made["TableStatus"] != "ACTIVE":  # a stand-in's is at once
+        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     if spec.ttl is not None:
         client.update_time_to_live(
             TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": spec.ttl}
