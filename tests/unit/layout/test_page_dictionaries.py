@@ -12,7 +12,7 @@ from epochal.care.catch_up import Mender
 from epochal.care.external_sort import Spool
 from epochal.care.head_scan import scan
 from epochal.care.rebuild import Rebuilder
-from epochal.codec.dictionaries import id_of, is_known, learn
+from epochal.codec.dictionaries import finished, id_of, is_known, learn
 from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData
 from epochal.index.series import register
@@ -37,6 +37,7 @@ from tests.unit.care.exporting import export
 
 ID = id_of(TRAINED)
 KEY = {"p": {"S": "$dictionary:Flight"}, "i": {"N": str(int.from_bytes(ID, "big"))}}
+IN_USE = {**KEY, "i": {"N": "0"}}
 LEAST = 300
 """Seconds that a writer goes by what it found."""
 
@@ -255,6 +256,7 @@ def test_a_dictionary_that_is_gone_or_corrupt_is_named_and_hides_its_own_events_
         else Put(table="streams", item={**KEY, "d": binary(spoilt)})
     )
     store.driver.ask(change)
+    store.driver.ask(Delete(table="streams", key=IN_USE))
     plain = replace(store, layout=Pages())
     plain.append("Flight-1", [Event(type="Landed", data=b"x" * 60)])
 
@@ -262,6 +264,30 @@ def test_a_dictionary_that_is_gone_or_corrupt_is_named_and_hides_its_own_events_
         types(store, "Flight-1")
     assert [event.type for event in store.read("Flight-1", start=3)] == ["Landed"]
     assert store.append("Flight-1", [delay()]).version == 5
+
+
+@pytest.mark.parametrize("spoilt", [None, b"something else altogether"])
+def test_the_copy_in_use_is_read_where_a_dictionary_is_gone_or_corrupt(
+    written: World, fresh: Callable[[], None], spoilt: bytes | None
+) -> None:
+    """Writers go on under it, and what they wrote would be hidden from every process that begins."""
+    change = Put(table="streams", item={**KEY, "d": binary(spoilt or b"")})
+    written.store().driver.ask(Delete(table="streams", key=KEY) if spoilt is None else change)
+    fresh()
+    assert types(written.store(), "Flight-1") == ["Delayed"] * 3
+
+
+def test_one_that_comes_into_use_leaves_nothing_without_its_dictionary(
+    written: World, fresh: Callable[[], None]
+) -> None:
+    store = written.store()
+    store.driver.ask(Delete(table="streams", key=KEY))
+    samples = [b'{"gate":"C%d","cargo":"%d"}' % (each, each) for each in range(200)]
+    other = finished(b'{"gate":"C","cargo":""}' * 20, samples, 2_000)
+    assert other is not None
+    store.driver.run(dictionaries.put_in_use("streams", "Flight", other))
+    fresh()
+    assert types(written.store(), "Flight-1") == ["Delayed"] * 3
 
 
 def test_the_feed_has_events_whose_dictionary_the_indexer_has_not_met(
@@ -339,7 +365,8 @@ def test_an_archive_gets_the_dictionaries_of_the_pages_that_it_gets(
 
 def test_a_page_whose_dictionary_is_missing_is_not_archived(written: World) -> None:
     store = written.store()
-    store.driver.ask(Delete(table="streams", key=KEY))
+    for key in (KEY, IN_USE):
+        store.driver.ask(Delete(table="streams", key=key))
     with pytest.raises(CorruptData, match=ID.hex()):
         replace(store, archive=written.store("archive")).archive_and_prune("Flight-1", 2)
     assert list(written.tables.items("archive")) == []

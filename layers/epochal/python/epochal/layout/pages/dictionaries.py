@@ -7,7 +7,8 @@
 
 A dictionary is stored before it is in use, and so before the first frame that names it. A writer asks for the one in
 use with its first append in a category, and again after some minutes; meanwhile it may use an older one, or none. A
-reader asks for a dictionary when it first meets a frame that names it, once for a process.
+reader asks for a dictionary when it first meets a frame that names it, once a process. If it is gone or corrupt, the
+copy in use may be it: so another takes that copy's place only once the old one has its item, too.
 
 A stream whose name has no `-` is a category of its own, which no dictionary is for; nor is one for streams of tags.
 """
@@ -75,7 +76,7 @@ def learn_for(table: str, pages: Iterable[Page]) -> Steps[None]:
 
     for category, wanted in _named_by(pages):
         if not is_known(wanted):
-            yield from _loaded(table, category, _number(wanted))
+            yield from _found(table, category, wanted)
 
 
 def lacks(page: Page) -> bool:
@@ -113,8 +114,15 @@ def put(table: str, category: str, dictionary: Dictionary) -> Steps[None]:
 
 
 def put_in_use(table: str, category: str, dictionary: Dictionary) -> Steps[None]:
-    """Store a dictionary; then writers use it."""
+    """Store a dictionary; then writers use it. The copy of the one before goes, so that this must be stored, too.
+
+    Raises:
+        CorruptData: what is stored under the number of either is another.
+    """
     yield from put(table, category, dictionary)
+    before = yield from find_in_use(table, category)
+    if before is not None and before.id != dictionary.id:
+        yield from put(table, category, before)
     yield Put(table=table, item=dictionary_item(category, dictionary, in_use=True))
 
 
@@ -137,7 +145,7 @@ def bring(table: str, into: str, pages: Iterable[Page]) -> Steps[None]:
     for category, wanted in _named_by(pages):
         reply = yield _asking(into, category, _number(wanted))
         if not reply.items:
-            found = yield from _loaded(table, category, _number(wanted))
+            found = yield from _found(table, category, wanted)
             if found is None:
                 raise UnknownDictionary(wanted.hex())
             yield from put(into, category, found)
@@ -147,6 +155,15 @@ def _named_by(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
     """The dictionaries that frames of pages name, with their categories, each once."""
     named = {(category_with_one(page.stream), each): None for page in pages for each in page.dictionaries}
     return ((category, each) for category, each in named if category is not None)
+
+
+def _found(table: str, category: str, wanted: bytes) -> Steps[Dictionary | None]:
+    """A dictionary by its id. Where its item is gone or corrupt, the copy of the one in use may be it."""
+    for index in (_number(wanted), 0):
+        found = yield from _loaded(table, category, index)
+        if found is not None and found.id == wanted:
+            return found
+    return None
 
 
 def _loaded(table: str, category: str, index: int, *, consistent: bool = True) -> Steps[Dictionary | None]:
