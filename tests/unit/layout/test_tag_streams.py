@@ -381,6 +381,16 @@ def test_a_read_that_is_to_end_where_its_tag_never_ended_is_refused() -> None:
         store.page(of("a"), rest=replace(rest, position=wrong), takes=lambda _: True)
 
 
+def test_a_body_that_is_on_a_page_in_hand_is_not_asked_for() -> None:
+    world = World()
+    store = world.store()
+    (made,) = store.append([event("a", "b", data=NOISE)]).events
+    world.asked.clear()
+    for one, other in (("a", "b"), ("b", "a")):
+        assert store.read(Query(items=(*of(one).items, *of(other).items))).events == (made,)
+    assert not any(isinstance(op, BatchGet) for op in world.asked)
+
+
 def test_what_an_event_says_of_itself_has_one_form_and_anything_else_is_corrupt() -> None:
     label = Label(number=3, others=("b", "c"), id=OWN, user="me", meta=Encoded(DIRECT, b"m"), data_text=True)
     stored = label.encoded()
