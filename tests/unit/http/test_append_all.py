@@ -104,6 +104,24 @@ def test_a_deleted_stream_is_410_whatever_else_is_in_the_way(api: Api) -> None:
     assert types(api, B) == []
 
 
+def test_of_several_in_the_way_a_deleted_one_decides_and_is_told_first(api: Api) -> None:
+    tokens = [each["token"] for each in post(api, to(A), to(B)).json["streams"]]
+    api.append(A, "Later")
+    api.call("DELETE", f"/streams/{B}")
+    answer = post(api, *(to(name, expected=token) for name, token in zip((A, B), tokens, strict=True)))
+    assert (answer.status, answer.problem) == (410, "stream-deleted")
+    assert [(each["stream"], each["deleted"]) for each in answer.json["streams"]] == [(A, False), (B, True)]
+    assert answer.json["detail"] == f"{B} was deleted at version 1, and 1 more are in the way"
+
+
+def test_a_repeat_is_not_counted_as_an_append(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        post(api, to(A), to(B), key="k")
+    first, again = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["Appends"], first["Events"]) == (2, 2)
+    assert again.keys().isdisjoint(("Appends", "Events"))
+
+
 def test_a_repeated_key_is_answered_like_the_first_in_whatever_order_streams_are_named(api: Api) -> None:
     first = post(api, to(A), to(B, expected=0), key="k")
     api.append(A, "Later")
