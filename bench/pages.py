@@ -5,6 +5,7 @@ applied to the real items; a test holds one of them to DynamoDB Local. Billed by
 
     alone       one stream, 1,000 appends of one event by token
     snapshot    likewise, each with a snapshot of 1 KB
+    kept        events of 300 bytes by token, and a snapshot of this size with the first and each hundredth
     ten         100 appends of ten events by token
     streams     200 streams, 10 appends of one event each
     trained     likewise, under a dictionary that was trained on events of other such streams
@@ -33,9 +34,9 @@ from epochal.layout.pages.training import example_of
 from epochal.layout.pages.training import train as train_on
 from epochal.layout.stored import StoredEvent
 from epochal.layout.tips.items import read_event, write_event
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time
-from epochal.model.versions import ANY
+from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Put
 from epochal.plan.sizes import item_size
 from epochal.store.driver import Driver, Meter
@@ -86,6 +87,16 @@ def with_snapshot(streams: Streams, size: int, kind: Kind) -> int:
     return _long(streams, Workload(size=size, kind=kind, unfold=UNFOLD_BYTES))
 
 
+def kept_snapshot(streams: Streams, size: int, kind: Kind) -> int:
+    """Events of 300 bytes one at a time, and now and then a snapshot of `size`, which the others keep."""
+    rng = random.Random(1)
+    token: ExpectedVersion = NO_STREAM
+    for number in range(1000):
+        unfolds = None if number % 100 else [Unfold(type="State", data=body(rng, size, kind))]
+        token = streams.append(STREAM, [_event(rng, 300, kind)], unfolds=unfolds, expected=token).token
+    return 1000
+
+
 def ten_at_once(streams: Streams, size: int, kind: Kind) -> int:
     """Events ten at a time."""
     rng = random.Random(1)
@@ -111,6 +122,10 @@ CASES: Final = (
     Case(name="alone", size=1000, kind="direct", append=alone, units=2.01),
     Case(name="snapshot", size=300, kind="json", append=with_snapshot, units=1.05),
     Case(name="snapshot", size=1000, kind="json", append=with_snapshot, units=1.8),
+    Case(name="kept", size=1000, kind="direct", append=kept_snapshot, units=1.02),
+    Case(name="kept", size=4000, kind="direct", append=kept_snapshot, units=1.05),
+    Case(name="kept", size=8000, kind="direct", append=kept_snapshot, units=1.1),
+    Case(name="kept", size=20_000, kind="direct", append=kept_snapshot, units=1.23),
     Case(name="ten", size=300, kind="json", append=ten_at_once, units=0.2),
     Case(name="ten", size=1000, kind="json", append=ten_at_once, units=0.4),
     Case(name="streams", size=300, kind="json", append=many_streams, units=1.01, stored=274),

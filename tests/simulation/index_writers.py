@@ -123,7 +123,7 @@ class PagesWriter(TipsWriter):
             patch.setattr(writes, "is_full", self._is_full)
             yield
 
-    def _is_full(self, left: Token, *_: object) -> bool:
+    def _is_full(self, left: Token, *_: object, **__: object) -> bool:
         return left.appends >= self._most
 
 

@@ -30,10 +30,13 @@ Expects = Literal["any", "none", "known", "version", "outside", "forged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When a page is full, by the version that a write leaves, and when a batch does not fit: any choice is safe."""
+    """When a page is full, by the version that a write leaves, when a batch does not fit, and whether unfolds that stay
+    are left behind: any choice is safe.
+    """
 
     full: frozenset[int] = frozenset()
     tight: frozenset[int] = frozenset()
+    refers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,11 @@ class Read:
     forward: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The last page, with the unfolds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a read has shown: each event's index and append, and where the stream ended."""
@@ -116,8 +124,8 @@ class Seen:
     version: int
 
 
-Doing = Call | Prune | Delete | Read
-Told = Written | Rejected[Page] | Unknown | PruneProgress | Seen | None
+Doing = Call | Prune | Delete | Read | Load
+Told = Written | Rejected[Page] | Unknown | PruneProgress | Seen | Page | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +169,8 @@ def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> 
             return (yield from pruning.prune(TABLE, STREAM, before, "0" * 32))
         case Delete(leave_open=leave_open):
             return (yield from pruning.delete(TABLE, STREAM, ANY, "1" * 32, leave_open=leave_open))
+        case Load():
+            return (yield from reading.load_head(TABLE, STREAM))
         case Read(start=start, forward=forward):
             return (yield from _read(start, forward=forward))
 

@@ -26,6 +26,7 @@ from epochal.layout.pages.frames import read_unfolds
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
 from epochal.model.versions import ANY, ExpectedVersion, Token
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.testing.memory import MemoryTables
@@ -37,6 +38,7 @@ from tests.simulation.page_actors import (
     Answer,
     Call,
     Delete,
+    Load,
     Read,
     Rule,
     Seen,
@@ -90,6 +92,7 @@ class Table:
         appends: what each index was given, by the part of a stamp that tells appends apart.
         unfolds: those of the stream.
         marks: who has written without events.
+        states: every last page that there has been, and its unfolds.
     """
 
     tables: MemoryTables
@@ -97,6 +100,7 @@ class Table:
     unfolds: bytes = b""
     marks: frozenset[bytes] = frozenset()
     pages: tuple[Page, ...] = ()
+    states: frozenset[tuple[Page, bytes]] = frozenset()
 
     @property
     def held(self) -> frozenset[int]:
@@ -131,10 +135,12 @@ class Explorer(Numbering):
     )
     batches: dict[str, Packed] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
+    loads: bool = False
 
     def explore(self) -> int:
         """Visit every state; how many there are. Fails with the way that led to one that must not be."""
         everyone = (*self.before, *self.actors)
+        self.loads = any(isinstance(each, Load) for actor in everyone for each in actor.does)
         self.batches = {call.name: call.batch for actor in everyone for call in actor.calls}
         first = self._table_number(Table(tables=MemoryTables({TABLE: STREAMS})))
         actors = self.actors
@@ -210,11 +216,18 @@ class Explorer(Numbering):
         for doing, expected, told in answers:
             self.met.add(type(told).__name__)
             match told:
+                case Page():
+                    _check_state(told, table)
                 case Seen() if isinstance(doing, Read):
                     _check_read(doing, told, table)
                 case PruneProgress(low_water=low_water, done=done):
                     assert done
                     assert table.gone >= low_water, f"pruned below {low_water}, yet {table.gone} is there"
+                    assert (
+                        not isinstance(doing, Delete)
+                        or doing.leave_open
+                        or not any(page.unfolds for page in table.pages)
+                    ), "unfolds that outlive the stream"
                     state = state._replace(
                         ended=state.ended or (isinstance(doing, Delete) and not doing.leave_open)
                     )
@@ -264,7 +277,7 @@ class Explorer(Numbering):
         """The table after a write, if all of it is true."""
         pages = tuple(
             sorted(
-                (read_page(item) for item in tables.items(TABLE) if is_page(item)),
+                (read_page(item, TABLE) for item in tables.items(TABLE) if is_page(item)),
                 key=lambda page: page.index,
             )
         )
@@ -289,7 +302,7 @@ class Explorer(Numbering):
         grown = len(appends) - len(before.appends)
         assert follows == len(appends), f"a version of {follows} after {len(appends)} events"
         assert not (grown and before.pages and before.pages[-1].deleted), "an event after a tombstone"
-        unfolds = pages[-1].unfolds if pages else b""
+        unfolds = _unfolds(pages)
         if unfolds != before.unfolds:
             own = {call.unfolds for call in actor.calls} | {
                 "" for each in actor.does if isinstance(each, Delete)
@@ -299,7 +312,11 @@ class Explorer(Numbering):
         calls = [call for each in self.actors for call in each.calls if call.key and not call.events]
         made = [call.key for call in calls if self.batches[call.name].mark in marks]
         assert len(made) == len(set(made)), "unfolds under one key were written twice"
-        return Table(tables=tables, appends=tuple(appends), unfolds=unfolds, marks=marks, pages=pages)
+        # Only who loads a state, or is in conflict with one, is held to what there has been.
+        states = before.states | {(pages[-1], unfolds)} if self.loads else before.states
+        return Table(
+            tables=tables, appends=tuple(appends), unfolds=unfolds, marks=marks, pages=pages, states=states
+        )
 
     def _outcome(self, number: int) -> str:
         return type(self.replies[number]).__name__
@@ -321,6 +338,7 @@ class Explorer(Numbering):
 
     def _table_number(self, table: Table) -> int:
         content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r} {sorted(table.marks)}"
+        content += f" {sorted(map(repr, table.states))}"
         return self._number(content, self.tables, table)
 
 
@@ -328,7 +346,8 @@ class Explorer(Numbering):
 def ruled_by(rule: Rule) -> Iterator[None]:
     """Meanwhile pages are full when an actor's rule says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writes, "is_full", lambda token, *_: token.version in rule.full)
+        patch.setattr(writes, "is_full", lambda token, *_, **__: token.version in rule.full)
+        patch.setattr(writes, "REFER_FROM", 0 if rule.refers else ITEM_BYTES)
         patch.setattr(writes, "fits", lambda before, _growth: before.version not in rule.tight)
         yield
 
@@ -344,6 +363,12 @@ def _check_read(read: Read, seen: Seen, table: Table) -> None:
         assert table.appends[index] == identity, f"read at {index} what is not there"
 
 
+def _check_state(head: Page, table: Table) -> None:
+    """The last page, and the unfolds with it, as they once were together."""
+    assert (head, head.found or head.unfolds) in table.states, "a state that there has never been"
+    head.read_unfolds()
+
+
 def _check_told(call: Call, batch: Packed, own: frozenset[bytes], told: object, table: Table) -> None:
     rests = [each.rest for each in (*batch.before, batch) for _ in each.events]
     places = [index for index, each in enumerate(table.appends) if each in rests]
@@ -353,7 +378,9 @@ def _check_told(call: Call, batch: Packed, own: frozenset[bytes], told: object, 
         case Written(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
             _check_token(token, own, table)
-        case Rejected():
+        case Rejected(head=head):
+            if table.states and head is not None:
+                _check_state(head, table)
             assert call.key or not places, f"told of a conflict, and it is at {places}"
         case Unknown(first=first):
             assert not call.events or first not in table.held, "undetermined, though the evidence is there"
@@ -371,6 +398,17 @@ def _check_token(token: Token, own: frozenset[bytes], table: Table) -> None:
         assert state.full == page.full or not token.of, "the token does not say whether the page is full"
     if state.full:
         assert (page.version, page.full) == (token.version, True), "the token begins where no page ends"
+
+
+def _unfolds(pages: tuple[Page, ...]) -> bytes:
+    """Those of the stream, wherever they are."""
+    at = pages[-1].unfolds_at if pages else None
+    if at is None:
+        return pages[-1].unfolds if pages else b""
+    holder = next(page for page in pages if page.index == at)
+    assert holder.unfolds, "unfolds were lost: the page that has them was emptied"
+    assert holder.full, "a page that may change has the unfolds of a later one"
+    return holder.unfolds
 
 
 def _letter(unfolds: bytes) -> str:

@@ -27,7 +27,7 @@ CASES = {
 def test_an_append_is_made_once_or_not_at_all_and_says_which(
     append: Append, most: int, twice: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_full(left: Token, before: Token | None = None, _joined: int = 0) -> bool:
+    def is_full(left: Token, before: Token | None = None, _joined: int = 0, **_: bool) -> bool:
         return left.appends >= most
 
     monkeypatch.setattr(writes, "is_full", is_full)

@@ -14,6 +14,7 @@ from epochal.layout import unfolding
 from epochal.layout.pages import append, attempt, batch, keyed, pruning, reading, writes
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier, Found
+from epochal.layout.pages.frames import refer_to
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, Part
 from epochal.layout.pages.writes import Planned
@@ -24,13 +25,14 @@ from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Steps, Update
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
-from tests.simulation.page_actors import Actor, Call, Delete, Prune, Read, Rule
+from tests.simulation.page_actors import Actor, Call, Delete, Load, Prune, Read, Rule
 from tests.simulation.page_explorer import Budget, Explorer
 
 NEVER = Rule()
 ALWAYS = Rule(full=frozenset(range(20)))
 ODD = Rule(full=frozenset(range(1, 20, 2)))
 EVEN = Rule(full=frozenset(range(0, 20, 2)))
+LEAVING = Rule(full=frozenset(range(20)), refers=True)
 TIGHT = Rule(tight=frozenset(range(20)))
 
 
@@ -104,6 +106,50 @@ def unfolds_that_move() -> Explorer:
             Actor(does=(Prune(before=1),)),
         ),
         budget=Budget(unheard=1, late=1),
+    )
+
+
+def unfolds_that_stay_behind() -> Explorer:
+    """A full page has them, which is pruned meanwhile, while others keep and replace them."""
+    return Explorer(
+        before=(writes_of("s", "any", unfolds="s", rule=LEAVING), writes_of("t", "any", rule=LEAVING)),
+        actors=(
+            writes_of("a", "any", "known", rule=LEAVING),
+            writes_of("u", "any", rule=LEAVING, unfolds="u"),
+            Actor(does=(Prune(before=1), Prune(before=3))),
+        ),
+        budget=Budget(unheard=1),
+    )
+
+
+def a_state_that_is_loaded_meanwhile() -> Explorer:
+    """In two requests, between which the page that has the unfolds may be emptied."""
+    return Explorer(
+        before=(writes_of("s", "any", unfolds="s", rule=LEAVING), writes_of("t", "any", rule=LEAVING)),
+        actors=(
+            writes_of("u", "any", rule=LEAVING, unfolds="u"),
+            writes_of("a", "none", "known", rule=LEAVING),
+            Actor(does=(Prune(before=3),)),
+            Actor(does=(Load(),)),
+        ),
+    )
+
+
+def a_stream_that_is_forgotten() -> Explorer:
+    """Unfolds that a prune has spared go with the stream."""
+    return Explorer(
+        before=(
+            writes_of("s", "any", unfolds="s", rule=LEAVING),
+            writes_of("t", "any", rule=LEAVING),
+            Actor(does=(Prune(before=2),)),
+            writes_of("u", "any", unfolds="u", rule=LEAVING),
+        ),
+        actors=(
+            writes_of("a", "any", rule=LEAVING),
+            Actor(does=(Prune(before=3),)),
+            Actor(does=(Delete(),)),
+            Actor(does=(Load(),)),
+        ),
     )
 
 
@@ -195,6 +241,9 @@ WORLDS = (
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
     unfolds_that_move,
+    unfolds_that_stay_behind,
+    a_state_that_is_loaded_meanwhile,
+    a_stream_that_is_forgotten,
     a_stream_that_ends,
     a_stream_that_begins_anew,
     tokens_from_outside,
@@ -211,6 +260,8 @@ DEAR = (
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
     unfolds_that_move,
+    unfolds_that_stay_behind,
+    a_stream_that_is_forgotten,
     a_stream_that_ends,
     a_stream_that_begins_anew,
 )
@@ -356,7 +407,32 @@ def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
 
 def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:
     sound = pruning._pruned
-    patch.setattr(pruning, "_pruned", lambda *given, **_: sound(*given, last=False))
+    patch.setattr(pruning, "_pruned", lambda *given, **_: sound(*given, last=False, keeps=False))
+
+
+def a_prune_empties_the_page_that_has_the_unfolds(patch: Patch) -> None:
+    sound = pruning._pruned
+    patch.setattr(pruning, "_pruned", lambda *given, last, **_: sound(*given, last=last, keeps=last))
+
+
+def a_prune_passes_unfolds_for_good(patch: Patch) -> None:
+    sound = pruning._tell_first
+    patch.setattr(pruning, "_tell_first", lambda table, first, _at: sound(table, first, first.version + 1))
+
+
+def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
+    def once(head: Page) -> Steps[Page]:
+        if head.unfolds_at is None:
+            return head
+        holder = yield from reading.load_page(head.table, head.stream, head.unfolds_at)
+        return replace(head, unfolds=b"" if holder is None else holder.unfolds)
+
+    patch.setattr(reading, "whole", once)
+    patch.setattr(attempt, "whole", once)
+
+
+def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:
+    patch.setattr(attempt, "kept_by_next", lambda page: refer_to(page.index))
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
@@ -457,6 +533,10 @@ def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
         (unfolds_stay_on_the_page_that_is_left, unfolds_that_move, "unfolds were lost"),
         (unfolds_alone_are_written_to_a_full_page, unfolds_that_move, None),
         (what_a_prune_leaves_of_the_last_page_has_no_unfolds, unfolds_that_move, "unfolds were lost"),
+        (a_prune_empties_the_page_that_has_the_unfolds, unfolds_that_stay_behind, "unfolds were lost"),
+        (a_prune_passes_unfolds_for_good, a_stream_that_is_forgotten, "outlive the stream"),
+        (unfolds_of_another_page_are_asked_for_once, a_state_that_is_loaded_meanwhile, "never been"),
+        (a_page_without_unfolds_of_its_own_is_named, unfolds_that_stay_behind, None),
         (a_refused_append_is_not_looked_for, two_writers_of_different_opinions, "and it is at"),
         (an_index_that_was_pruned_counts_as_never_written, an_old_token_and_a_prune, "and it is at|twice"),
         (a_read_trusts_a_page_that_has_grown, a_reader_of_what_grows_and_is_pruned, "read past"),

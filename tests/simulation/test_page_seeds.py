@@ -17,12 +17,14 @@ SIZE, COUNT = 100, 16
 
 @pytest.fixture(autouse=True, params=[1, 2, 5], ids=lambda most: f"{most} appends a page")
 def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any rule of when a page is full is safe."""
+    """Any rule of when a page is full is safe, and of when unfolds are left behind."""
 
-    def is_full(left: Token, before: Token | None = None, _joined: int = 0) -> bool:
+    def is_full(left: Token, before: Token | None = None, _joined: int = 0, **_: bool) -> bool:
         return left.appends >= request.param
 
     monkeypatch.setattr(writes, "is_full", is_full)
+    if request.param < 5:
+        monkeypatch.setattr(writes, "REFER_FROM", 1)
 
 
 @ranges(SIZE, COUNT)

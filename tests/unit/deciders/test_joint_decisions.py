@@ -124,7 +124,7 @@ def test_a_stream_that_is_only_read_is_fenced_and_left_as_it_is(store: Store) ->
 def test_of_two_who_each_write_what_the_other_has_read_one_decides_again(
     store: Store, load: Any, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "is_full", lambda *_: full)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: full)
     filled(store, A, 3)
     filled(store, B, 2)
     mine, others = store.tallies(cache=Cache()), store.elsewhere()
@@ -165,7 +165,7 @@ def test_a_stream_that_is_read_and_has_moved_alone_is_read_on_from_its_full_page
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(store, A, 5)
-    monkeypatch.setattr(writes, "is_full", lambda *_: True)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
     filled(store, B, 5)
     others = iter([lambda: filled(store, B, 1), lambda: filled(store, B, 2)])
 
@@ -393,7 +393,7 @@ def test_a_token_of_another_process_is_no_fence_before_its_page_was_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be forged, and name a place where there is nothing."""
-    monkeypatch.setattr(writes, "is_full", lambda *_: True)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
     filled(store, A, 5)
     token = store.others.append(B, [Event(type="Cleared")]).token
     forged = replace(token, version=7, of="")

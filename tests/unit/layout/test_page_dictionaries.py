@@ -206,7 +206,7 @@ def test_an_event_that_is_dated_anew_is_packed_under_it_as_well(world: World) ->
 @pytest.fixture
 def written(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Three pages of a stream, one event each, and none the less for who has never met their dictionary."""
-    monkeypatch.setattr(writes, "is_full", lambda *_: True)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
     world.train()
     store = world.store()
     for minutes in range(3):

@@ -54,7 +54,7 @@ class TestManyPages(Contract):
 
     @pytest.fixture(autouse=True)
     def full(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def at_once(*_: object) -> bool:
+        def at_once(*_: object, **__: object) -> bool:
             return True
 
         monkeypatch.setattr(writes, "is_full", at_once)

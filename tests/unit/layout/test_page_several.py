@@ -252,7 +252,7 @@ def test_a_batch_that_a_page_does_not_take_closes_it_first(streams: Streams, tab
 def test_a_token_that_makes_its_page_small_is_found_out_by_the_page(
     streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "is_full", lambda *_: False)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: False)
     streams = replace(streams, codec=BodyCodec())
     token = streams.append(A, [Event(type="Kept", data=_noise(9_000))]).token
     outside = replace(token, size=100, carried=50, of="")

@@ -24,7 +24,7 @@ E = Event(type="Added")
 @pytest.fixture(autouse=True)
 def _full(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next append begins a page, on the word of the token alone where that is trusted."""
-    monkeypatch.setattr(writes, "is_full", lambda *_: True)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
 
 
 def asked(streams: Streams) -> tuple[Streams, list[Op]]:

@@ -8,7 +8,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.reading import load_head, load_page, openable
+from epochal.layout.pages.reading import load_head, load_page, openable, whole
 from epochal.layout.pages.writes import (
     Planned,
     begin,
@@ -17,6 +17,7 @@ from epochal.layout.pages.writes import (
     extend,
     index_of,
     is_own,
+    kept_by_next,
     place_of,
     token_of,
 )
@@ -92,7 +93,7 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     """The last page, from the one that stood in the way; that one is kept, where it is the page before."""
     if page is not None and (page.deleted or not page.full):
-        return (yield from openable(page))
+        return (yield from whole(page))
     head = yield from load_head(table, stream)
     if head is None or page is None or page.version != head.index:
         return head
@@ -109,7 +110,7 @@ def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planne
         page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
         if page is None or page.version != known.version:
             return Blocked(page=page)
-        kept = page.unfolds
+        kept = kept_by_next(page)
     return begin(table, batch, closed, kept)
 
 

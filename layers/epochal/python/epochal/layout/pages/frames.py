@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 STAMP_BYTES: Final = 16
 _TIME_BYTES: Final = 8
+
+REFERRED: Final = 4
+"""Encoding of unfolds that are on another page of the stream."""
+_REFERRED: Final = bytes((REFERRED,))
+
 _STAMPED: Final = 1 + STAMP_BYTES
 """Bytes of a frame up to the end of its stamp."""
 
@@ -169,6 +174,24 @@ def read_unfolds(data: bytes) -> Unfolds:
     if not 0 < count <= contents.MAX_EVENTS or version > MAX_VERSION or moment >= END:
         raise CorruptData("unfolds of an impossible count, version or moment")
     return Unfolds(version=version, moment=Ticks(moment), count=count, content=_content(encoding, source))
+
+
+def refer_to(index: int) -> bytes:
+    """What stands for unfolds that are on the page that begins at `index`."""
+    out = Writer()
+    out.byte(REFERRED)
+    out.number(index)
+    return out.written()
+
+
+def referred(data: bytes) -> int | None:
+    """The index of the page that unfolds are on, if `data` says so. Raises `CorruptData`."""
+    if data[:1] != _REFERRED:
+        return None
+    index, at = number_at(data, 1)
+    if at != len(data):
+        raise CorruptData("something follows what says where unfolds are")
+    return index
 
 
 def _packed(content: bytes, *, compress: bool) -> Encoded:

@@ -6,6 +6,8 @@ page's average size, each with unfolds as large as now. `rate` is the least aver
 life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
 where the next one here would cost more than the rate, all after it would, and the page is full.
 
+Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
+
 A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
 token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
 """
@@ -40,16 +42,24 @@ _CAUTION: Final = 0.5
 """How much of the difference between appends the next one is taken to be larger by. Where sizes stray the rule is
 careful, because one more unit costs more than one more page; more care than this costs more than it saves."""
 
+REFER_FROM: Final = 768
+"""Unfolds of so many bytes stay on a full page, which later ones name. On each page they would cost every append a unit
+more for each KB; where they are elsewhere, a load reads one page more, which is a fifth of a unit for 4 KB."""
+
+_NAMED: Final = 16
+"""Bytes of unfolds that a page has less of where it only names another."""
+
 _LEAST: Final = 20
 """No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
 
 
-def is_full(left: Token, before: Token | None = None, joined: int = 0) -> bool:
+def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
     """Whether a page, as a write leaves it, is to be left by the next.
 
     Args:
         before: of the page that the write found last, this one or the one before it.
         joined: bytes of the write, if it was several appends that met: those who meet next are taken to be as many.
+        kept: the write has left the unfolds as they were, which the next is taken to do, too.
     """
     if left.size >= ITEM_BYTES - ROOM:
         return True
@@ -58,7 +68,9 @@ def is_full(left: Token, before: Token | None = None, joined: int = 0) -> bool:
     mark = write_units(left.size + _MARK) - write_units(left.size)
     caution = 0 if joined else _CAUTION * _spread(left, before)
     further = write_units(int(left.size + usual + caution) + _MARK)
-    return further - _rate(left, usual) > mark
+    # Where only a name was of the unfolds before, these will stay as those have.
+    stay = kept or (before is not None and 0 < before.unfolds < _NAMED)
+    return further - _rate(left, usual, kept=stay) > mark
 
 
 def fits(page: Token, growth: int) -> bool:
@@ -75,9 +87,11 @@ def _spread(left: Token, before: Token | None) -> float:
     return abs(latest - before.carried / before.appends)
 
 
-def _rate(left: Token, usual: float) -> float:
+def _rate(left: Token, usual: float, *, kept: bool) -> float:
     """The least average units of an append over a page's life, for appends of `usual` bytes each."""
     bare = max(0, left.size - left.carried)
+    if kept and left.unfolds >= REFER_FROM:  # the next page would only name this one
+        bare = max(0, bare - left.unfolds)
     spent = (bare + _ITEM) * _UNITS_PER_BYTE
     best, carried, appends = float("inf"), 0.0, 0
     while carried < ITEM_BYTES:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from epochal.errors import CorruptData
 from epochal.layout.pages.etags import PageState
-from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, time_of
+from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, referred, time_of
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import StoredEvent, StoredUnfold
 from epochal.model.times import Ticks
@@ -45,13 +45,14 @@ class Page:
         index: of its first event (`i`).
         version: index of the next event after it (`n`); the stream's version, on the last page.
         frames: its events that are still there (`f`), the last ones of those that it was given.
-        unfolds: those that its latest write left (`u`), packed; empty for none.
+        unfolds: those that its latest write left (`u`), packed, or which page has them; empty for none.
         full: no append extends it (`x`).
         deleted: a tombstone (`z`).
         low_water: everything below is pruned (`l`); 0 where it does not say.
         stamp: of its latest write where that added no frame (`w`).
         table: that it was read from.
         before: pages of the stream before it that were read on the way to it, in a row.
+        found: the unfolds that another page has, once they are read there.
         count: events that it holds.
     """
 
@@ -66,6 +67,7 @@ class Page:
     stamp: bytes | None = None
     table: str = ""
     before: tuple[Page, ...] = field(default=(), compare=False, repr=False)
+    found: bytes = field(default=b"", compare=False, repr=False)
     count: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,11 @@ class Page:
     def dictionaries(self) -> frozenset[bytes]:
         """Those that its frames are packed under, by their ids."""
         return frozenset([each for frame in self.frames if (each := frame.dictionary) is not None])
+
+    @property
+    def unfolds_at(self) -> int | None:
+        """Index of the page that has its unfolds, where that is another."""
+        return referred(self.unfolds)
 
     @property
     def span(self) -> PageSpan:
@@ -136,7 +143,8 @@ class Page:
     def read_unfolds(self) -> tuple[StoredUnfold, ...]:
         """Its unfolds. Raises `CorruptData`."""
         try:
-            return read_unfolds(self.unfolds).unfolds() if self.unfolds else ()
+            data = self.found or self.unfolds
+            return read_unfolds(data).unfolds() if data else ()
         except CorruptData as error:
             raise CorruptData(f"{self.stream}: page {self.index}, unfolds: {error}") from error
 
@@ -272,7 +280,11 @@ def _check_stamps(page: Page, revision: int) -> None:
 
 def _unfolds(item: Item) -> bytes:
     data = _bytes(item["u"])
-    if read_unfolds(data).version > _number(item, "n"):
+    at = referred(data)
+    if at is not None:
+        if at >= _number(item, "i"):
+            raise CorruptData("unfolds on a page that is not before it")
+    elif read_unfolds(data).version > _number(item, "n"):
         raise CorruptData("unfolds of a version beyond n")
     return data
 

@@ -3,7 +3,7 @@
 A writer that still holds a token of a full page begins the next one where nothing is: were that page removed, it would
 be begun again, and the stream forked for good. An emptied page is some sixty bytes.
 
-    wholly below the mark     its frames go, and its unfolds
+    wholly below the mark     its frames go, and its unfolds, unless they are the stream's: the last page names it
     partly below              frames wholly below go, and the mark says what is gone of the next
     the last page             likewise, if it is as it was read; its unfolds stay
 
@@ -133,10 +133,11 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         raise CorruptData(f"{head.stream}: it has no first page")
     low = first.low_water
     at = low if low >= first.version else 0
-    written = 0
+    written, holding = 0, head.version
     while low < mark:
         for page in (yield from _pages_from(table, head, at, writes - written)):
-            wanted = _pruned(page, mark, etag, last=page.index == head.index)
+            keeps = page.index in (head.index, head.unfolds_at)
+            wanted = _pruned(page, mark, etag, last=page.index == head.index, keeps=keeps)
             if wanted is not None:
                 if written == writes:
                     break
@@ -144,12 +145,15 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
                     head = yield from _again(table, head)
                     break
                 written += 1
+            if keeps and page.unfolds:
+                holding = min(holding, page.index)
             low = max(low, min(page.version, mark))
             # A page that is open may grow, so that the next one does not begin where it ends now.
             at = page.version if page.full and page.version <= mark else at
         if written == writes:
             break
-    yield from _tell_first(table, first, at)
+    # What has unfolds yet is met again, when they count no more.
+    yield from _tell_first(table, first, min(at, holding))
     return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
 
@@ -172,12 +176,12 @@ def _again(table: str, head: Page) -> Steps[Page]:
     return fresh
 
 
-def _pruned(page: Page, mark: int, etag: str, *, last: bool) -> Page | None:
-    """What is left of a page; None where nothing is to be taken from it."""
+def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
+    """What is left of a page, which may keep its unfolds; None where nothing is to be taken from it."""
     at, kept = page.base, list(page.frames)
     while kept and at + kept[0].count <= mark:
         at += kept.pop(0).count
-    unfolds = page.unfolds if last else b""
+    unfolds = page.unfolds if keeps else b""
     low_water = max(page.low_water, min(mark, page.version)) if last or kept else page.low_water
     wanted = replace(page, frames=tuple(kept), unfolds=unfolds, low_water=low_water)
     if wanted == page:

@@ -80,7 +80,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     A page that is full stays as it is: an append on one that is the last no more finds another where it would begin.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
-    return (yield from openable(read_page(reply.items[0], table))) if reply.items else None
+    return (yield from whole(read_page(reply.items[0], table))) if reply.items else None
 
 
 def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = SHORT) -> Steps[Page | None]:
@@ -94,8 +94,7 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
     if head is None:
         return None
     pages = tuple(_sound(table, reply.items))
-    yield from _learned(table, pages)
-    return replace(head, before=pages)
+    return (yield from whole(replace(head, before=pages)))
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
@@ -108,6 +107,30 @@ def openable(page: Page) -> Steps[Page]:
     """A page that was read, once the dictionaries of its frames are known."""
     yield from _learned(page.table, (page,))
     return page
+
+
+def whole(head: Page) -> Steps[Page]:
+    """A last page that was read, once the dictionaries are known, and its unfolds, where another page has them.
+
+    That page is full, and loses them only once they count no more: then the last page is another, and is read again.
+    """
+    seen = None
+    while True:
+        yield from _learned(head.table, (head, *head.before))
+        at = head.unfolds_at
+        if at is None or head.found:
+            return head
+        if head.state == seen:
+            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {at}")
+        holder = next((page for page in head.before if page.index == at and page.full), None)
+        if holder is None:
+            # By a query, since not all who read streams may get items.
+            reply = yield query(head.table, head.stream, at, at)
+            holder = next((read_page(item, head.table) for item in reply.items), None)
+        if holder is not None and holder.unfolds:
+            return replace(head, found=holder.unfolds)
+        fresh = yield query(head.table, head.stream, 0, MAX_VERSION, forward=False, limit=1)
+        seen, head = head.state, read_page(fresh.items[0], head.table)
 
 
 def begin(

@@ -7,8 +7,8 @@ from typing import Final
 
 from epochal.layout.pages.batch import MARK_BYTES, Packed
 from epochal.layout.pages.etags import PageState, state_of
-from epochal.layout.pages.frames import Frame, stamp_of, time_of
-from epochal.layout.pages.fullness import fits, is_full
+from epochal.layout.pages.frames import Frame, refer_to, stamp_of, time_of
+from epochal.layout.pages.fullness import REFER_FROM, fits, is_full
 from epochal.layout.pages.items import (
     Page,
     frames_size,
@@ -83,6 +83,12 @@ def marking(etag: str, page: Page) -> bytes:
     return stamp_of(Ticks(page.time + 1), bytes.fromhex(etag)[:MARK_BYTES])
 
 
+def kept_by_next(page: Page) -> bytes:
+    """What the page after a full one has of unfolds that stay: themselves or, of large ones, which page has them."""
+    large = page.unfolds_at is None and len(page.unfolds) >= REFER_FROM
+    return refer_to(page.index) if large else page.unfolds
+
+
 def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
     """The page that follows the one known (None: the first), if there is none.
 
@@ -126,7 +132,8 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     token = replace(token, size=token.size + counted)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
-    left = replace(state, full=_is_full(state.index, token, before, _joined(frames)), time=time_of(stamp))
+    full = _is_full(state.index, token, before, _joined(frames), kept=batch.unfolds is None)
+    left = replace(state, full=full, time=time_of(stamp))
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
         table=table,
@@ -176,9 +183,9 @@ def _counters_size(time: Ticks, version: int) -> int:
     return value_size(number(time)) + value_size(number(version))
 
 
-def _is_full(index: int, token: Token, before: Token | None, joined: int) -> bool:
+def _is_full(index: int, token: Token, before: Token | None, joined: int, *, kept: bool = False) -> bool:
     """A page without events never is: the next one would be begun at the same place."""
-    return index < token.version and is_full(token, before, joined)
+    return index < token.version and is_full(token, before, joined, kept=kept)
 
 
 def _joined(frames: tuple[Frame, ...]) -> int:
