@@ -125,7 +125,8 @@ def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool, 
         assert_met_in_order(events)
 
 
-def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool) -> None:
+@pytest.mark.parametrize("times", [3, pytest.param(5, marks=pytest.mark.proof)])
+def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool, times: int) -> None:
     store = opened(type_heads=type_heads)
     variety = Variety(types=5, tags=5, events=(2, 5), tagged=not type_heads)
     every = EVERYTHING if type_heads else Query(items=(QueryItem(tags=frozenset({"tag1"})),))
@@ -138,13 +139,13 @@ def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool)
 
     with ThreadPoolExecutor(6) as pool:
         reading = pool.submit(reader)
-        list(pool.map(lambda seed: write(store, variety, seed, 5), range(5)))
+        list(pool.map(lambda seed: write(store, variety, seed, times), range(5)))
         done.set()
         reading.result()
 
     reads.append([event.id for event in store.read(every).events])
     assert len(reads) > 2
-    assert len(reads[-1]) > 5
+    assert len(reads[-1]) > times
     for earlier, later in pairwise(reads):
         assert later[: len(earlier)] == earlier, "what had been read came in another order, or lay behind"
 
