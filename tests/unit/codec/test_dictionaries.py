@@ -7,12 +7,12 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from epochal.codec import dictionaries
 from epochal.codec.bodies import encode
-from epochal.codec.dictionaries import Dictionary, id_of, is_known, learn, unpack
+from epochal.codec.dictionaries import Dictionary, id_of, is_known, learn, unpack, zstd
 from epochal.errors import CorruptData, UnknownDictionary
 from tests.support.dictionaries import TRAINED, forget
 
@@ -20,8 +20,25 @@ BODY = b'\x00\x07Delayed\x21{"flight":"AA2279","minutes":104}'
 
 
 @given(body=st.one_of(st.binary(max_size=300), st.text("AEINSTflightminutes0123456789{}:,").map(str.encode)))
+@example(body=BODY)
 def test_what_a_dictionary_packs_comes_back(body: bytes) -> None:
-    assert unpack(learn(TRAINED).pack(body), 10_000) == body
+    packed = learn(TRAINED).pack(body)
+    assert unpack(packed, 10_000) == body if packed else body != BODY
+
+
+@pytest.mark.parametrize("size", [1_000, 1_024, 1_025, 60_000, 100_000])
+def test_a_block_is_packed_and_comes_back(size: int) -> None:
+    body = (BODY * (size // len(BODY) + 1))[:size]
+    packed = learn(TRAINED).pack(body)
+    assert len(packed) < size / 4
+    assert unpack(packed, size) == body
+
+
+@pytest.mark.parametrize(
+    "body", [b"", bytes(range(256)), bytes(128 * 1024 + 1)], ids=["none", "noise", "two blocks"]
+)
+def test_what_is_no_compressed_block_is_not_packed(body: bytes) -> None:
+    assert learn(TRAINED).pack(body) is None
 
 
 def test_a_body_like_those_that_it_was_trained_on_is_shorter_though_it_has_nothing_twice() -> None:
@@ -29,10 +46,12 @@ def test_a_body_like_those_that_it_was_trained_on_is_shorter_though_it_has_nothi
     assert len(learn(TRAINED).pack(BODY)) < 0.75 * len(BODY)
 
 
-def test_what_is_packed_begins_with_the_hash_of_its_dictionary_and_does_not_say_that_it_is_zstd() -> None:
+def test_what_is_packed_begins_with_the_hash_of_its_dictionary_and_goes_on_with_the_block() -> None:
     packed = learn(TRAINED).pack(BODY)
     assert packed[:4] == id_of(TRAINED) == bytes.fromhex("6bbebbe1")
-    assert b"\x28\xb5\x2f\xfd" not in packed
+    frame = zstd.compress(BODY, zstd_dict=zstd.ZstdDict(TRAINED), options=dictionaries._OPTIONS)  # noqa: SLF001
+    assert frame.endswith(packed[4:])
+    assert len(frame) == len(packed[4:]) + 9
 
 
 def test_a_process_that_has_not_met_a_dictionary_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +84,9 @@ def test_what_is_no_dictionary_is_refused_by_its_id(content: bytes) -> None:
         lambda packed: packed + b"\0",
         lambda packed: packed[:4],
         lambda packed: packed[:4] + b"\xff" * 9,
+        lambda packed: packed[:4] + bytes(3 * 1024 * 1024),
     ],
-    ids=["cut off", "followed by something", "nothing", "something else"],
+    ids=["cut off", "followed by something", "nothing", "something else", "longer than any block"],
 )
 def test_what_it_did_not_pack_is_corrupt(spoil) -> None:
     with pytest.raises(CorruptData):
@@ -84,8 +104,8 @@ def test_a_second_dictionary_under_the_same_id_is_never_taken_for_the_first(
 
 
 def test_what_would_inflate_beyond_the_limit_is_corrupt_and_is_not_inflated() -> None:
-    packed = learn(TRAINED).pack(bytes(10_000_000))
-    assert len(packed) < 2_000
+    packed = learn(TRAINED).pack(bytes(100_000))
+    assert len(packed) < 100
     with pytest.raises(CorruptData, match="too large"):
         unpack(packed, 1_000)
 

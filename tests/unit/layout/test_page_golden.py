@@ -76,7 +76,7 @@ COMPRESSED = bytes.fromhex(
 UNDER_A_DICTIONARY = bytes.fromhex(
     "0308df486e9b6ed6870123456789abcdef04"
     "6bbebbe1"  # its id
-    "0000a50000381f307d3132337d0530955279b125beacb44d2b"
+    "381f307d3132337d0530955279b125beacb44d2b"
 )
 
 UNFOLDS = (

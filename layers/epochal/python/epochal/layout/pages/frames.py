@@ -111,7 +111,7 @@ def pack_events(
     content = contents.write_events(events, moment)
     if dictionary is not None and compress and MIN_SIZE <= len(content) <= MAX_CONTENT:
         packed = dictionary.pack(content)
-        if len(packed) < len(content) - MIN_GAIN:
+        if packed is not None and len(packed) < len(content) - MIN_GAIN:
             return Encoded(TRAINED, packed)
     return _packed(content, compress=compress)
 
