@@ -16,6 +16,7 @@ def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing_however_sl
 
     assert within(took)
     assert took.wasted < WASTED / 3, "who is refused twice gives way"
+    assert took.longest < 250 * request_seconds, "who has given way decides on what is there"
 
 
 def test_a_bound_that_is_missed_is_told():

@@ -111,6 +111,21 @@ def test_a_conflict_costs_no_read(strategy: str) -> None:
     assert store.requests() == ["Get", "Update", "Update", "Update"]
 
 
+def test_from_the_third_conflict_on_the_head_is_read_since_others_went_on_during_the_pause() -> None:
+    store = Store()
+    fill(store, "unoptimized", 3)
+    racers = iter([10, 20, 30])
+
+    def overtake(state: Tally) -> list[TallyEvent]:
+        by = next(racers, None)
+        if by is not None:
+            store.elsewhere().transact(S, add(by))
+        return [Added(1, state.total + 1)]
+
+    assert store.tallies().transact(S, overtake).state == Tally(64)
+    assert store.requests() == ["Get", "Update", "Update", "Update", "Get", "Update"]
+
+
 def test_a_conflict_whose_events_were_calved_reads_these_and_not_the_tip() -> None:
     store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 9)

@@ -6,7 +6,7 @@
     append      on exactly the head the state was made from, one request
      ├ stored      done; the state goes into the cache with the token that came back
      ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2); from the
-     │             second time on after a pause
+     │             second time on after a pause, from the third on after a pause and a read
      └ untellable  `OutcomeUndetermined`
 
 So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
@@ -52,6 +52,11 @@ _USUAL: Final = 0.01
 
 _SLOWEST: Final = 10
 """Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
+
+
+_SHORT: Final = 2
+"""Refusals after which the head that came back is as good as the newest. Later pauses are so long that it is an old one
+by then, on which an append is only refused again, and costs more than a read."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -219,7 +224,10 @@ class Deciders(Generic[C, S, E]):
                 case Rejected(head=head):
                     check_attempts(stream, attempt, self.attempts, head)
                     give_way(self.streams.driver, attempt, as_of)
-                    loaded = loader.made(stream, head, plan.base, as_of)
+                    if attempt <= _SHORT:
+                        loaded = loader.made(stream, head, plan.base, as_of)
+                    else:
+                        loaded = loader.read(stream, plan.base)
 
     def _plan(
         self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]
