@@ -78,6 +78,7 @@ REST: Final = Promise(
         "tests/contract/test_eventsourcing_cases.py",
         "tests/contract/test_streams.py",
         "tests/contract/test_tagged_events.py",
+        "tests/contract/test_tagged_limits.py",
         "tests/docs/test_proof.py",
         "tests/docs/test_typing.py",
         "tests/doors/test_bounds.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,7 +13,7 @@ from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite
 from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM
-from epochal.plan.ops import Scan
+from epochal.plan.ops import Execute, Scan
 from epochal.plan.sizes import item_size
 from epochal.store.aggregate_pages import page
 from epochal.store.aggregates import AggregateAppended, AggregateStore
@@ -21,28 +21,31 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables
 
-ALICE = aggregate_id("user-account", "alice")
+ALICE, BOB = (aggregate_id("user-account", name) for name in ("alice", "bob"))
 COUNT = 1_250
 BODY = b'"' + b"x" * 300 + b'"'
 
 
-@pytest.fixture(params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
-def store(request: pytest.FixtureRequest) -> AggregateStore:
+@pytest.fixture(scope="module", params=["memory", pytest.param("ddbl", marks=pytest.mark.ddbl)])
+def store(request: pytest.FixtureRequest) -> Iterator[AggregateStore]:
     if request.param == "memory":
-        execute = MemoryTables({JOURNAL.kind: JOURNAL, SNAPSHOT.kind: SNAPSHOT}).execute
-        names = (JOURNAL.kind, SNAPSHOT.kind)
+        memory = MemoryTables({JOURNAL.kind: JOURNAL, SNAPSHOT.kind: SNAPSHOT})
+        yield over(memory.execute, JOURNAL.kind, SNAPSHOT.kind)
     else:
-        local: Tables = request.getfixturevalue("ddbl_tables")
-        execute, names = interpreter(local.client), (local.create(JOURNAL), local.create(SNAPSHOT))
+        with Tables(request.getfixturevalue("ddbl")) as local:
+            yield over(interpreter(local.client), local.create(JOURNAL), local.create(SNAPSHOT))
+
+
+def over(execute: Execute, journal: str, snapshot: str) -> AggregateStore:
     site = JournalSite(
-        journal=names[0], snapshot=names[1], keys=KeyResolver(), types=AggregateTypes(["user-account"])
+        journal=journal, snapshot=snapshot, keys=KeyResolver(), types=AggregateTypes(["user-account"])
     )
     return AggregateStore(driver=Driver(execute=execute, meter=Meter()), site=site)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lock(store: AggregateStore) -> Lock:
-    """Of an aggregate of 1,250 events of 300 bytes, whose snapshot is of the first."""
+    """Of an aggregate of 1,250 events of 300 bytes, whose snapshot is of the first; no test adds any."""
     outcome = store.append(ALICE, [AggregateEvent(type="Renamed", data=BODY)], snapshot=b"{}")
     assert isinstance(outcome, AggregateAppended)
     while outcome.lock.seq_nr < COUNT:
@@ -104,12 +107,12 @@ def test_where_most_of_a_range_is_not_wanted_events_are_read_by_key(
 
 
 def test_a_key_is_one_append_to_its_aggregate_whatever_is_expected_later(store: AggregateStore) -> None:
-    begun = store.append(ALICE, [AggregateEvent(type="Opened", data=b"1")], snapshot=b"{}")
+    begun = store.append(BOB, [AggregateEvent(type="Opened", data=b"1")], snapshot=b"{}")
     paid = [AggregateEvent(type="Paid", data=b"7")]
-    first = store.append(ALICE, paid, snapshot=b"{}", expected=begun.lock, idempotency_key="k")
+    first = store.append(BOB, paid, snapshot=b"{}", expected=begun.lock, idempotency_key="k")
     assert (first.first, first.replayed) == (2, False)
 
     for expected in (begun.lock, first.lock, NO_STREAM, ANY):
-        again = store.append(ALICE, paid, snapshot=b"{}", expected=expected, idempotency_key="k")
+        again = store.append(BOB, paid, snapshot=b"{}", expected=expected, idempotency_key="k")
         assert (again.first, again.lock, again.replayed) == (2, first.lock, True)
-    assert store.lock(ALICE) == first.lock
+    assert store.lock(BOB) == first.lock

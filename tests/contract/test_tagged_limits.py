@@ -19,7 +19,7 @@ def layout() -> str:
 
 
 @pytest.mark.parametrize("type_heads", [False, True], ids=["tags only", "with type heads"])
-@pytest.mark.parametrize("tags", [0, 1, 2, 5])
+@pytest.mark.parametrize("tags", [0, 5, *(pytest.param(each, marks=pytest.mark.proof) for each in (1, 2))])
 def test_an_append_of_a_hundred_items_is_written_and_one_of_more_is_refused_with_their_number(
     opened: OpensDcb, tags: int, type_heads: bool
 ) -> None:
