@@ -19,6 +19,8 @@ from tests.browser.conftest import Look, look
 
 __all__ = ["look"]
 
+pytestmark = pytest.mark.proof
+
 KEY = "the-key"
 PARTITION = 30_000
 STREAMS = 20
@@ -64,7 +66,6 @@ def seen(flown: tuple[LocalDeployment, list[str]], look: Look) -> Iterator[dict[
         serving.server_close()
 
 
-@pytest.mark.proof
 def test_every_page_opens_without_a_complaint_and_axe_finds_nothing(seen: dict[str, Any]) -> None:
     for name, page in seen["pages"].items():
         assert (name, page["status"], page["complaints"]) == (name, 200, [])
