@@ -10,7 +10,7 @@ SHORT = [
     Workload(size=100, length=7),
     Workload(size=400, jitter=0.9, length=8, seed=3),
     Workload(size=700, jitter=0.6, length=8, unfold=1024),
-    Workload(size=300, jitter=0.5, length=8, unfold=300, kind="json"),
+    pytest.param(Workload(size=300, jitter=0.5, length=8, unfold=300, kind="json"), marks=pytest.mark.proof),
     Workload(size=4000, jitter=0.3, length=6),
 ]
 
