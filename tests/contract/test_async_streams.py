@@ -38,3 +38,9 @@ def looped(ddbl: Endpoint) -> Iterator[Looped]:
 def place(looped: Looped) -> Place:
     """A partition of its own."""
     return looped.at(f"Async-{next(_partitions)}")
+
+
+@pytest.fixture
+def on_ddbl(place: Place) -> Place:
+    """The same: the loop carries those tests, too, that are for DynamoDB Local alone."""
+    return place
