@@ -175,7 +175,7 @@ def what_was_read_apart_is_told_as_it_is(patch: Patch) -> None:
 @mutant("which never was|which nobody who saw both")
 def a_full_page_is_no_fence(patch: Patch) -> None:
     kept = several.fence
-    patch.setattr(writes, "is_full", lambda *_: True)
+    patch.setattr(writes, "is_full", lambda *_, **__: True)
 
     def open_only(table: str, read: Any) -> Steps[Any]:
         found = yield from kept(table, read)

@@ -488,7 +488,7 @@ def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
 
 
 def a_page_without_events_is_left(patch: Patch) -> None:
-    patch.setattr(writes, "_is_full", lambda _index, token, *_: reckons_full(token))
+    patch.setattr(writes, "_is_full", lambda _index, token, *_, **__: reckons_full(token))
 
 
 def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:

@@ -41,19 +41,19 @@ KINDS: Final = (
         about="a deployment on the embedded AWS",
         folders=("deploy",),
         marks=frozenset({"ddbl", "embedded", "deploy"}),
-        seconds=170,
+        seconds=150,
     ),
     Kind(
         name="server",
         about="DynamoDB Local or the embedded AWS",
         folders=("contract", "bench", "faults", "interop", "local"),
         marks=frozenset({"ddbl", "embedded"}),
-        seconds=320,
+        seconds=280,
     ),
     Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
     Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=150),
-    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=80),
-    Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=250),
+    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=100),
+    Kind(name="pure", about="nothing", folders=("unit", "doors", "docs", "examples"), seconds=380),
 )
 """The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
 

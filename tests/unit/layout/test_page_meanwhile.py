@@ -137,7 +137,7 @@ def test_a_repeat_of_unfolds_that_nobody_has_followed_is_answered_with_a_token_t
 def test_unfolds_under_a_key_find_out_that_a_token_makes_their_page_small(
     store: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "is_full", lambda *_: False)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: False)
     token = store.append(STREAM, [Event(type="E", data=random_bytes(9_000))]).token
     small_one = replace(token, size=100, carried=50)
     large = [Unfold(type="State", data=random_bytes(401_000))]

@@ -254,7 +254,7 @@ def test_a_position_keeps_no_heads_but_those_of_its_append() -> None:
 def test_a_token_that_makes_a_tags_page_small_is_found_out_by_the_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(writes, "is_full", lambda *_: False)
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: False)
     world = World()
     store = world.store()
     store.append([event("a", data=random.Random(2).randbytes(9_000))])
