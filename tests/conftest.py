@@ -28,6 +28,7 @@ from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.places import Places
 from tests.support.examples import CHECK, TEST
+from tests.support.ids import refuse_ids_that_differ
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.sharing import ByGroup, turn
 from tests.support.sockets import no_sockets
@@ -82,6 +83,7 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test by what it needs, and begin with what is dear."""
     for item in items:
+        refuse_ids_that_differ(item)
         for fixture in getattr(item, "fixturenames", ()):
             for mark in MARKS.get(fixture, ()):
                 item.add_marker(mark)
