@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.items import STREAMS, Page, page_key, read_page
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
-from epochal.plan.ops import Update
+from epochal.plan.ops import Delete, Op, Reply, Update
 from epochal.plan.values import binary
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -127,6 +128,23 @@ def test_unfolds_that_are_on_no_page_are_corruption(world: World) -> None:
 
     with pytest.raises(CorruptData, match="its unfolds are not on page 0"):
         world.streams.load(STREAM)
+
+
+def test_a_stream_that_is_taken_out_of_the_table_during_a_load_is_corruption(world: World) -> None:
+    items = world.tables.items("streams")
+    asked = 0
+
+    def emptied(op: Op) -> Reply:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            for item in items:
+                world.tables.execute(Delete(table="streams", key={"p": item["p"], "i": item["i"]}))
+        return world.tables.execute(op)
+
+    streams = replace(world.streams, driver=Driver(execute=emptied, meter=Meter()))
+    with pytest.raises(CorruptData, match="its unfolds are not on page 0"):
+        streams.load(STREAM)
 
 
 @pytest.mark.parametrize("name", ["04", "040000", "048000", "040c"])

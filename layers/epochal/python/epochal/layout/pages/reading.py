@@ -114,14 +114,11 @@ def whole(head: Page) -> Steps[Page]:
 
     That page is full, and loses them only once they count no more: then the last page is another, and is read again.
     """
-    seen = None
     while True:
         yield from _learned(head.table, (head, *head.before))
         at = head.unfolds_at
         if at is None or head.found:
             return head
-        if head.state == seen:
-            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {at}")
         holder = next((page for page in head.before if page.index == at and page.full), None)
         if holder is None:
             # By a query, since not all who read streams may get items.
@@ -130,7 +127,10 @@ def whole(head: Page) -> Steps[Page]:
         if holder is not None and holder.unfolds:
             return replace(head, found=holder.unfolds)
         fresh = yield query(head.table, head.stream, 0, MAX_VERSION, forward=False, limit=1)
-        seen, head = head.state, read_page(fresh.items[0], head.table)
+        last = next((read_page(item, head.table) for item in fresh.items), None)
+        if last is None or last.state == head.state:
+            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {at}")
+        head = last
 
 
 def begin(
