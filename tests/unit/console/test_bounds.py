@@ -26,7 +26,7 @@ BOUNDS = {
     "/streams": (12, 60),
     "/streams?search=Long-1": (12, 60),
     STREAM: (4, 6),
-    f"{STREAM}?from=0": (4, 6),
+    f"{STREAM}?from=0": (4, 7),
     f"{STREAM}?from=1000": (5, 6),
     f"{STREAM}?from=1000&stored=yes": (7, 9),
     "/tagged?tags=course:c1": (2, 5),
