@@ -46,7 +46,6 @@ _OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.dict_id_flag: 0,
 }
 
-
 _LONG: Final = 512
 """Bytes from which on a body gains by matches of five bytes and more alone. zstd takes that with a dictionary that it
 makes ready anew for each, which costs ten microseconds; one that is ready has the matches of its level."""

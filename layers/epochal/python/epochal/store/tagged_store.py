@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
@@ -53,6 +53,9 @@ MAX_EVENTS: Final = 1_000
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""
+
+
+A = TypeVar("A", Seen, TaggedPage, BackwardPage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +156,7 @@ class TaggedStore(ABC):
                 raise InvalidInput("limit", "must be at least 1")
         if direction not in ("forward", "backward"):
             raise InvalidInput("direction", "must be forward or backward")
-        steps = read(self._reads(fenced), after, limit, forward=direction == "forward")
-        driver, meter = self.driver.metered()
-        with meter:
-            seen = driver.run(steps)
-        return replace(seen, events=self.whole(seen.events), capacity=meter.capacity)
+        return self._answered(read(self._reads(fenced), after, limit, forward=direction == "forward"))
 
     def page(
         self,
@@ -176,10 +175,7 @@ class TaggedStore(ABC):
             limit: events that are wanted: little more is read than what holds so many.
         """
         fenced = self._fence(query, "query", after)
-        driver, meter = self.driver.metered()
-        with meter:
-            found = driver.run(read_page(self._reads(fenced), after, rest, takes, limit))
-        return replace(found, events=self.whole(found.events), capacity=meter.capacity)
+        return self._answered(read_page(self._reads(fenced), after, rest, takes, limit))
 
     def page_back(
         self,
@@ -192,9 +188,13 @@ class TaggedStore(ABC):
     ) -> BackwardPage:
         """`page`, newest first. Its position is that of the whole read on each page."""
         fenced = self._fence(query, "query", after)
+        return self._answered(read_page_back(self._reads(fenced), after, rest, takes, limit))
+
+    def _answered(self, steps: Steps[A]) -> A:
+        """What a read finds, with whole bodies and what it took."""
         driver, meter = self.driver.metered()
         with meter:
-            found = driver.run(read_page_back(self._reads(fenced), after, rest, takes, limit))
+            found = driver.run(steps)
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
