@@ -30,6 +30,7 @@ from epochal.local.places import Places
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ
 from tests.support.kinds import KINDS, mark_by_folder
+from tests.support.proven import refuse_what_nobody_runs
 from tests.support.sharing import ByGroup, turn
 from tests.support.sockets import no_sockets
 from tests.support.tables import Tables
@@ -84,6 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test by what it needs, and begin with what is dear."""
     for item in items:
         refuse_ids_that_differ(item)
+        refuse_what_nobody_runs(item)
         for fixture in getattr(item, "fixturenames", ()):
             for mark in MARKS.get(fixture, ()):
                 item.add_marker(mark)

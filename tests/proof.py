@@ -74,8 +74,10 @@ REST: Final = Promise(
     tests=(
         "tests/browser/test_site.py",
         "tests/contract/test_async_places.py",
+        "tests/contract/test_async_streams.py",
         "tests/contract/test_cost.py",
         "tests/contract/test_eventsourcing_cases.py",
+        "tests/contract/test_feed_layouts.py",
         "tests/contract/test_streams.py",
         "tests/contract/test_tagged_events.py",
         "tests/contract/test_tagged_limits.py",

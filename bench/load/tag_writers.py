@@ -89,9 +89,14 @@ class TagWriter:
     ) -> None:
         self.ledger.acknowledged(student, self.name, events, None)
         self.ledger.acknowledged(course, self.name, events, None if seen is None else seen.events)
-        if seen is not None:
-            reached = seen.events + len(events)
-            self.lag.acknowledged(course, reached - 1)
+        if seen is None:
+            return
+        reached = seen.events + len(events)
+        self.lag.acknowledged(course, reached - 1)
+        if answer.json["replayed"]:
+            # An earlier try had made it, and the position of this answer is before its events.
+            self._seen.pop(course, None)
+        else:
             self._seen[course] = Seen(answer.json["position"], reached)
 
     def _refused(self, tags: Sequence[str], events: Sequence[Sample], answer: Answer, seen: Seen) -> None:

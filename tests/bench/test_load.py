@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from bench.load.__main__ import main
+from bench.load.api import Answer, Api
 from bench.load.crew import Crew
 from bench.load.ledger import Ledger, Sample, Sent
 from bench.load.measures import Lag, Measures, percentiles
 from bench.load.samples import document
+from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
+from epochal.codec.json import dumps
 
 EVENTS = [Sample(type="A", body=b"%d" % number) for number in range(6)]
 REFUSED, UNANSWERED, STRANGER = (Sample(type="A", body=body) for body in (b"r", b"u", b"s"))
@@ -164,3 +168,32 @@ def test_a_load_of_no_number_of_minutes_is_refused_with_the_rule(
     monkeypatch.setenv("MINUTES", minutes)
     assert main() == 2
     assert f"MINUTES must be a number above 0 and at most 1,440, not '{minutes}'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("replayed", "read"), [(False, 1), (True, 2)])
+def test_a_writer_of_tagged_events_counts_anew_where_an_earlier_try_had_made_its_append(
+    replayed: bool, read: int
+) -> None:
+    """Such an answer has the position before the append: its events, met again, would be counted twice."""
+    asked: list[str] = []
+
+    def api(operation: str, *_: str, **__: object) -> Answer:
+        asked.append(operation)
+        appending = operation == "tagged: append"
+        said = {"replayed": replayed} if appending else {"events": [], "next": None}
+        return Answer(
+            status=201 if appending else 200, etag="", content=dumps({"position": "p", **said}), tries=1
+        )
+
+    luck = random.Random(1)
+    common = {
+        "name": "ann",
+        "ledger": Ledger(),
+        "lag": Lag(),
+        "courses": ["course:1"],
+        "students": ["student:1"],
+    }
+    writer = TagWriter(api=cast(Api, api), luck=luck, **common)
+    while asked.count("tagged: append") < 2:
+        writer.step()
+    assert asked.count("tagged: read") == read

@@ -167,9 +167,12 @@ def places(items: list[FeedItem]) -> dict[str, list[tuple[int, str]]]:
     return found
 
 
-def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: Deployment) -> None:
+@pytest.mark.parametrize("appends", [7, pytest.param(12, marks=pytest.mark.proof)])
+def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(
+    deployed: Deployment, appends: int
+) -> None:
     expected: dict[str, list[tuple[int, str]]] = {}
-    for k in range(7):
+    for k in range(appends):
         deployed.tips.append(f"Order-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
         expected.setdefault(f"Order-{k % 3}", []).append((k // 3, f"T{k}"))
         deployed.streams.append(f"Cart-{k % 3}", [Event(type=f"T{k}", data=b"{}")])
@@ -192,7 +195,7 @@ def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(deployed: 
         **places(deployed.feed(30_000)),
     } == expected
     once = [item.type for item in deployed.feed(20_000, once=True)]
-    assert sorted(once) == sorted(f"T{k}" for k in range(7))
+    assert sorted(once) == sorted(f"T{k}" for k in range(appends))
 
 
 def test_a_stream_of_pages_is_appended_to_by_the_library_indexed_fed_reacted_to_and_verified(
@@ -232,23 +235,28 @@ def test_what_another_library_persists_is_in_the_feed_too(deployed: Deployment) 
     assert places(deployed.feed(10_000)) == {str(ALICE): list(enumerate(kinds))}
 
 
-def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(deployed: Deployment) -> None:
-    for k in range(10):
-        deployed.tips.append("Order-1", [Event(type=f"T{k}", data=b"{}")])
-        deployed.streams.append("Cart-1", [Event(type=f"T{k}", data=b"{}")])
-        persist(deployed, f"T{k}")
-        deployed.tagged.append([TaggedEvent(type=f"T{k}", data="{}", tags=("course:1",))])
+@pytest.mark.parametrize("lost", [10, pytest.param(30, marks=pytest.mark.proof)])
+def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(
+    deployed: Deployment, lost: int
+) -> None:
+    """As many of each layout's are lost; the next append tells of them."""
+
+    def append(kind: str) -> None:
+        deployed.tips.append("Order-1", [Event(type=kind, data=b"{}")])
+        deployed.streams.append("Cart-1", [Event(type=kind, data=b"{}")])
+        persist(deployed, kind)
+        deployed.tagged.append([TaggedEvent(type=kind, data="{}", tags=("course:1",))])
+
+    for k in range(lost):
+        append(f"T{k}")
     for source in deployed.indexer.sources:
         deployed.fresh(source.table)
-    deployed.tips.append("Order-1", [Event(type="T10", data=b"{}")])
-    deployed.streams.append("Cart-1", [Event(type="T10", data=b"{}")])
-    persist(deployed, "T10")
-    deployed.tagged.append([TaggedEvent(type="T10", data="{}", tags=("course:1",))])
+    append(f"T{lost}")
     reports = deployed.index()
-    assert sum(ingested.healed for report in reports for ingested in report.by_partition.values()) == 40
+    assert sum(ingested.healed for report in reports for ingested in report.by_partition.values()) == 4 * lost
     for first in (0, 10_000, 20_000, 30_000):
         (found,) = places(deployed.feed(first)).values()
-        assert found == [(k, f"T{k}") for k in range(11)]
+        assert found == [(k, f"T{k}") for k in range(lost + 1)]
 
 
 def test_an_expired_event_keeps_its_place(deployed: Deployment) -> None:

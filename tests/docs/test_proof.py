@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,21 @@ def test_every_promise_names_tests_that_exist() -> None:
     assert all(each.tests for each in found)
 
 
-def test_what_only_the_proof_runs_is_run_by_it() -> None:
-    """A test that is marked `proof`, in a file that no row of the table names, would be run by nobody."""
-    marked = {
-        str(path.relative_to(proof.ROOT))
-        for path in (proof.ROOT / "tests").rglob("test_*.py")
-        if path != Path(__file__)
-        and re.search(r"mark\.proof\b|^DEAR|dear=|@ranges", path.read_text(), re.MULTILINE)
-    }
-    rows = (*proof.promises(proof.GUARANTEES.read_text()), *proof.BESIDES)
+@pytest.mark.parametrize("path", [Path(__file__), proof.ROOT / "tests" / "docs" / "test_site.py"])
+def test_what_is_left_to_the_proof_in_a_file_that_it_does_not_run_is_refused(
+    request: pytest.FixtureRequest, path: Path
+) -> None:
+    """Where the mark comes from, the file, a parameter or a decorator of the tests' support, makes no difference."""
+    conftest = request.config.pluginmanager.get_plugin(str(proof.ROOT / "tests" / "conftest.py"))
+    item = pytest.Function.from_parent(
+        pytest.Module.from_parent(request.session, path=path), name="test_dear", callobj=lambda: None
+    )
+    conftest.pytest_collection_modifyitems([item])
+    item.add_marker("proof")
+    named = path == Path(__file__)
 
-    assert len(marked) > 20
-    assert marked <= {path for each in rows for path in each.tests}
+    with nullcontext() if named else pytest.raises(pytest.UsageError, match="which does not run its file"):
+        conftest.pytest_collection_modifyitems([item])
 
 
 def test_a_test_that_is_named_and_does_not_exist_is_an_error() -> None:
