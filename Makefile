@@ -89,7 +89,7 @@ simulate: $(VENV)/.dev ## histories by the thousand (SEEDS=100000, or WORLD=stre
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED))
 
-proof: tested node_modules/.dev $(VENV)/.dynamodb-local ## try to break every promise, and say what came of it
+proof: tested node_modules/.dev $(VENV)/.dynamodb-local $(VENV)/.docs ## try to break every promise, and say what came of it
 	@$(BIN)/python -m tests.proof
 
 audit: $(VENV)/.dev ## known vulnerabilities of what is pinned; asks the OSV database
