@@ -132,7 +132,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 record({"id": ID, "sortableId": SORTABLE_ID, "timestamp": _STAMP}), "In the order sent."
             ),
             "position": _or_null(
-                POSITION, "To append after, under the same query; null where there was no `failIf`."
+                POSITION,
+                "To append after, under the same query; null where there was no `failIf`. Of a replayed append it may"
+                " be before the events.",
             ),
             "replayed": flag("Whether an earlier call had appended them."),
             "capacity": CAPACITY,
