@@ -46,6 +46,7 @@ UNSAID: Final = {
     "printable text": "which characters are printable is Unicode's to say",
     "must be at most": "limits in bytes, and of two fields together",
     "must not be given: events share pages": "one schema of two stores, in one of which events expire",
+    "must not be given: these tables refer to no bucket": "likewise, in the other of which events name uploads",
     "was used before for other contents": "depends on what is stored",
     "an aggregate's first event needs": "depends on what is stored",
     "lies beyond the end of partition": "depends on what is stored",
@@ -60,6 +61,7 @@ UNSAID: Final = {
     "must be a checkpoint of at most": "an integer of 63 bits",
     "must be bodies/ followed by sha256": "two fields that have to agree",
     "a name stands twice": "parameters of one name",
+    "an id stands twice": "events of one id",
     "must be * or": "said, but overlooked: some headers are made up without regard to their pattern",
 }
 """What the document leaves to words, by how the refusal begins or goes on."""
