@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,29 @@ def test_a_decision_overtaken_is_made_again_on_what_stood_in_the_way_without_a_s
     assert requests == [1 + 2 + 1 + 2 + 1]
 
 
+def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_came_during_the_pause(
+    world: World,
+) -> None:
+    others, seen, waited = world.store(), [], []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            others.append([event("Added", "a:1")])
+
+    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+        seen.append(model["a"])
+        if len(seen) <= 3:
+            others.append([event("Added", "a:1")])
+        return [event("Added", "a:1")]
+
+    store = world.store()
+    slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, sleep=pause))
+    Decisions(store=slow).decide({"a": count("a:1")}, rules)
+    assert seen == [0, 1, 2, 4]
+    assert waited == [0.02, 0.04]
+
+
 def test_a_decision_for_nothing_writes_nothing(world: World) -> None:
     decided = Decisions(store=world.store()).decide({"a": count("a:1")}, lambda _: [])
     assert decided.events == ()
@@ -72,6 +96,8 @@ def test_a_decision_that_is_always_overtaken_gives_up(world: World) -> None:
     with pytest.raises(Contended):
         Decisions(store=store, attempts=3).decide({"a": count("a:1")}, rules)
     assert len(list(world.tables.items("events"))) == 3
+    with pytest.raises(InvalidInput, match="attempts: must be at least 1"):
+        Decisions(store=store, attempts=0)
 
 
 def test_the_domains_own_errors_pass_through_and_nothing_is_written(world: World) -> None:

@@ -161,6 +161,30 @@ def test_what_is_decided_again_is_decided_on_what_the_refusal_brought(store: Sto
     assert [each.state.total for each in made.parties] == [6, 7, 5]
 
 
+def test_from_the_third_refusal_on_what_has_moved_is_read_after_the_pause(store: Store) -> None:
+    for stream in (A, B):
+        filled(store, stream, 5)
+    amounts, waited = iter([1, 2, 3]), []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        filled(store, B, 10)
+
+    def decide(one: Tally, other: Tally) -> Both:
+        for amount in amounts:
+            filled(store, B, amount)
+            break
+        return withdraw(1)(one, other)
+
+    slow = replace(store.streams, driver=replace(store.streams.driver, luck=lambda: 1.0, sleep=pause))
+    store.requests()
+    made = transact_all(both(replace(store.tallies(), streams=slow)), decide)
+
+    assert waited == [0.02, 0.04]
+    assert [each.state.total for each in made.parties] == [4, 31]
+    assert store.requests() == ["Query"] * 2 + ["Transact"] * 3 + ["Query", "Transact"]
+
+
 def test_a_stream_that_is_read_and_has_moved_alone_is_read_on_from_its_full_page(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

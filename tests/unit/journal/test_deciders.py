@@ -197,6 +197,30 @@ def test_a_writer_that_others_are_always_faster_than_gives_up(world: World) -> N
     assert numbers(world.store()) == [1, 1, 1, 1]
 
 
+def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_came_during_the_pause(
+    world: World,
+) -> None:
+    seen: list[int] = []
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            sums(world).handle(ALICE, add(1))
+
+    def decide(state: Sum) -> Sequence[Added]:
+        seen.append(state.count)
+        if len(seen) <= 3:
+            sums(world).handle(ALICE, add(1))
+        return [Added(100)]
+
+    store = world.store()
+    slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, sleep=pause))
+    assert sums(world, store=slow).transact(ALICE, decide).state == Sum(104, 5)
+    assert seen == [0, 1, 2, 4]
+    assert waited == [0.02, 0.04]
+
+
 def test_a_decision_whose_answer_was_lost_is_stored_once(world: World) -> None:
     sums(world).handle(ALICE, add(1))
     world.lose_next_append(meanwhile=lambda: sums(world).handle(ALICE, add(1)))

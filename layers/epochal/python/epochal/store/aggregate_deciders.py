@@ -5,7 +5,9 @@
     nothing     to store: a state that was not read is first replayed, and decided on again
     append      under exactly the lock that the state was made at, one request; with a snapshot where the policy says so
      ├ stored      done; the standing that comes back makes the next decision one request
-     └ refused     by the head that came back: only the events since are read, one request, and decided on
+     └ refused     by the head that came back: only the events since are read, one request, and decided on; from the
+                   second time on after a pause, from the third on after a pause that makes the head an old one:
+                   the state is replayed
 
 So whatever a transaction answers was decided on the aggregate's latest state, at the moment of the append or of the
 read. Each attempt is an append of its own, made exactly once by `AggregateStore` (DESIGN §5.3).
@@ -25,6 +27,7 @@ from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import NO_STREAM
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
+from epochal.store.backoff import give_way
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider, decision_of
 from epochal.store.snapshots import ONE_BATCH, Policy, Since, StateCodec
@@ -151,6 +154,7 @@ class AggregateDeciders(Generic[C, S, E]):
             if not decided:
                 return result, AggregateTransacted(standing=base, events=())
             attempt += 1
+            as_of = self.store.driver.clock()
             after, outcome = self._append(aggregate, base, decided)
             if isinstance(outcome, AggregateAppended):
                 return result, AggregateTransacted(
@@ -158,7 +162,10 @@ class AggregateDeciders(Generic[C, S, E]):
                 )
             if attempt == self.attempts:
                 raise Contended(str(aggregate), attempt)
-            base, confirmed = self._caught_up(aggregate, base, outcome), True
+            if give_way(self.store.driver, attempt, as_of):
+                base, confirmed = self._caught_up(aggregate, base, outcome), True
+            else:
+                base, confirmed = self.load(aggregate), True
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
         """A view of the aggregate's state."""

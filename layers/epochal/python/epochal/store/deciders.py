@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
@@ -26,9 +26,9 @@ from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.versions import Token
+from epochal.store.backoff import give_way
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
-from epochal.store.driver import Driver, Patience
 from epochal.store.encoding import block_of
 from epochal.store.folding import Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
@@ -42,21 +42,6 @@ C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
-
-
-PAUSES: Final = Patience(first=0.02, longest=0.2)
-"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
-
-_USUAL: Final = 0.01
-"""Seconds that an append takes which is refused, with a read of what followed a full page."""
-
-_SLOWEST: Final = 10
-"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
-
-
-_SHORT: Final = 2
-"""Refusals after which the head that came back is as good as the newest. Later pauses are so long that it is an old one
-by then, on which an append is only refused again, and costs more than a read."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -223,8 +208,7 @@ class Deciders(Generic[C, S, E]):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
                     check_attempts(stream, attempt, self.attempts, head)
-                    give_way(self.streams.driver, attempt, as_of)
-                    if attempt <= _SHORT:
+                    if give_way(self.streams.driver, attempt, as_of):
                         loaded = loader.made(stream, head, plan.base, as_of)
                     else:
                         loaded = loader.read(stream, plan.base)
@@ -291,21 +275,6 @@ def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> N
         raise StreamDeleted(stream, head.version)
     if attempt == most:
         raise Contended(stream, attempt)
-
-
-def give_way(driver: Driver, refused: int, since: float) -> None:
-    """Wait before a decision that has been refused so often is made again.
-
-    Not after the first time: a wait would only make the head in hand an old one. From the second on others are at the
-    stream all the time, and a writer that goes on without a pause costs each of them a write unit. Where requests are
-    slow, so are theirs: a pause that is short beside a request gives no way.
-
-    Args:
-        since: clock reading before the append that was refused.
-    """
-    if refused > 1:
-        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
-        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
 
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:

@@ -3,7 +3,8 @@
 A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the
 events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
 consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
-stood in the way are folded in and the decision is made again, without a second read.
+stood in the way are folded in and the decision is made again, without a second read; after long pauses
+(`epochal.store.backoff`) with one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from epochal.errors import Contended, InvalidInput
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
-from epochal.model.tagged_results import Seen, TaggedAppended
+from epochal.model.tagged_results import Seen, TaggedAppended, TaggedConflict
+from epochal.store.backoff import give_way
 from epochal.store.encoding import block_of
 from epochal.store.tagged_store import TaggedStore
 
@@ -150,6 +152,10 @@ class Decisions:
     attempts: int = ATTEMPTS
     snapshots: ModelSnapshots | None = None
 
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInput("attempts", "must be at least 1")
+
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
         """Read once, and fold every projection over its events."""
         if not projections:
@@ -200,17 +206,27 @@ class Decisions:
         return initial, self.store.read(query)
 
     def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
-        model = self.model(projections)
-        for _ in range(self.attempts):
+        model, driver, attempt = self.model(projections), self.store.driver, 0
+        while True:
+            attempt += 1
             events = must_be_done(decide(model.states), "decide")
             if not events:
                 return Decided(events=(), model=model)
+            as_of = driver.clock()
             answer = self.store.try_append(events, fail_if=model.query, after=model.position)
             if isinstance(answer, TaggedAppended):
                 return Decided(events=answer.events, model=model)
-            states = _folded(model.states, projections, answer.events)
-            model = Model(states=states, query=model.query, position=answer.position)
-        raise Contended("the decision", self.attempts)
+            if attempt == self.attempts:
+                raise Contended("the decision", attempt)
+            model = _moved(model, projections, answer)
+            if not give_way(driver, attempt, as_of):
+                model = _moved(model, projections, self.store.read(model.query, after=model.position))
+
+
+def _moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | TaggedConflict) -> Model:
+    """A model with what is new to it."""
+    states = _folded(model.states, projections, new.events)
+    return Model(states=states, query=model.query, position=new.position)
 
 
 def _folded(

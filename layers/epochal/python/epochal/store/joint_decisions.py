@@ -6,7 +6,7 @@
                 and only if the other streams, which were read, are still at theirs
      ├ stored      done; each state goes into its cache, with the token that came back
      ├ refused     the heads of the streams that have moved came back: these states alone are made anew, and all are
-     │             decided on again
+     │             decided on again; from the second time on after a pause, from the third on after a pause and a read
      └ untellable  `OutcomeUndetermined`
 
 So whatever stands was decided on what all streams were at one moment, those that are only read among them. Otherwise
@@ -28,7 +28,8 @@ from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done
 from epochal.model.several import StreamAppend
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of, give_way
+from epochal.store.backoff import give_way
+from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of
 from epochal.store.encoding import block_of
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
@@ -172,16 +173,24 @@ class _Joint:
             decided = self._decided(loaded)
             as_of = self.streams.driver.clock()
             told = self._stored(loaded, decided)
-            if not any(isinstance(each, Rejected) for each in told.values()):
+            moved = {
+                place: found.head
+                for place, party in enumerate(self.parties)
+                if isinstance(found := told[party.stream], Rejected)
+            }
+            if not moved:
                 if decided.fault is not None:
                     raise decided.fault
                 return self._outcomes(decided.plans, told, as_of)
-            for place, party in enumerate(self.parties):
-                found = told[party.stream]
-                if isinstance(found, Rejected):
-                    check_attempts(party.stream, attempt, self.attempts, found.head)
-                    loaded[place] = party.deciders.loader.made(party.stream, found.head, loaded[place], as_of)
-            give_way(self.streams.driver, attempt, as_of)
+            for place, head in moved.items():
+                check_attempts(self.parties[place].stream, attempt, self.attempts, head)
+            newest = give_way(self.streams.driver, attempt, as_of)
+            for place, head in moved.items():
+                stream, loader = self.parties[place].stream, self.parties[place].deciders.loader
+                if newest:
+                    loaded[place] = loader.made(stream, head, loaded[place], as_of)
+                else:
+                    loaded[place] = loader.read(stream, loaded[place])
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""
