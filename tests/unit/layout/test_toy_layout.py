@@ -26,7 +26,8 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
 from epochal.settings import Options, Settings, variable
 from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
 from tests.support.api import Api
 from tests.support.layout_contract import LayoutContract, World, Writer
 from tests.support.terminal import Terminal
@@ -182,6 +183,22 @@ class TestToy(Registered, LayoutContract):
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source))
         assert pattern["dynamodb"]["NewImage"] == {"part": {"N": [str(HEAD)]}}
+
+
+class TestCorrupt(Registered):
+    """A list that has lost its elements, which the layout's own code meets with a `KeyError`."""
+
+    @pytest.mark.parametrize("reader", ["appended", "end", "told", "stored"])
+    def test_an_item_that_lacks_what_its_layout_has_is_corrupt_whoever_reads_it(self, reader: str) -> None:
+        with pytest.raises(CorruptData, match="not of the toy layout"):
+            getattr(lists_source("lists"), reader)(key("List-1"))
+
+    def test_it_is_corrupt_where_a_gap_is_healed_from_it(self) -> None:
+        tables = MemoryTables({LISTS.kind: LISTS})
+        tables.execute(Put(table=LISTS.kind, item=key("List-1")))
+        gap = Gap(stream="List-1", index=0, end=1)
+        with pytest.raises(CorruptData, match="List-1: an item of it is not of the toy layout"):
+            Driver(execute=tables.execute, meter=Meter()).run(lists_source(LISTS.kind).heal(gap))
 
 
 class TestShown(Registered):

@@ -50,6 +50,12 @@ def test_settings_name_the_tables_that_there_are() -> None:
     assert {each.table for each in declared().values() if each.table} == kinds
 
 
+def test_settings_that_are_given_later_leave_the_others_as_they_were() -> None:
+    """Of parts of the feed, too: with another number of partitions streams would go on elsewhere."""
+    chosen = Settings.of(partitions=2, tips_table="t").having(dcb_partitions=3, index_table="i")
+    assert chosen == Settings.of(partitions=2, dcb_partitions=3, tips_table="t", index_table="i")
+
+
 def test_a_stack_is_known_by_outputs_that_it_has() -> None:
     assert set(FOUND_BY) <= {each.output for each in DECLARED.values()}
 
@@ -65,6 +71,14 @@ def test_the_guide_to_the_command_line_has_every_option_with_its_variable(settin
 
 def test_a_function_that_is_told_nothing_has_the_defaults() -> None:
     assert Settings.from_environment({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    "name", ["BUCKET", "SERVICE", "RETRIES", "TIPS_TABLE", "PARTITIONS", "Epochal_Bucket", "epochal_retries"]
+)
+def test_a_variable_that_is_called_like_a_setting_and_is_not_ours_is_left_alone(name: str) -> None:
+    """A reaction's function has variables of its handler's, too."""
+    assert Settings.from_environment({name: "mine"}) == Settings()
 
 
 def test_types_are_separated_by_commas() -> None:

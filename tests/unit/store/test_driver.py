@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.dynamo.deployed import deployed
 from epochal.errors import Unavailable
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
@@ -29,6 +30,7 @@ from epochal.plan.ops import (
 )
 from epochal.plan.units import Units
 from epochal.plan.values import number, text
+from epochal.settings import Settings
 from epochal.store.driver import PERSISTENT, Driver, Meter, Patience
 
 KEY = {"p": text("a"), "i": number(0)}
@@ -161,6 +163,20 @@ def test_after_the_retries_allowed_it_gives_up_however_much_time_is_left(clock: 
 
     assert len(clock.sleeps) == 2
     assert driver([*answers[:2], Done()], clock, patience=Patience(retries=2)).run(ask(PUT)) == [Done()]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_deployed_function_tries_a_request_again_as_often_as_its_stage_says(retries: int) -> None:
+    asked: list[Op] = []
+
+    def throttled(op: Op) -> Reply:
+        asked.append(op)
+        raise NotApplied("throttled")
+
+    opened = deployed(Settings(retries=retries), execute=throttled)
+    with pytest.raises(Unavailable):
+        replace(opened.driver, sleep=lambda _: None).ask(GET)
+    assert len(asked) == 1 + retries
 
 
 def test_retries_are_counted_for_each_request_anew(clock: Clock) -> None:
