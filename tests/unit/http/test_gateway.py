@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from epochal.http.transport import request_of
 from epochal.plan.ops import Execute, Op, Reply
 from tests.support.api import Api, Context, gateway_event, url_event
 
@@ -114,6 +115,20 @@ def test_a_stage_before_the_path_is_no_part_of_it(api: Api) -> None:
     event["requestContext"]["stage"] = "live"
     sent = api.handlers["replay"](event | {"rawPath": "/live/streams/Cat-1"}, Context())  # type: ignore[arg-type]
     assert sent["statusCode"] == 200
+
+
+def test_a_path_that_only_begins_like_the_stage_is_left_as_it_is(api: Api) -> None:
+    event = gateway_event("GET", "/health")
+    event["requestContext"]["stage"] = "heal"
+    assert api.send(event).status == 200
+
+
+@pytest.mark.parametrize(("remaining", "seconds"), [(28.0, 25.0), (10.0, 9.0), (0.5, 0.0)])
+def test_a_request_is_given_a_second_less_than_its_function_has_left(
+    remaining: float, seconds: float
+) -> None:
+    """To write down the answer: a function that is stopped meanwhile answers 500, and says nothing."""
+    assert request_of(gateway_event("GET", "/health"), {}, remaining).seconds == seconds
 
 
 def test_a_path_is_decoded_no_further_than_the_gateway_did(api: Api) -> None:

@@ -29,6 +29,27 @@ def test_every_route_is_served_by_the_function_it_names() -> None:
         assert Api().call(route.method, path, body).status != 500
 
 
+def test_stores_that_the_same_operations_are_on_are_kept_apart() -> None:
+    """Streams as pages and as tips, tagged events here and there: of one deployment, with the same names."""
+    api = Api()
+
+    def sent(path: str, kind: str, **tags: list[str]) -> int:
+        return api.call("POST", path, {"events": [{"type": kind, "data": 1, **tags}]}).status
+
+    assert sent("/streams/Cart-1/events", "OnPages") == sent("/events", "OnPages", tags=["a:b"]) == 201
+    assert api.call("GET", "/tips/Cart-1").problem == "stream-not-found"
+    assert api.call("GET", "/dcb/tags/a:b").problem == "tag-not-found"
+
+    assert sent("/tips/Cart-1/events", "OnTips") == sent("/dcb/events", "OnDcb", tags=["a:b"]) == 201
+    for path, query, kind in (
+        ("/streams/Cart-1/events", "", "OnPages"),
+        ("/tips/Cart-1/events", "", "OnTips"),
+        ("/events", "tag=a:b", "OnPages"),
+        ("/dcb/events", "tag=a:b", "OnDcb"),
+    ):
+        assert [each["type"] for each in api.call("GET", path, query=query).json["events"]] == [kind]
+
+
 def test_every_function_has_routes() -> None:
     assert all(operations_of(function) for function in ("append", "replay", "feed"))
 

@@ -9,12 +9,14 @@ import pytest
 
 from bench.bill import ACCESS_LINE
 from epochal.cdk.fields import LIMITS
+from epochal.cdk.parts import api
 from epochal.cdk.parts.api import ACCESS_LOG
 from epochal.cdk.parts.stores import STATES as STATES_FOLDER
 from epochal.cdk.stages import STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
+from stacks.stages import stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 
 ROUTE = "AWS::ApiGatewayV2::Route"
@@ -106,6 +108,13 @@ def test_a_token_needs_the_scope_of_the_route_as_the_issuer_calls_it(synthesise:
     found = routes(synthesise(**CHOSEN))
     for route in OPERATIONS:
         assert found[route.key]["AuthorizationScopes"] == scopes.get(route.scope, [route.scope])
+
+
+@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
+def test_where_the_stage_names_no_scopes_a_token_needs_the_routes_own(route: Operation) -> None:
+    """Without one the gateway would take any token of the issuer's for any route."""
+    issued = {"dev": {"jwt_issuer": "https://issuer.example", "jwt_audience": ["epochal"]}}
+    assert api._scopes(stage_from("dev", issued), route) == [route.scope]  # noqa: SLF001  synthesis takes seconds
 
 
 def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
