@@ -97,6 +97,18 @@ def test_repair_of_what_cannot_be_mended_in_place_recommends_a_rebuild(terminal:
     assert "left: rebuild" in result.stdout
 
 
+def test_repair_does_not_recommend_itself_for_what_it_has_left(terminal: Terminal) -> None:
+    """An event that is late is its business, but not where the epochs that it belongs to are broken."""
+    key = tip_key(epoch_stream(0, 0))
+    terminal.tables.execute(Put(table="index", item={**key, "n": {"N": "1"}, "e": {"L": []}}))
+    append(terminal, "Cart-1", "late")
+    result = terminal.run("index", "repair", *FAST)
+    assert "Cart-1: events 0 to 2 are not indexed" in result.stdout
+    said = refused(result, IndexUnsound)
+    assert "2 × rebuild" in said
+    assert "epochal index repair" not in said
+
+
 def test_repair_does_not_guess_how_many_partitions_there_were(terminal: Terminal) -> None:
     terminal.tables.execute(Delete(table="index", key=tip_key(SERIES)))
     result = terminal.run("index", "repair", *FAST)

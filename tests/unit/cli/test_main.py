@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,11 +14,14 @@ from botocore.exceptions import ClientError, ProfileNotFound
 
 from epochal.cli import main as command_line
 from epochal.cli import target
+from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
-from epochal.cli.target import Choice, open_store
-from epochal.errors import InvalidInput, StreamDeleted, Unavailable
+from epochal.cli.target import Choice, Store, open_store
+from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
 from epochal.layout.registry import layouts
+from epochal.model.events import Event
 from epochal.settings import Settings
+from epochal.testing.stores import memory_tables, memory_tips
 
 Exits = Callable[..., tuple[int, str, str]]
 
@@ -107,6 +112,19 @@ def test_an_interrupt_ends_with_130_and_without_a_trace(
     assert "Traceback" not in err
 
 
+def test_a_reader_of_the_output_who_has_had_enough_ends_the_command_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _fails(monkeypatch, BrokenPipeError())
+    with (
+        (tmp_path / "out").open("w") as out,
+        contextlib.redirect_stdout(out),
+        pytest.raises(SystemExit) as ended,
+    ):
+        command_line.main(["stats"])
+    assert (ended.value.code, capsys.readouterr().err) == (1, "")
+
+
 def test_without_a_store_the_error_says_how_to_get_one(
     exits: Exits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -134,6 +152,71 @@ def test_a_store_of_one_layout_is_a_store(table: str) -> None:
     settings = Settings.of(index_table="index", **{table: "mine"})
     store = open_store(Choice(settings=settings, endpoint="http://127.0.0.1:1", region="eu-central-1"))
     assert [each.table for each in store.sources] == ["mine"]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Store]:
+    """Opens the store of a stack that has these outputs, without a request but for them."""
+
+    class Stacks:
+        outputs: Mapping[str, str]
+
+        def describe_stacks(self, StackName: str) -> object:  # noqa: N803  as boto3 has it
+            assert StackName == "shop"
+            told = [{"OutputKey": name, "OutputValue": value} for name, value in self.outputs.items()]
+            return {"Stacks": [{"Outputs": told}]}
+
+    def open_(stack: str, outputs: Mapping[str, str], **named: Any) -> Store:
+        Stacks.outputs = outputs
+        return open_store(Choice(settings=Settings.of(**named), stack=stack, region="eu-central-1"))
+
+    monkeypatch.setattr(target, "cloudformation_client", lambda **_: Stacks())
+    return open_
+
+
+OUTPUTS = {"IndexTable": "index", "BucketName": "bucket", "StreamsTable": "streams", "JournalShards": "8"}
+
+
+def test_a_place_that_is_named_wins_over_the_stacks_and_the_stacks_own_settings_win(
+    opened: Callable[..., Store],
+) -> None:
+    """Of a restored table the keys are made as the stack makes them, whatever the environment says."""
+    settings = opened("shop", OUTPUTS, streams_table="restored", journal_shards=32).deployment.settings
+    assert (settings.table("streams"), settings.index_table) == ("restored", "index")
+    assert settings.journal_shards == 8
+
+
+def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_the_first(
+    opened: Callable[..., Store],
+) -> None:
+    outputs = OUTPUTS | {f"AuditLog{name}": f"audit-{value}" for name, value in OUTPUTS.items()}
+    outputs["AuditLogJournalShards"] = "16"
+    for stack, begin, shards in (("shop", "", 8), ("shop/AuditLog", "audit-", 16)):
+        settings = opened(stack, outputs).deployment.settings
+        assert (settings.table("streams"), settings.index_table) == (f"{begin}streams", f"{begin}index")
+        assert (settings.bucket, settings.journal_shards) == (f"{begin}bucket", shards)
+    with pytest.raises(StackMissing, match="shop/Other: has no outputs"):
+        opened("shop/Other", outputs)
+
+
+def test_one_table_is_not_taken_for_two() -> None:
+    settings = Settings.of(streams_table="mine", index_table="mine")
+    with pytest.raises(InvalidInput, match="must be another table than --.*: both are mine"):
+        open_store(Choice(settings=settings, region="eu-central-1"))
+
+
+def test_a_table_that_is_named_and_of_another_kind_is_refused_before_it_is_written_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = memory_tables()
+    memory_tips(tables).append("Cart-1", [Event(type="Opened")])
+    monkeypatch.setattr(target, "interpreter", lambda _: tables.execute)
+    before = list(tables.items("tips"))
+    settings = Settings.of(streams_table="tips", index_table="index")
+    store = open_store(Choice(settings=settings, region="eu-central-1"))
+    with pytest.raises(WrongTable, match="tips is a table of tips, not a table of streams"):
+        store.streams.append("Cart-1", [Event(type="Opened")])
+    assert list(tables.items("tips")) == before
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4566", "localhost", "http://"])
