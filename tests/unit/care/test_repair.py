@@ -113,6 +113,17 @@ def test_nothing_is_written_to_a_chain_whose_epochs_are_broken_and_the_others_ar
     assert not [op for op in writes(damaged.layouts.ops) if "$AppendsEpoch-0_" in str(op)]
 
 
+def test_marks_of_a_partition_whose_epochs_are_broken_are_left_alone_too(damaged: Damaged) -> None:
+    damaged.delete_mark(20_000, "guest:0")
+    damaged.delete_epoch(20_000, 2)
+    damaged.layouts.ops.clear()
+    done = repair(damaged)
+    assert done[0] == "epoch lost: dcb at 2@0 rebuild"
+    (mark,) = (line for line in done if line.startswith("mark low: dcb guest:0"))
+    assert not mark.endswith("mended")
+    assert writes(damaged.layouts.ops) == []
+
+
 def test_a_stream_whose_store_has_lost_events_is_left_with_the_cause(damaged: Damaged) -> None:
     damaged.layouts.persist(BOB, "x")
     damaged.layouts.persist(BOB, "y")

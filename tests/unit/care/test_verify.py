@@ -17,7 +17,7 @@ from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import SMALL, Damaged
 from tests.unit.care.vast import Vast
-from tests.unit.feed.layouts import ALICE, JOURNAL, Layouts
+from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, Layouts
 
 
 @pytest.fixture
@@ -41,6 +41,14 @@ def test_nothing_is_said_of_an_index_before_its_first_event() -> None:
 def test_an_entry_deleted_from_a_chain_is_a_gap_in_each_of_its_streams(damaged: Damaged) -> None:
     damaged.delete_entry(0, 0, 1)
     assert damaged.said() == ["gap: tips Cart-1 0-2 at 2@0"]
+
+
+def test_a_gap_whose_events_the_store_has_lost_is_not_taken_for_one_that_pruning_explains(
+    damaged: Damaged,
+) -> None:
+    damaged.delete_entry(10_000, 1, 0)
+    damaged.tables.execute(Delete(table="journal", key=JOURNAL.keys.key(BOB, 2)))
+    assert f"gap: journal {BOB} 1-2 at 2@0" in damaged.said()
 
 
 def test_a_lost_epoch_is_told_and_so_are_the_gaps_that_it_leaves(damaged: Damaged) -> None:
