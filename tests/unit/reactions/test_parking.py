@@ -54,6 +54,17 @@ def test_a_parked_stream_is_listed_with_its_cause() -> None:
     assert (found.cause.text, found.cause.attempts, found.cause.index) == ("ValueError: no", 5, 1)
 
 
+@pytest.mark.parametrize("way", ["replay", "discard"])
+def test_nothing_is_left_of_the_cause_once_a_stream_goes_on(way: str) -> None:
+    """It says what was wrong with an event, in the handler's words."""
+    world = parked_world()
+    world.told.fails = lambda _: False
+    parking = world.parking()
+    done = parking.replay(0, "A-1", seconds=600) if way == "replay" else parking.discard(0, "A-1")
+    assert done.unparked
+    assert parking.reactor.member.causes(0, GroupState(parked={"A-1": 1})) == {}
+
+
 class Wordless(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words either")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from epochal.hosting.runner import ALIVE_SECONDS, FORGOTTEN_SECONDS, Runner
+from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
 from epochal.index.members import Sign, give_sign, read_signs, share
 from epochal.reactions.reactor import Ran
 from tests.unit.feed.feeds import Feeds
@@ -105,6 +107,25 @@ def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
     )
     assert len(blocked) == 1
     assert blocked[0].blocked is not None
+
+
+def test_a_blocked_partition_is_tried_again_after_a_pause_and_not_at_every_look() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+    clock, turns = world.feeds.clock, []
+
+    class Looks(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            clock.now += timeout or 0.0
+            if clock.now > 2.5 * BLOCKED_SECONDS:
+                self.set()
+            return self.is_set()
+
+    found = runner(world, on_turn=lambda *_: turns.append(clock.now), on_failure="block", attempts=1)
+    found.stop = Looks()
+    found.run()
+    assert len(turns) == 3
+    assert min(later - former for former, later in itertools.pairwise(turns)) >= BLOCKED_SECONDS
 
 
 def test_a_process_that_is_stopped_ends_and_leaves() -> None:

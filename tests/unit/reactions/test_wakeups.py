@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 from urllib.request import Request
 
@@ -101,6 +102,31 @@ def test_a_blocked_partition_fails_its_messages_so_that_they_come_again() -> Non
         Context(),  # type: ignore[arg-type]
     )
     assert answer == {"batchItemFailures": [{"itemIdentifier": "a"}, {"itemIdentifier": "b"}]}
+
+
+class Lines:
+    """A log that keeps what is said in it."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, dict[str, Any]]] = []
+
+    def error(self, message: str, **fields: Any) -> None:
+        self.said.append((message, fields))
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "said"), [("park", ("parked a stream", {"attempts": 1})), ("block", ("blocked", {}))]
+)
+def test_of_a_stream_that_fails_the_log_has_neither_its_name_nor_the_handlers_words(
+    on_failure: str, said: tuple[str, dict[str, Any]]
+) -> None:
+    """Both may identify people."""
+    world, lines = World(told=Told(fails=lambda _: True)), Lines()
+    world.append("Person-maria.lopez")
+    logged = replace(function(world, on_failure=on_failure, attempts=1), logger=lines)  # type: ignore[arg-type]
+    logged.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    line, fields = said
+    assert lines.said == [(line, {**fields, "partition": 0, "index": 0, "kind": "ValueError"})]
 
 
 def test_a_long_catch_up_goes_on_by_a_wake_up_of_its_own() -> None:
@@ -218,10 +244,25 @@ def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, ca
     assert told == [careful]
 
 
-def test_a_function_that_was_deployed_for_another_reaction_does_not_start() -> None:
+def test_one_message_that_keeps_coming_back_is_enough_for_its_partition_and_says_nothing_of_others() -> None:
+    told: dict[int, bool] = {}
+
+    def run(partition: int, _seconds: float, carefully: bool) -> Ran:
+        told[partition] = carefully
+        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+
+    ups = [message(0, 8, receives=CAREFUL_FROM), message(0, 9, id_="n"), message(1, 9, id_="o")]
+    wake(read_wake_ups(ups), lambda: 90.0, run, lambda *_: None)
+    assert told == {0: True, 1: False}
+
+
+@pytest.mark.parametrize("environment", [{"EPOCHAL_REACTION": "other"}, {}], ids=["another", "none"])
+def test_a_function_that_was_deployed_for_another_reaction_does_not_start(
+    environment: dict[str, str],
+) -> None:
     reaction = World().reactor().member.reaction
     with pytest.raises(InvalidInput, match="name them alike"):
-        lambda_handler(reaction, {"EPOCHAL_REACTION": "other"})
+        lambda_handler(reaction, environment)
 
 
 def epoch_image(partition: int, epoch: int, following: int, *types: str) -> Item:
