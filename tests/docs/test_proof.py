@@ -7,7 +7,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -60,6 +60,47 @@ def test_a_failed_attempt_is_told_and_a_promise_without_attempts_does_not_hold()
     assert told[1].split()[-3:] == ["2", "0", "BROKEN"]
     assert told[2].strip() == "tests/a.py::y"
     assert told[3].endswith("not tried")
+
+
+@pytest.mark.parametrize("when", ["setup", "call", "teardown"])
+def test_an_attempt_that_ends_in_an_error_has_failed_wherever_it_was(
+    when: Literal["setup", "call", "teardown"],
+) -> None:
+    results = proof.Results()
+    results.pytest_runtest_logreport(report("tests/a.py::x", when, "failed"))
+    assert (results.failed, results.passed) == ({"tests/a.py": ["tests/a.py::x"]}, {})
+
+
+def test_an_attempt_that_was_left_out_has_not_passed() -> None:
+    results = proof.Results()
+    for when, outcome in (("setup", "passed"), ("call", "skipped"), ("teardown", "passed")):
+        results.pytest_runtest_logreport(report("tests/a.py::x", when, outcome))
+    assert (results.failed, results.passed) == ({}, {})
+
+
+def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
+    return pytest.TestReport(
+        nodeid=test, location=("", None, ""), keywords={}, outcome=outcome, longrepr=None, when=when
+    )
+
+
+def test_the_proof_fails_where_pytest_does_or_a_promise_that_was_asked_for_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (wanted,) = (each for each in proof.promises(proof.GUARANTEES.read_text()) if each.name == "G1")
+    passed = {wanted.tests[0]: [f"{wanted.tests[0]}::x"]}
+
+    def ends(status: int, passed: dict[str, list[str]]) -> int:
+        def attempt(paths: list[str], without: list[str], *, processes: str) -> tuple[int, proof.Results]:
+            assert (paths, without, processes) == (sorted({*wanted.tests}), ["deploy"], "auto")
+            return status, proof.Results(passed=passed)
+
+        monkeypatch.setattr(proof, "attempt", attempt)
+        return proof.main(["G1", "--without", "deploy"])
+
+    assert ends(0, passed) == 0
+    assert ends(1, passed) == 1
+    assert ends(0, {}) == 1
 
 
 @pytest.mark.proof

@@ -32,6 +32,12 @@ def test_a_folder_that_no_kind_names_is_an_error() -> None:
         kind_of(TESTS / "elsewhere" / "test_a.py")
 
 
+def test_a_test_has_the_mark_of_its_folder_and_of_no_other(request: pytest.FixtureRequest) -> None:
+    """Else `-m pure` would run none of them, and every such run would pass."""
+    marks = {mark.name for mark in request.node.iter_markers()}
+    assert marks & {kind.name for kind in KINDS} == {"pure"}
+
+
 def test_a_test_that_asks_for_a_server_among_those_that_need_none_is_refused(
     request: pytest.FixtureRequest,
 ) -> None:
