@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
+from epochal.layout import registry
 from epochal.layout.registry import BASE_DISTANCE, base_of, layouts, partition_of
 from epochal.settings import MAX_PARTITIONS
 
@@ -43,6 +44,13 @@ def test_partitions_of_two_sources_can_never_meet() -> None:
     assert base_of("tips") == 0
     assert [each.base for each in layouts()] == [BASE_DISTANCE * at for at in range(len(layouts()))]
     assert MAX_PARTITIONS <= BASE_DISTANCE == 10_000
+
+
+def test_the_order_in_which_layouts_are_registered_is_of_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [(each.base, each.name) for each in layouts()]
+    monkeypatch.setattr(registry, "LAYOUTS", tuple(reversed(registry.LAYOUTS)))
+    assert [(each.base, each.name) for each in layouts()] == before
+    assert [registry.layout_of(base + 9_999).name for base, _ in before] == [name for _, name in before]
 
 
 def test_system_streams_have_the_names_that_formats_gives_them() -> None:

@@ -72,7 +72,9 @@ class Repairer:
             counts = {source.name: source.partitions for source in self.verifier.sources}
             mender.driver.run(register(mender.index_table, counts, mender.ids()))
             return Repaired(finding=finding)
-        if finding.kind == "mark low" and finding.partition not in self.broken:
+        if finding.kind == "mark low":
+            if finding.partition in self.broken:
+                return Repaired(finding=finding, why="rebuild")
             mark = (str(finding.stream), finding.end or 0)
             mender.driver.run(write_marks(mender.index_table, finding.partition or 0, [mark]))
             return Repaired(finding=finding)

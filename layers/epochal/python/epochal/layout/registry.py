@@ -88,7 +88,7 @@ LAYOUTS: tuple[Layout, ...] = (
 
 def layouts() -> tuple[Layout, ...]:
     """All of them, in the order of their partitions."""
-    return LAYOUTS
+    return tuple(sorted(LAYOUTS, key=lambda each: each.base))
 
 
 def layout_names() -> tuple[str, ...]:
