@@ -31,7 +31,7 @@ from bench.report import Report, progress
 from bench.rounds import Compared
 from epochal.dynamo.carriers.session import SessionCarrier
 from epochal.dynamo.interpreter import interpreter, performed
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM
@@ -109,9 +109,9 @@ def _ways(url: str) -> Iterator[Mapping[str, Callable[[], object]]]:
     place: Any = {"region_name": "eu-central-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
     client = boto3.client("dynamodb", endpoint_url=url, config=Config(max_pool_connections=32), **place)
     carrier = SessionCarrier(url=url, region="eu-central-1", credentials=Credentials("test", "test"))
-    sent: list[Request] = []
+    sent: list[DynamoRequest] = []
 
-    def noting(request: Request) -> dict[str, Any]:
+    def noting(request: DynamoRequest) -> dict[str, Any]:
         sent.append(request)
         return carrier(request)
 

@@ -16,7 +16,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.local import dynamodb_local, processes
@@ -43,7 +43,7 @@ class Local:
 
     client: DynamoDBClient
     table: str
-    layout: Layout
+    layout: AnyStreamLayout
 
     @property
     def streams(self) -> Streams:

@@ -32,7 +32,7 @@ from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.training import example_of
 from epochal.layout.pages.training import train as train_on
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.layout.tips.items import read_event, write_event
 from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time
@@ -263,8 +263,8 @@ def _as_frame(bodies: list[bytes]) -> None:
         decode(event.data)
 
 
-def _stored(data: Encoded) -> StoredEvent:
-    return StoredEvent(type="Happened", data=data, timestamp=format_ticks(_MOMENT))
+def _stored(data: Encoded) -> EncodedEvent:
+    return EncodedEvent(type="Happened", data=data, timestamp=format_ticks(_MOMENT))
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ from bench.report import Report, progress
 from epochal.layout.pages.frames import Frame, pack_events, stamp_of
 from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.streams import Pages
-from epochal.layout.stored import StoredEvent
-from epochal.layout.streams import Layout
+from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.items import (
     StoredSpan,
     event_bytes,
@@ -117,7 +117,7 @@ class Long:
             yield write_event(event._replace(append_id=rng.randbytes(16)))
 
 
-def _stored(data: bytes, layout: Layout) -> tuple[StoredEvent, ...]:
+def _stored(data: bytes, layout: AnyStreamLayout) -> tuple[EncodedEvent, ...]:
     codec = BodyCodec(compress_from=layout.compress_from)
     return store_events([Event(type=TYPE, data=data)], _NOW, codec, layout.room(()))
 

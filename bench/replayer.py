@@ -18,13 +18,13 @@ from typing import Any
 from bench.peak import peak_bytes
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.streams import Pages
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 
-LAYOUTS: dict[str, Layout] = {"pages": Pages(), "tips": Tips()}
+LAYOUTS: dict[str, AnyStreamLayout] = {"pages": Pages(), "tips": Tips()}
 FRAMES = {"pages": "f", "tips": "e"}
 """The list of an item that has an element for each append of one event."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion
 from epochal.store.driver import Driver, Meter
@@ -17,7 +17,7 @@ from tests.support.stream_layouts import LAYOUTS
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_a_pruned_stream_is_copied_and_gone_on_with(place: Place, layout: Layout) -> None:
+def test_a_pruned_stream_is_copied_and_gone_on_with(place: Place, layout: AnyStreamLayout) -> None:
     driver = Driver(execute=place.execute, meter=Meter(), patience=PATIENT)
     original, copy = memory_tips(), Streams(driver=driver, table=place.table, layout=layout)
     stream = place.partition
@@ -39,7 +39,7 @@ def test_a_pruned_stream_is_copied_and_gone_on_with(place: Place, layout: Layout
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_a_tombstone_is_copied(place: Place, layout: Layout) -> None:
+def test_a_tombstone_is_copied(place: Place, layout: AnyStreamLayout) -> None:
     driver = Driver(execute=place.execute, meter=Meter(), patience=PATIENT)
     original, copy = memory_tips(), Streams(driver=driver, table=place.table, layout=layout)
     original.append(place.partition, [Event(type="Opened")])

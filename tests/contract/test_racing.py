@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ddbl
 TWO_STEP = Tips(calving=Fixed(max_events=2, mode="two-step"))
 AT_ONCE = Tips(calving=Fixed(max_events=2, mode="transactional"))
 
-KINDS: dict[str, tuple[Layout, int]] = {
+KINDS: dict[str, tuple[AnyStreamLayout, int]] = {
     **{f"{name}, no stream": (layout, 0) for name, layout in LAYOUTS.items()},
     **{f"{name}, token": (layout, 1) for name, layout in LAYOUTS.items()},
     "tips, token, calving": (TWO_STEP, 2),
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[Layout, int]] = {
 in_every_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
-def store(place: Place, layout: Layout, execute: Execute | None = None) -> Streams:
+def store(place: Place, layout: AnyStreamLayout, execute: Execute | None = None) -> Streams:
     driver = Driver(execute=execute or place.execute, meter=Meter(), patience=PATIENT)
     return Streams(driver=driver, table=place.table, layout=layout)
 
@@ -83,7 +83,7 @@ def test_of_many_writers_with_one_expectation_exactly_one_wins(
 @in_every_layout
 @pytest.mark.parametrize("racers", [2, 16])
 def test_writers_that_have_all_read_before_any_of_them_writes_do_not_lose_updates(
-    on_ddbl: Place, layout: Layout, racers: int
+    on_ddbl: Place, layout: AnyStreamLayout, racers: int
 ) -> None:
     """The barrier stands between read and write, where two copies of one truth are most likely to meet."""
     name = on_ddbl.partition
@@ -110,7 +110,7 @@ def test_writers_that_have_all_read_before_any_of_them_writes_do_not_lose_update
     "layout", [*LAYOUTS.values(), TWO_STEP, AT_ONCE], ids=[*LAYOUTS, "two-step", "at once"]
 )
 def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_own(
-    on_ddbl: Place, layout: Layout
+    on_ddbl: Place, layout: AnyStreamLayout
 ) -> None:
     streams, name = store(on_ddbl, layout), on_ddbl.partition
 
@@ -124,7 +124,7 @@ def test_where_any_version_will_do_every_racer_appends_once_at_an_index_of_its_o
 
 
 @in_every_layout
-def test_racers_with_one_key_append_once(on_ddbl: Place, layout: Layout) -> None:
+def test_racers_with_one_key_append_once(on_ddbl: Place, layout: AnyStreamLayout) -> None:
     streams, name = store(on_ddbl, layout), on_ddbl.partition
 
     outcomes = race(16, lambda _: streams.try_append(name, [event(0)], idempotency_key="one"))

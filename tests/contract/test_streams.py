@@ -7,7 +7,7 @@ import random
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
@@ -28,7 +28,7 @@ def streams(place: Place, request: pytest.FixtureRequest) -> Streams:
     return over(place, request.param)
 
 
-def over(place: Place, layout: Layout) -> Streams:
+def over(place: Place, layout: AnyStreamLayout) -> Streams:
     driver = Driver(execute=place.execute, meter=Meter())
     return Streams(driver=driver, table=place.table, layout=layout)
 
@@ -47,7 +47,9 @@ in_every_way = pytest.mark.parametrize("layout", WAYS.values(), ids=WAYS)
 
 
 @in_every_way
-def test_a_stream_replays_completely_both_ways_from_every_index(place: Place, layout: Layout) -> None:
+def test_a_stream_replays_completely_both_ways_from_every_index(
+    place: Place, layout: AnyStreamLayout
+) -> None:
     store, name, expected = over(place, layout), place.partition, NO_STREAM
     written: list[Event] = []
     for batch in (1, 3, 2, 1, 1, 4, 1):
@@ -188,7 +190,7 @@ def test_a_written_unfold_makes_an_older_token_a_conflict_but_not_an_older_versi
 
 
 @in_every_way
-def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place, layout: Layout) -> None:
+def test_pruning_makes_events_gone_whatever_items_they_are_in(place: Place, layout: AnyStreamLayout) -> None:
     store, name = over(place, layout), place.partition
     for index in range(7):
         store.append(name, numbered(index))
@@ -296,7 +298,7 @@ def test_events_that_hardly_fit_an_item_follow_each_other(streams: Streams, name
     "layout", [pytest.param(LAYOUTS["tips"], marks=pytest.mark.proof), LAYOUTS["pages"]], ids=LAYOUTS
 )
 def test_ten_thousand_events_and_megabytes_of_items_replay_completely_both_ways(
-    on_ddbl: Place, layout: Layout
+    on_ddbl: Place, layout: AnyStreamLayout
 ) -> None:
     store, name = over(on_ddbl, layout), on_ddbl.partition
     for first in range(0, 10_500, 500):

@@ -23,7 +23,7 @@ from epochal import (
     open_tips,
 )
 from epochal.cli.main import epochal
-from epochal.cli.target import Choice, Store, open_store
+from epochal.cli.target import Choice, OpenedStore, open_store
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
 from epochal.indexer.indexer import Indexer
@@ -132,7 +132,7 @@ def test_a_command_with_swapped_tables_or_one_table_twice_writes_nothing(ddbl_ta
     tips, index = ddbl_tables.create(KINDS["tips"]), ddbl_tables.create(KINDS["index"])
     Indexer(driver=place.driver(), index_table=index, sources=(tips_source(tips),)).register()
 
-    def opened(**tables: str) -> Store:
+    def opened(**tables: str) -> OpenedStore:
         return open_store(Choice(settings=Settings.of(**tables), endpoint=place.endpoint or ""))
 
     swapped = opened(tips_table=index, index_table=tips)

@@ -21,7 +21,7 @@ from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, 
 from epochal.cdk.fields import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
@@ -74,7 +74,9 @@ def told_to(told: list[str]) -> Reaction:
 def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
     """What a command prints on these tables, and how it ends."""
     driver = feed.tips.driver
-    store = Store.of(Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list, str)
+    store = OpenedStore.of(
+        Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket()), list, str
+    )
     monkeypatch.setattr(command_line, "open_store", lambda _: store)
     shown = io.StringIO()
     try:

@@ -15,7 +15,7 @@ from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.keyed import append_once
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
@@ -74,12 +74,12 @@ class Call:
         if self.unfolds is not None:
             body = Encoded(DIRECT, self.unfolds.encode())
             unfolds = (
-                (StoredUnfold(version=0, type="U", data=body, timestamp=moment),) if self.unfolds else ()
+                (EncodedUnfold(version=0, type="U", data=body, timestamp=moment),) if self.unfolds else ()
             )
         return packed(
             Batch(
                 stream=STREAM,
-                events=(StoredEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * self.events,
+                events=(EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * self.events,
                 unfolds=unfolds,
                 etag=fresh[16:].hex(),
                 append_id=identity[:16],

@@ -25,7 +25,7 @@ from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.pages.several import append_all
 from epochal.layout.pages.several_once import append_all_once
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
@@ -68,8 +68,8 @@ class Move:
         moment, unfolds = format_ticks(now), None
         if self.unfolds is not None:
             data = Encoded(DIRECT, self.unfolds.encode())
-            unfolds = (StoredUnfold(version=0, type="U", data=data, timestamp=moment),)
-        event = StoredEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment)
+            unfolds = (EncodedUnfold(version=0, type="U", data=data, timestamp=moment),)
+        event = EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment)
         return packed(
             Batch(
                 stream=stream,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip, tip_key
 from epochal.layout.tips.streams import Tips
@@ -67,7 +67,7 @@ class StreamItems(Protocol):
         """The table."""
 
     @property
-    def layouts(self) -> Sequence[Layout]:
+    def layouts(self) -> Sequence[AnyStreamLayout]:
         """The layout with each choice that a writer may make; what it chooses by itself is last."""
 
     def whose(self, append_id: bytes) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from epochal.layout.pages.items import STREAMS, is_page, read_page
-from epochal.layout.pages.tags.entries import Entry, entries_of, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, entries_of, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, reserved_tags
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.names import TAG_STREAMS
@@ -36,11 +36,11 @@ class Tables(Gradual):
         super().__init__({TABLE: STREAMS})
         self.committed: list[tuple[str, ...]] = []
         self.places: dict[str, list[str]] = {}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, EventOfTag] = {}
 
     def _store(self, writes: Sequence[TransactionWrite], results: Sequence[Item | None]) -> None:
         super()._store(writes, results)
-        new: dict[str, Entry] = {}
+        new: dict[str, EventOfTag] = {}
         for item in results:
             for entry in () if item is None else _entries(item):
                 known = self.places.setdefault(entry.tag, [])
@@ -87,9 +87,9 @@ class World:
         steps = recorded_all(self.site, list(self.tables.entries.values()))
         return {event.id: event for event in driver_on(self.tables.execute).run(steps)}
 
-    def chains(self) -> dict[str, list[Entry]]:
+    def chains(self) -> dict[str, list[EventOfTag]]:
         """The events of each tag, in the order of its pages."""
-        found: dict[str, list[Entry]] = {}
+        found: dict[str, list[EventOfTag]] = {}
         for item in sorted(self.tables.items(TABLE), key=lambda item: int(item["i"]["N"])):
             for entry in _entries(item):
                 found.setdefault(entry.tag, []).append(entry)
@@ -128,7 +128,7 @@ class TagHistory(History):
         return self.world.decided(), self.world.tables.places
 
 
-def _entries(item: Item) -> list[Entry]:
+def _entries(item: Item) -> list[EventOfTag]:
     """The events of a page of a tag; none of anything else."""
     if not is_page(item) or not item["p"]["S"].startswith(TAG_STREAMS):
         return []

@@ -13,7 +13,7 @@ from itertools import product
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
@@ -74,7 +74,7 @@ class Append:
             idempotency_key=self.key,
         )
 
-    def _layout(self, calving: Calving) -> Layout:
+    def _layout(self, calving: Calving) -> AnyStreamLayout:
         return Tips(calving=calving) if self.kind is TIP_ITEMS else self.kind.layouts[-1]
 
 

@@ -13,7 +13,7 @@ from epochal.errors import CorruptData
 from epochal.layout import unfolding
 from epochal.layout.pages import append, attempt, batch, keyed, pruning, reading, writes
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier, Found
+from epochal.layout.pages.find import Earlier, FoundAppend
 from epochal.layout.pages.frames import refer_to
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, Part
@@ -330,9 +330,11 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
 
 
 def any_append_at_our_index_is_ours(patch: Patch) -> None:
-    def whoever(page: Page, batch: Packed) -> Found | None:
+    def whoever(page: Page, batch: Packed) -> FoundAppend | None:
         stamp = page.frames[-1].stamp if page.frames else None
-        return None if stamp is None else Found(first=page.version - batch.count, stamp=stamp, page=page)
+        return (
+            None if stamp is None else FoundAppend(first=page.version - batch.count, stamp=stamp, page=page)
+        )
 
     patch.setattr(append, "in_page", whoever)
 
@@ -464,7 +466,7 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
     sound = append._already
 
-    def as_planned(batch: Packed, planned: Planned | None, found: Found) -> Written:
+    def as_planned(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
         written = sound(batch, planned, found)
         ours = planned is not None and planned.stamp == found.stamp
         return replace(written, token=planned.token) if planned is not None and ours else written
@@ -494,7 +496,7 @@ def a_page_without_events_is_left(patch: Patch) -> None:
 def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
     kept = append.in_page
 
-    def at_its_last(page: Page, given: Packed) -> Found | None:
+    def at_its_last(page: Page, given: Packed) -> FoundAppend | None:
         found = kept(page, given)
         return found and replace(found, first=found.first + sum(len(each.events) for each in given.before))
 

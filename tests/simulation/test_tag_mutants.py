@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.pages.tags import append, listing, paging, reading
-from epochal.layout.pages.tags.entries import Entry
+from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.dcb import Position, Trail
 from epochal.model.tagged_results import TaggedConflict
 from epochal.plan.conditions import AnyOf
@@ -58,7 +58,7 @@ def what_was_seen_is_new_again(patch: Patch) -> None:
 
 
 def unordered(right: Any) -> Any:
-    def found(*given: Any) -> list[Entry]:
+    def found(*given: Any) -> list[EventOfTag]:
         return right(*given)[::-1]
 
     return found

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.layout.pages.streams import Pages
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import ByCost, Fixed
 from epochal.layout.tips.streams import Tips
 
-LAYOUTS: Final[dict[str, Layout]] = {"tips": Tips(), "pages": Pages()}
+LAYOUTS: Final[dict[str, AnyStreamLayout]] = {"tips": Tips(), "pages": Pages()}
 """Each with the choices that it makes by itself."""
 
-WAYS: Final[dict[str, Layout]] = {
+WAYS: Final[dict[str, AnyStreamLayout]] = {
     **LAYOUTS,
     "tips, by cost, at once": Tips(calving=ByCost(mode="transactional")),
     "tips, every event": Tips(calving=Fixed(max_events=1, mode="two-step")),

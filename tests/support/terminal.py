@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from epochal.cli.main import epochal
-from epochal.cli.target import Store, TableSize
+from epochal.cli.target import OpenedStore, TableSize
 from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
@@ -54,9 +54,9 @@ class Terminal:
         )
 
     @property
-    def store(self) -> Store:
+    def store(self) -> OpenedStore:
         sizes = [TableSize(name="tips", items=3, bytes=4_096)]
-        return replace(Store.of(self.deployment, lambda: sizes, str), streams=self.streams)
+        return replace(OpenedStore.of(self.deployment, lambda: sizes, str), streams=self.streams)
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
         """Run a command; what it raises is in the result."""

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from epochal.cli.errors import AggregateMissing
 from epochal.cli.main import epochal
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 from epochal.errors import EpochalError, InvalidInput, WrongExpectedVersion
 from tests.support.terminal import Terminal
 
@@ -136,7 +136,7 @@ def test_an_aggregate_that_is_not_there_is_an_error(terminal: Terminal, command:
 def test_where_no_tables_of_aggregates_are_named_the_option_is(terminal: Terminal) -> None:
     aggregates = terminal.store.aggregates
     bare = replace(aggregates, site=replace(aggregates.site, journal=""))
-    store: Store = replace(terminal.store, aggregates=bare)
+    store: OpenedStore = replace(terminal.store, aggregates=bare)
     result = CliRunner().invoke(epochal, ["aggregate", "show", *CART], obj=lambda: store)
     assert isinstance(result.exception, EpochalError)
     assert "--journal-table: is needed for aggregates" in str(result.exception)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from epochal import Event
 from epochal.cli import copying
 from epochal.cli.main import epochal
-from epochal.cli.target import Choice, Store
+from epochal.cli.target import Choice, OpenedStore
 from epochal.errors import EpochalError
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.settings import Settings
@@ -100,7 +100,7 @@ def test_streams_are_copied_to_another_stack_in_the_same_place(
 ) -> None:
     other, asked = Terminal(), []
 
-    def opened(choice: Choice) -> Store:
+    def opened(choice: Choice) -> OpenedStore:
         asked.append(choice)
         return other.store
 
@@ -135,7 +135,7 @@ def test_a_command_on_streams_of_a_layout_that_the_store_has_not_says_so(table: 
     terminal = Terminal()
     settings = replace(terminal.deployment.settings, tables={})
     deployment = replace(terminal.deployment, settings=settings)
-    store = Store.of(deployment, list, str)
+    store = OpenedStore.of(deployment, list, str)
     words = command.split() if table == "streams" else ["tips", *command.split()]
     result = CliRunner().invoke(epochal, words, obj=lambda: store)
     assert f"--{table}-table: is needed for streams as" in str(result.exception)

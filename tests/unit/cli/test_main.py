@@ -16,7 +16,7 @@ from epochal.cli import main as command_line
 from epochal.cli import target
 from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
-from epochal.cli.target import Choice, Store, open_store
+from epochal.cli.target import Choice, OpenedStore, open_store
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
 from epochal.layout.registry import layouts
 from epochal.model.events import Event
@@ -155,7 +155,7 @@ def test_a_store_of_one_layout_is_a_store(table: str) -> None:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Store]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., OpenedStore]:
     """Opens the store of a stack that has these outputs, without a request but for them."""
 
     class Stacks:
@@ -166,7 +166,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Store]:
             told = [{"OutputKey": name, "OutputValue": value} for name, value in self.outputs.items()]
             return {"Stacks": [{"Outputs": told}]}
 
-    def open_(stack: str, outputs: Mapping[str, str], **named: Any) -> Store:
+    def open_(stack: str, outputs: Mapping[str, str], **named: Any) -> OpenedStore:
         Stacks.outputs = outputs
         return open_store(Choice(settings=Settings.of(**named), stack=stack, region="eu-central-1"))
 
@@ -178,7 +178,7 @@ OUTPUTS = {"IndexTable": "index", "BucketName": "bucket", "StreamsTable": "strea
 
 
 def test_a_place_that_is_named_wins_over_the_stacks_and_the_stacks_own_settings_win(
-    opened: Callable[..., Store],
+    opened: Callable[..., OpenedStore],
 ) -> None:
     """Of a restored table the keys are made as the stack makes them, whatever the environment says."""
     settings = opened("shop", OUTPUTS, streams_table="restored", journal_shards=32).deployment.settings
@@ -187,7 +187,7 @@ def test_a_place_that_is_named_wins_over_the_stacks_and_the_stacks_own_settings_
 
 
 def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_the_first(
-    opened: Callable[..., Store],
+    opened: Callable[..., OpenedStore],
 ) -> None:
     outputs = OUTPUTS | {f"AuditLog{name}": f"audit-{value}" for name, value in OUTPUTS.items()}
     outputs["AuditLogJournalShards"] = "16"

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from epochal.cli import tagged as commands
 from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing
 from epochal.cli.main import epochal
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 from epochal.errors import EpochalError, InvalidInput
 from tests.support.terminal import Terminal
 
@@ -229,7 +229,7 @@ def test_without_its_tables_it_says_which_option_is_missing(group: str, table: s
     found = Terminal()
     tables = {**found.deployment.settings.tables, table: ""}
     deployment = replace(found.deployment, settings=replace(found.deployment.settings, tables=tables))
-    bare: Store = replace(found.store, deployment=deployment)
+    bare: OpenedStore = replace(found.store, deployment=deployment)
     result = CliRunner().invoke(epochal, (group, "count"), obj=lambda: bare)
     assert f"--{table}-table: is needed for tagged events" in str(result.exception)
 

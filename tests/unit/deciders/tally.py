@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.streams import Tips
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply
@@ -125,7 +125,7 @@ STRATEGIES: dict[str, Access[Tally, TallyEvent]] = {
 class Store:
     """A store in memory. `before` sees each request before it is performed, and may raise or write."""
 
-    layout: Layout = field(default_factory=Tips)
+    layout: AnyStreamLayout = field(default_factory=Tips)
     kind: str = "tips"
     ops: list[Op] = field(default_factory=list)
     before: Callable[[Op], None] = lambda _: None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
@@ -20,7 +20,9 @@ from tests.unit.deciders.tally import STRATEGIES, Refused, Store, Tallies, Tally
 S = "Tally-1"
 
 
-def latest_of(choice: Choice, layout: Layout, strategy: str = "unoptimized", **options: object) -> Tallies:
+def latest_of(
+    choice: Choice, layout: AnyStreamLayout, strategy: str = "unoptimized", **options: object
+) -> Tallies:
     """Deciders whose eventually consistent reads are of the state that is chosen."""
     tables = memory_tables()
     streams = memory_tips(tables)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.store.cache import Cache
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
 from tests.support.stream_layouts import WAYS
@@ -51,7 +51,7 @@ LOADS: st.SearchStrategy[Load | AllowStale] = st.sampled_from(
     [REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY, AllowStale()]
 )
 WRITERS = st.sampled_from(["cached", "uncached", "shared cache"])
-LAYOUT_CHOICES: st.SearchStrategy[Layout] = st.sampled_from([*WAYS.values()])
+LAYOUT_CHOICES: st.SearchStrategy[AnyStreamLayout] = st.sampled_from([*WAYS.values()])
 
 
 def writers(store: Store, strategy: str) -> dict[str, Tallies]:
@@ -68,7 +68,7 @@ def writers(store: Store, strategy: str) -> dict[str, Tallies]:
 @given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), layout=LAYOUT_CHOICES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_keeps_the_state_that_all_events_make(
-    strategy: str, steps: list[tuple[str, Decide, Load | AllowStale]], layout: Layout
+    strategy: str, steps: list[tuple[str, Decide, Load | AllowStale]], layout: AnyStreamLayout
 ) -> None:
     store = Store(layout=layout)
     by_name = writers(store, strategy)
@@ -100,7 +100,7 @@ def test_every_strategy_keeps_the_state_that_all_events_make(
     layout=LAYOUT_CHOICES,
 )
 def test_strategies_that_store_events_may_take_turns_on_one_stream(
-    steps: list[tuple[str, Decide]], layout: Layout
+    steps: list[tuple[str, Decide]], layout: AnyStreamLayout
 ) -> None:
     store, state, cache = Store(layout=layout), Tally(), Cache()
     for strategy, decide in steps:

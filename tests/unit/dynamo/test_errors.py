@@ -22,7 +22,7 @@ from botocore.stub import Stubber
 
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
-from epochal.dynamo.protocol.faults import Fault, reply_to
+from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied
@@ -63,11 +63,11 @@ OPS: dict[str, Op] = {
 
 def refused_by_aws(
     code: str, message: str = "", *, status: int = 400, retries: int = 0, **more: object
-) -> Fault:
-    return Fault("PutItem", code, message, status=status, members=more, retried=retries > 0)
+) -> DynamoFault:
+    return DynamoFault("PutItem", code, message, status=status, members=more, retried=retries > 0)
 
 
-def cancelled(*reasons: dict[str, object], retries: int = 0) -> Fault:
+def cancelled(*reasons: dict[str, object], retries: int = 0) -> DynamoFault:
     return refused_by_aws("TransactionCanceledException", retries=retries, CancellationReasons=list(reasons))
 
 
@@ -137,7 +137,7 @@ def test_a_transaction_cancelled_by_traffic_was_not_applied(code: str) -> None:
     ],
     ids=["update", "put", "transaction"],
 )
-def test_an_item_grown_too_large_is_an_overflow(error: Fault) -> None:
+def test_an_item_grown_too_large_is_an_overflow(error: DynamoFault) -> None:
     assert reply_to(error, UPDATE) == Overflow()
 
 
@@ -214,7 +214,7 @@ def test_a_missing_table_is_named_whatever_was_asked_of_it(op: Op) -> None:
     ],
     ids=["validation", "serialization", "validation in a transaction", "no reasons"],
 )
-def test_a_request_that_dynamodb_takes_for_malformed_keeps_its_code_and_words(error: Fault) -> None:
+def test_a_request_that_dynamodb_takes_for_malformed_keeps_its_code_and_words(error: DynamoFault) -> None:
     with pytest.raises(InvalidRequest, match="PutItem was refused as malformed") as raised:
         reply_to(error, PUT)
 

@@ -25,8 +25,8 @@ from epochal.dynamo import clients, opening
 from epochal.dynamo.carriers import boto3_client, environment
 from epochal.dynamo.carriers.session import SessionCarrier
 from epochal.dynamo.interpreter import Carrier, performed
-from epochal.dynamo.protocol.faults import Fault
-from epochal.dynamo.protocol.requests import Request, request_of
+from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.protocol.requests import DynamoRequest, request_of
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Put
 from tests.unit.dynamo.test_errors import OPS
@@ -167,8 +167,8 @@ def test_an_error_is_the_fault_that_boto3_makes_of_it(status: int, body: bytes) 
         assert ours.message == theirs.message
 
 
-def fault(carry: Carrier) -> Fault:
-    with pytest.raises(Fault) as raised:
+def fault(carry: Carrier) -> DynamoFault:
+    with pytest.raises(DynamoFault) as raised:
         carry(request_of(OPS["transact"]))
     return raised.value
 
@@ -338,7 +338,7 @@ def test_a_client_is_made_where_it_is_asked_for_or_needed(
 ) -> None:
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
-    made: list[Callable[[Request], dict[str, Any]]] = []
+    made: list[Callable[[DynamoRequest], dict[str, Any]]] = []
     monkeypatch.setattr(opening, "performed", made.append)
     monkeypatch.setattr(opening, "interpreter", lambda _: None)
     opening.execute_through(carrier)

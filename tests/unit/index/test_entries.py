@@ -22,7 +22,7 @@ from epochal.index.entries import (
     with_marked,
     write_entry,
 )
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from tests.unit.feed.feeds import spans_of
 
@@ -37,14 +37,14 @@ spans = st.lists(
 )
 
 
-def body(event: StoredEvent) -> bytes:
+def body(event: EncodedEvent) -> bytes:
     found = decode(event.data)
     assert isinstance(found, bytes)
     return found
 
 
-def foreign(fields: Any, kind: str = "Ingested") -> StoredEvent:
-    return StoredEvent(type=kind, data=encode(json.dumps(fields).encode()), timestamp=NOW)
+def foreign(fields: Any, kind: str = "Ingested") -> EncodedEvent:
+    return EncodedEvent(type=kind, data=encode(json.dumps(fields).encode()), timestamp=NOW)
 
 
 def test_an_entry_has_the_bytes_that_propulsion_reads() -> None:
@@ -155,14 +155,14 @@ def test_a_foreign_event_in_an_epoch_is_refused_by_name() -> None:
 
 def test_bodies_that_do_not_decode_are_refused() -> None:
     with pytest.raises(UnknownEncoding):
-        read_entry(StoredEvent(type="Ingested", data=Encoded(9, b"{}"), timestamp=NOW))
+        read_entry(EncodedEvent(type="Ingested", data=Encoded(9, b"{}"), timestamp=NOW))
     with pytest.raises(CorruptData):
-        read_entry(StoredEvent(type="Ingested", data=Encoded(2, b"not brotli"), timestamp=NOW))
+        read_entry(EncodedEvent(type="Ingested", data=Encoded(2, b"not brotli"), timestamp=NOW))
     with pytest.raises(CorruptData):
-        read_entry(StoredEvent(type="Ingested", data=Encoded(0, b"\xff"), timestamp=NOW))
+        read_entry(EncodedEvent(type="Ingested", data=Encoded(0, b"\xff"), timestamp=NOW))
     claim = Encoded(64, b'{"key":"k","sha256":"00","bytes":1}')
     with pytest.raises(CorruptData):
-        read_entry(StoredEvent(type="Ingested", data=claim, timestamp=NOW))
+        read_entry(EncodedEvent(type="Ingested", data=claim, timestamp=NOW))
 
 
 def incompressible(rng: random.Random, size: int) -> str:

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
@@ -161,7 +161,7 @@ def test_a_stream_that_was_deleted_from_the_archive_is_neither_copied_there_for_
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("gone", [1, 3, 5, None])
 def test_an_archive_that_has_been_pruned_itself_takes_what_follows(
-    tables: MemoryTables, layout: Layout, gone: int | None
+    tables: MemoryTables, layout: AnyStreamLayout, gone: int | None
 ) -> None:
     archive = replace(over(tables), table="archive", layout=layout, archive=None)
     streams = replace(archive, table="live", archive=archive)

@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, encode_claim
 from epochal.layout.pages.frames import pack_events
 from epochal.layout.pages.training import ROOM, SHARED_BY, Example, example_of, train
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.model.events import Claim
 from epochal.model.times import format_ticks, parse_time
 
 NOW = parse_time("2026-11-22T08:00:00Z")
 
 
-def event(data: Any, **fields: Any) -> StoredEvent:
+def event(data: Any, **fields: Any) -> EncodedEvent:
     body = Encoded(DIRECT, data if isinstance(data, bytes) else json.dumps(data).encode())
-    return StoredEvent(**{"type": "Ordered", "data": body, "timestamp": format_ticks(NOW), **fields})
+    return EncodedEvent(**{"type": "Ordered", "data": body, "timestamp": format_ticks(NOW), **fields})
 
 
-def examples(*events: tuple[str, StoredEvent]) -> list[Example]:
+def examples(*events: tuple[str, EncodedEvent]) -> list[Example]:
     return [found for stream, each in events if (found := example_of(stream, each))]
 
 
-def order(number: int, **fields: Any) -> StoredEvent:
+def order(number: int, **fields: Any) -> EncodedEvent:
     note = f"deliver before noon please {number * 7919 % 9973}"
     return event({"order": number, "currency": "EUR", "country": "Germany", "note": note, **fields})
 
@@ -38,7 +38,7 @@ def order(number: int, **fields: Any) -> StoredEvent:
 ORDERS = [(f"Order-{k}", order(k)) for k in range(60)]
 
 
-def content(*events: tuple[str, StoredEvent]) -> bytes:
+def content(*events: tuple[str, EncodedEvent]) -> bytes:
     found = train(examples(*events))
     assert found is not None
     return found.content

@@ -25,7 +25,7 @@ from epochal.layout.pages.frames import (
     stamp_of,
     time_of,
 )
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from tests.support.dictionaries import TRAINED
 
@@ -42,31 +42,31 @@ BODIES = st.one_of(
 FIELDS = {"type": TEXTS, "data": BODIES, "meta": BODIES, "timestamp": TICKS.map(format_ticks)}
 IDS = st.none() | TEXTS
 EVENTS = st.lists(
-    st.builds(StoredEvent, **FIELDS, correlation_id=IDS, causation_id=IDS, append_id=st.none()),
+    st.builds(EncodedEvent, **FIELDS, correlation_id=IDS, causation_id=IDS, append_id=st.none()),
     min_size=1,
     max_size=5,
 )
-UNFOLDS = st.lists(st.builds(StoredUnfold, version=st.just(7), **FIELDS), min_size=1, max_size=3)
+UNFOLDS = st.lists(st.builds(EncodedUnfold, version=st.just(7), **FIELDS), min_size=1, max_size=3)
 WHEN = st.integers(0, END - 1).map(Ticks)
 
 
-def framed(events: list[StoredEvent], *, moment: Ticks = NOW, compress: bool = True) -> bytes:
+def framed(events: list[EncodedEvent], *, moment: Ticks = NOW, compress: bool = True) -> bytes:
     content = pack_events(events, moment, compress=compress)
     return Frame(stamp=STAMP, count=len(events), content=content).binary()
 
 
-def kept(unfolds: list[StoredUnfold], *, compress: bool = True) -> bytes:
+def kept(unfolds: list[EncodedUnfold], *, compress: bool = True) -> bytes:
     content = pack_unfolds(unfolds, NOW, compress=compress)
     return Unfolds(version=7, moment=NOW, count=len(unfolds), content=content).binary()
 
 
-def event(data: bytes = b"{}", timestamp: str | None = None) -> StoredEvent:
-    return StoredEvent(type="Happened", data=Encoded(DIRECT, data), timestamp=timestamp or format_ticks(NOW))
+def event(data: bytes = b"{}", timestamp: str | None = None) -> EncodedEvent:
+    return EncodedEvent(type="Happened", data=Encoded(DIRECT, data), timestamp=timestamp or format_ticks(NOW))
 
 
 @given(events=EVENTS, compress=st.booleans())
 def test_a_frame_gives_back_its_events_and_its_stamp_as_the_first_ones_append_id(
-    events: list[StoredEvent], compress: bool
+    events: list[EncodedEvent], compress: bool
 ) -> None:
     found = read_frame(framed(events, compress=compress))
 
@@ -76,7 +76,7 @@ def test_a_frame_gives_back_its_events_and_its_stamp_as_the_first_ones_append_id
 
 
 @given(events=EVENTS)
-def test_a_frame_under_a_dictionary_gives_back_its_events_too(events: list[StoredEvent]) -> None:
+def test_a_frame_under_a_dictionary_gives_back_its_events_too(events: list[EncodedEvent]) -> None:
     content = pack_events(events, NOW, dictionary=learn(TRAINED))
     found = read_frame(Frame(stamp=STAMP, count=len(events), content=content).binary())
 
@@ -101,13 +101,13 @@ def test_unfolds_have_no_dictionary() -> None:
     with pytest.raises(CorruptData, match="encoding 3"):
         read_unfolds(
             b"\x03"
-            + kept([StoredUnfold(version=7, type="State", data=EMPTY, timestamp=format_ticks(NOW))])[1:]
+            + kept([EncodedUnfold(version=7, type="State", data=EMPTY, timestamp=format_ticks(NOW))])[1:]
         )
 
 
 @given(unfolds=UNFOLDS, compress=st.booleans())
 def test_unfolds_come_back_with_the_version_that_they_were_made_from(
-    unfolds: list[StoredUnfold], compress: bool
+    unfolds: list[EncodedUnfold], compress: bool
 ) -> None:
     found = read_unfolds(kept(unfolds, compress=compress))
 
@@ -158,7 +158,7 @@ SAMPLE = framed(
 )
 PACKED = framed([event(b'{"n":1}' * 20)])
 ALONE = kept(
-    [StoredUnfold(version=7, type="State", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
+    [EncodedUnfold(version=7, type="State", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
 )
 
 

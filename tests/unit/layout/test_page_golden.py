@@ -19,7 +19,7 @@ from epochal.layout.pages.frames import (
     stamp_of,
 )
 from epochal.layout.pages.items import Page, read_page, write_page
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.events import Claim
 from epochal.model.times import Ticks, parse_time
 from tests.support.dictionaries import TRAINED
@@ -29,8 +29,8 @@ NOW = parse_time(MOMENT)
 STAMP = stamp_of(NOW, bytes.fromhex("0123456789abcdef"))
 
 EVENTS = (
-    StoredEvent(type="ItemAdded", data=Encoded(DIRECT, b'{"sku":"A-1","quantity":2}'), timestamp=MOMENT),
-    StoredEvent(
+    EncodedEvent(type="ItemAdded", data=Encoded(DIRECT, b'{"sku":"A-1","quantity":2}'), timestamp=MOMENT),
+    EncodedEvent(
         type="NoteTaken",
         data=encode_claim(Claim(key="bodies/ab", sha256="ab", size=500_000, encoding=2)),
         meta=Encoded(DIRECT, b'{"by":"desk"}'),
@@ -38,7 +38,7 @@ EVENTS = (
         correlation_id="visit-7",
         causation_id="café",
     ),
-    StoredEvent(
+    EncodedEvent(
         type="Moved",
         data=Encoded(BROTLI, bytes.fromhex("0b028061626303")),
         timestamp="1969-12-31T23:59:59.9999999+00:00",
@@ -64,7 +64,7 @@ AS_THEY_ARE = bytes.fromhex(
 )
 
 ALIKE = tuple(
-    StoredEvent(
+    EncodedEvent(
         type="Delayed", data=Encoded(DIRECT, b'{"flight":"AA1141","minutes":%d}' % k), timestamp=MOMENT
     )
     for k in range(4)
@@ -80,8 +80,8 @@ UNDER_A_DICTIONARY = bytes.fromhex(
 )
 
 UNFOLDS = (
-    StoredUnfold(version=300, type="Cart", data=Encoded(DIRECT, b'{"items":{"A-1":2}}'), timestamp=MOMENT),
-    StoredUnfold(
+    EncodedUnfold(version=300, type="Cart", data=Encoded(DIRECT, b'{"items":{"A-1":2}}'), timestamp=MOMENT),
+    EncodedUnfold(
         version=300,
         type="Total",
         data=Encoded(DIRECT, b""),

@@ -24,7 +24,7 @@ from epochal.layout.pages.items import (
     unfolds_size,
     write_page,
 )
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put
@@ -39,12 +39,12 @@ def stamp(k: int = 0) -> bytes:
 
 
 def frame(k: int = 0, count: int = 1) -> Frame:
-    events = [StoredEvent(type="Happened", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
+    events = [EncodedEvent(type="Happened", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
     return Frame(stamp=stamp(k), count=count, content=pack_events(events * count, NOW))
 
 
 def unfolds(version: int) -> bytes:
-    state = StoredUnfold(
+    state = EncodedUnfold(
         version=version, type="State", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW)
     )
     return Unfolds(version=version, moment=NOW, count=1, content=pack_unfolds([state], NOW)).binary()

@@ -16,7 +16,7 @@ from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
-from epochal.layout.port import Access, Gap, Healed, Port, Source, soundly
+from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly
 from epochal.layout.registry import BASE_DISTANCE, Layout
 from epochal.model.ends import End
 from epochal.model.spans import Span
@@ -103,10 +103,10 @@ def lists_source(table: str, partitions: int = 1) -> Source:
     )
 
 
-def access(_: Options) -> dict[str, tuple[Access, ...]]:
-    reading = Access(table=LISTS, actions=("GetItem",))
-    auditing = Access(table=LISTS, actions=("GetItem", "Scan"))
-    writing = Access(table=LISTS, actions=("GetItem", "PutItem"))
+def access(_: Options) -> dict[str, tuple[Permission, ...]]:
+    reading = Permission(table=LISTS, actions=("GetItem",))
+    auditing = Permission(table=LISTS, actions=("GetItem", "Scan"))
+    writing = Permission(table=LISTS, actions=("GetItem", "PutItem"))
     readers = ("feed", "indexer", "reaction")
     return {**dict.fromkeys(readers, (reading,)), "append": (writing,), "auditor": (auditing,)}
 

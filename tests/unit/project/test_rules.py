@@ -7,6 +7,7 @@ import importlib.util
 import socket
 import tomllib
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import boto3
@@ -90,3 +91,28 @@ def test_no_test_sees_credentials_but_made_up_ones() -> None:
     assert credentials is not None
     assert (credentials.access_key, credentials.secret_key) == ("test", "test")
     assert boto3.Session().available_profiles == []
+
+
+TWICE = {
+    "Cursor": "a reader's place in a stream, of each layout",
+    "Earlier": "an append that was made before, of each layout",
+    "Page": "an item of a layout, and what a read answers",
+    "Planned": "a write made ready, of each layout",
+    "Query": "of tagged events, and DynamoDB's own",
+    "Reaction": "as it runs, and the construct that deploys it",
+    "Reading": "what reads over HTTP run on, of each resource",
+    "TaggedBatch": "what is appended, of each layout",
+}
+"""Names of more than one class, each of which is one word for one thing in its room."""
+
+
+def test_a_class_name_means_one_thing() -> None:
+    library = ROOT / "layers" / "epochal" / "python" / "epochal"
+    names = Counter(
+        node.name
+        for path in library.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 500
+    assert {name for name, count in names.items() if count > 1} == TWICE.keys()

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from epochal.layout.streams import Layout
+from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
@@ -21,7 +21,7 @@ S = "Flight-1"
 EVENTS = 24
 
 
-def filled(layout: Layout, choice: Choice) -> Streams:
+def filled(layout: AnyStreamLayout, choice: Choice) -> Streams:
     tables = memory_tables()
     driver = Driver(execute=Lagging(tables, choice).execute, meter=Meter())
     streams = replace(memory_tips(tables), driver=driver, layout=layout)

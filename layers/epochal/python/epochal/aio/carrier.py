@@ -20,7 +20,7 @@ from botocore.exceptions import (
 from epochal.aio.bridge import wait
 from epochal.dynamo.carriers.session import CONNECT_SECONDS, READ_SECONDS
 from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.requests import DynamoRequest
 
 SECONDS: Final = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
 
@@ -41,11 +41,11 @@ class AsyncCarrier:
     region: str
     credentials: Credentials
 
-    def __call__(self, request: Request) -> dict[str, Any]:
+    def __call__(self, request: DynamoRequest) -> dict[str, Any]:
         """Send a request and return its answer."""
         return wait(self._sent(request))
 
-    async def _sent(self, request: Request) -> dict[str, Any]:
+    async def _sent(self, request: DynamoRequest) -> dict[str, Any]:
         body = body_of(request)
         headers = headers_of(request) | {"User-Agent": "epochal", "Accept-Encoding": "identity"}
         unsigned = AWSRequest("POST", self.url, headers=headers, data=body)

@@ -25,7 +25,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo import stores
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidInput
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import Hash
@@ -223,7 +223,7 @@ class AsyncPlace:
     def _place(self) -> stores.Place:
         return _Awaited(endpoint=self.endpoint, region=self.region, carry=self._carry)
 
-    def _carry(self, request: Request) -> dict[str, Any]:
+    def _carry(self, request: DynamoRequest) -> dict[str, Any]:
         if self._carrier is None:
             raise InvalidInput("place", "must be entered first: async with AsyncPlace() as place")
         return self._carrier(request)
@@ -233,7 +233,7 @@ class AsyncPlace:
 class _Awaited(stores.Place):
     """A place whose stores wait within what `bridge.run` runs."""
 
-    carry: Callable[[Request], dict[str, Any]]
+    carry: Callable[[DynamoRequest], dict[str, Any]]
 
     def execute(self) -> Execute:
         return performed(self.carry)

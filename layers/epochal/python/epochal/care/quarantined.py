@@ -19,7 +19,7 @@ from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.names import poison_stream
-from epochal.index.stored import ByCost, StoredEvent, Tips, append, batch_of
+from epochal.index.stored import ByCost, EncodedEvent, Tips, append, batch_of
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source
@@ -130,7 +130,7 @@ class PoisonRecords:
     def _resolve(self, source: Source, index: int, outcome: Outcome) -> None:
         ids = self.indexer.ids()
         body = json.dumps({"index": index, "outcome": outcome}, separators=(",", ":")).encode()
-        event = StoredEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
+        event = EncodedEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
         batch = batch_of(poison_stream(source.base), (event,), etag=ids.etag, append_id=ids.append_id)
         self.indexer.driver.run(append(self.indexer.index_table, batch, ANY, ByCost()))
 

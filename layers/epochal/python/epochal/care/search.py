@@ -17,14 +17,14 @@ PAGE_UNITS: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchPage:
     """What a search has come upon: streams in no order, and the key to go on from; None at the end of the table."""
 
     streams: tuple[str, ...]
     after: Key | None
 
 
-def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int) -> Found:
+def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int) -> SearchPage:
     """Streams of a source whose names begin with `prefix`, among those that so many requests read."""
     streams: dict[str, None] = {}
     for _ in range(requests):
@@ -36,4 +36,4 @@ def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, req
         after = page.last
         if after is None:
             break
-    return Found(streams=tuple(streams), after=after)
+    return SearchPage(streams=tuple(streams), after=after)

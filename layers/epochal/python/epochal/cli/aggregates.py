@@ -14,7 +14,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import AggregateMissing, must_be_named
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
 from epochal.http.aggregates import representation
 from epochal.model.aggregates import (
@@ -46,7 +46,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
     @click.argument("value", metavar="ID")
     @pass_store
     @wraps(command)
-    def found(store: Store, *, kind: str, value: str, **options: Any) -> None:
+    def found(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
         site = store.aggregates.site
         must_be_named("is needed for aggregates", journal_table=site.journal, snapshot_table=site.snapshot)
         command(store.aggregates, aggregate_id(kind, value), **options)

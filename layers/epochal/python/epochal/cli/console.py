@@ -7,7 +7,7 @@ from secrets import token_urlsafe
 import click
 
 from epochal.cli.react import load_reaction
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
 
 
@@ -23,7 +23,7 @@ from epochal.errors import InvalidInput
     help="Replays here what it has parked; others are replayed by their deployed functions.",
 )
 @pass_store
-def console(store: Store, *, port: int, targets: tuple[str, ...]) -> None:
+def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     """Show the store in a browser, until interrupted.
 
     The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the

@@ -9,10 +9,10 @@ import click
 
 from epochal.cli import output
 from epochal.cli.errors import CopyUnsound, must_be_named
-from epochal.cli.target import Choice, Store, open_store, pass_store
+from epochal.cli.target import Choice, OpenedStore, open_store, pass_store
 from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.results import StreamCopy, Tally
-from epochal.copying.sources import AggregateSource, Source, StreamSource
+from epochal.copying.sources import AggregateSource, CopySource, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
@@ -53,7 +53,7 @@ FROM: Final = (*STREAMS, "journal")
 @output.json_option
 @pass_store
 def copy(
-    store: Store,
+    store: OpenedStore,
     *,
     streams: tuple[str, ...],
     categories: tuple[str, ...],
@@ -105,7 +105,7 @@ def copy(
     _print(tally, as_json=as_json, dry_run=dry_run)
 
 
-def _other(stack: str) -> Store:
+def _other(stack: str) -> OpenedStore:
     """The store of another stack, where the first one is."""
     said = click.get_current_context().find_root().params
     return open_store(
@@ -120,7 +120,7 @@ def _with(deployment: Deployment, layout: str) -> Deployment:
     return deployment
 
 
-def _source(deployment: Deployment, layout: str, snapshots: str) -> Source:
+def _source(deployment: Deployment, layout: str, snapshots: str) -> CopySource:
     if layout in STREAMS:
         return StreamSource(STREAMS[layout](_with(deployment, layout)))
     return AggregateSource(_with(deployment, layout).aggregates, snapshots=snapshots)

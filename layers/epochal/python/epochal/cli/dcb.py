@@ -10,16 +10,16 @@ import click
 from epochal.cli.tagged import append, event, query
 from epochal.cli.tagged_import import import_
 from epochal.cli.tagged_listings import count, read, tag, tags
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 
 
 @click.group()
 @click.pass_context
 def dcb(context: click.Context) -> None:
     """The same on tagged events in Sekiban's tables."""
-    opener: Callable[[], Store] = context.obj
+    opener: Callable[[], OpenedStore] = context.obj
 
-    def opened() -> Store:
+    def opened() -> OpenedStore:
         store = opener()
         return replace(store, tagged=store.deployment.dcb, tagged_in=("events", "tags"))
 

@@ -11,7 +11,7 @@ import click
 from epochal.cli import output, views
 from epochal.cli.errors import PartitionMissing
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
@@ -38,7 +38,7 @@ POLL_SECONDS = 0.5
 @output.json_option
 @pass_store
 def feed(
-    store: Store,
+    store: OpenedStore,
     *,
     partition: int | None,
     start: str,
@@ -87,7 +87,7 @@ def feed(
 @output.json_option
 @pass_store
 def tail(
-    store: Store,
+    store: OpenedStore,
     *,
     stream: str | None,
     start: str | None,
@@ -110,7 +110,7 @@ def tail(
     output.stream(items, views.item, views.item_line, as_json=as_json)
 
 
-def _check_there(store: Store, chosen: Sequence[int]) -> None:
+def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
     """A reader of a mistyped partition would wait for ever."""
     known = [each.partition for each in store.feed.partitions()] if chosen else []
     for number in chosen:
@@ -128,7 +128,7 @@ def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
             time.sleep(POLL_SECONDS)
 
 
-def _follow_stream(store: Store, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
+def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
     at = store.streams.page(stream, limit=1).version if start is None else _index(start)
     # As for a read: what was pruned before this one began is where a stream begins, unless an archive should have it.
     begun = start is None or store.streams.archive is not None
@@ -144,7 +144,7 @@ def _follow_stream(store: Store, stream: str, start: str | None) -> Iterator[tup
 
 
 def _follow_feed(
-    store: Store, start: str | None, chosen: Sequence[int], categories: Sequence[str], *, data: bool
+    store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], *, data: bool
 ) -> Iterator[list[FeedItem]]:
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
     tails = {each.partition: each.tail for each in store.feed.partitions()}
@@ -161,7 +161,7 @@ def _follow_feed(
         yield found
 
 
-def _numbers(store: Store, known: dict[int, Checkpoint]) -> Sequence[int]:
+def _numbers(store: OpenedStore, known: dict[int, Checkpoint]) -> Sequence[int]:
     """Partitions there are; asked for while there are none yet."""
     return list(known) or [each.partition for each in store.feed.partitions()]
 

@@ -17,7 +17,7 @@ from epochal.care.verify import STREAMS, Verifier, has_heads
 from epochal.cli import index_views, output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
 from epochal.index.findings import Finding
 from epochal.index.series import read_series
@@ -53,7 +53,7 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--all-groups", is_flag=True, help="Tell of every group; finding them scans the index table.")
 @output.json_option
 @pass_store
-def status(store: Store, *, groups: Sequence[str], all_groups: bool, as_json: bool) -> None:
+def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool, as_json: bool) -> None:
     """Print how far each partition is, and groups are behind."""
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
@@ -74,7 +74,7 @@ def status(store: Store, *, groups: Sequence[str], all_groups: bool, as_json: bo
 @care_options
 @output.json_option
 @pass_store
-def verify(store: Store, *, as_json: bool, **care: Any) -> None:
+def verify(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
     """Compare the index with itself and with all heads.
 
     Safe beside a running indexer. Prints what is wrong, and fails where anything is.
@@ -100,7 +100,7 @@ def verify(store: Store, *, as_json: bool, **care: Any) -> None:
 @care_options
 @output.json_option
 @pass_store
-def repair(store: Store, *, as_json: bool, **care: Any) -> None:
+def repair(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
     """Verify the index, and mend what can be mended in place.
 
     Safe beside a running indexer. Prints what was wrong and what became of it, and fails where something is left.
@@ -128,7 +128,9 @@ def repair(store: Store, *, as_json: bool, **care: Any) -> None:
         click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
 
 
-def sources_of(store: Store, partitions: Sequence[str], *, told_wins: bool = False) -> tuple[Source, ...]:
+def sources_of(
+    store: OpenedStore, partitions: Sequence[str], *, told_wins: bool = False
+) -> tuple[Source, ...]:
     """The sources whose tables are known, with the numbers of partitions that the index has on record, or as told."""
     told = dict(_told(each) for each in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
@@ -136,7 +138,7 @@ def sources_of(store: Store, partitions: Sequence[str], *, told_wins: bool = Fal
     return tuple(replace(each, partitions=counts.get(each.name, 1)) for each in store.sources)
 
 
-def indexer_of(store: Store, partitions: Sequence[str]) -> Indexer:
+def indexer_of(store: OpenedStore, partitions: Sequence[str]) -> Indexer:
     """An indexer of the store's sources."""
     return Indexer(
         driver=store.feed.driver, index_table=store.feed.table, sources=sources_of(store, partitions)
@@ -144,7 +146,7 @@ def indexer_of(store: Store, partitions: Sequence[str]) -> Indexer:
 
 
 def _verifier(
-    store: Store,
+    store: OpenedStore,
     tell: Callable[[str], None],
     *,
     streams: int,
@@ -162,7 +164,7 @@ def _verifier(
     )
 
 
-def refuse_unrecorded(store: Store, sources: Sequence[Source], partitions: Sequence[str]) -> None:
+def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions: Sequence[str]) -> None:
     """What is put on record stays, so it must not be guessed."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     known = {*recorded, *(_told(each)[0] for each in partitions)}

@@ -15,7 +15,7 @@ from epochal.care.rebuild import Rebuilder
 from epochal.cli import output
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.index import refuse_unrecorded, sources_of
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
@@ -59,7 +59,7 @@ def rebuild(
     guide to the index says how a deployment is switched to it. Where there is no old index, as after a restore, TABLE
     is the one in use.
     """
-    store: Store = context.obj()
+    store: OpenedStore = context.obj()
     if into in _holding(store):
         raise InvalidInput("--into", "must be a table of its own: this one holds events or heads")
     if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:
@@ -97,7 +97,7 @@ def rebuild(
         raise IndexUnsound({"look": len(troubles)})
 
 
-def _holding(store: Store) -> set[str]:
+def _holding(store: OpenedStore) -> set[str]:
     """Tables with users' data. Some have the keys of an index, and would accept its items."""
     return {table for table, kind in store.kinds.items() if kind != DECLARED["index_table"].table}
 

@@ -12,9 +12,9 @@ import click
 
 from epochal.cli import output, views
 from epochal.cli.errors import ConversationMissing
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.feed.categories import categories_of
-from epochal.feed.causes import Node, conversation, tree
+from epochal.feed.causes import CausedEvent, conversation, tree
 from epochal.feed.latest import latest
 from epochal.feed.results import FeedEvent
 from epochal.layout.registry import layout_of
@@ -36,7 +36,7 @@ items_option = click.option(
 @items_option
 @output.json_option
 @pass_store
-def streams(store: Store, *, category: str | None, prefix: str, items: int, as_json: bool) -> None:
+def streams(store: OpenedStore, *, category: str | None, prefix: str, items: int, as_json: bool) -> None:
     """List the streams of the latest events, of one CATEGORY or all.
 
     Newest first; of each the category, the name, the layout, and the index of its last event.
@@ -55,7 +55,7 @@ def streams(store: Store, *, category: str | None, prefix: str, items: int, as_j
 @items_option
 @output.json_option
 @pass_store
-def search(store: Store, *, words: str, items: int, as_json: bool) -> None:
+def search(store: OpenedStore, *, words: str, items: int, as_json: bool) -> None:
     """Find WORDS in the latest events.
 
     They are looked for in names of streams, types, data and metadata, whatever the case.
@@ -70,7 +70,7 @@ def search(store: Store, *, words: str, items: int, as_json: bool) -> None:
 @items_option
 @output.json_option
 @pass_store
-def trace(store: Store, *, correlation_id: str, items: int, as_json: bool) -> None:
+def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool) -> None:
     """Print what belongs to CORRELATION_ID as a tree of causes.
 
     An event names its conversation too: Order-1@3.
@@ -82,7 +82,7 @@ def trace(store: Store, *, correlation_id: str, items: int, as_json: bool) -> No
     output.document(view, output.fitting(_lines(roots)), as_json=as_json)
 
 
-def _streams(store: Store, items: int) -> Iterator[dict[str, Any]]:
+def _streams(store: OpenedStore, items: int) -> Iterator[dict[str, Any]]:
     for at in store.feed.partitions():
         known = categories_of(at.partition, store.feed.types)
         seen: set[str] = set()
@@ -98,7 +98,7 @@ def _streams(store: Store, items: int) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _events(store: Store, items: int) -> Iterator[FeedEvent]:
+def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
     for at in store.feed.partitions():
         for item in latest(store.feed, at, items, data=True):
             if item.event is not None:
@@ -115,11 +115,11 @@ def _text(event: FeedEvent) -> str:
     return "\n".join(each for each in (*said, *bodies) if each).casefold()
 
 
-def _view(node: Node) -> dict[str, Any]:
+def _view(node: CausedEvent) -> dict[str, Any]:
     return {**views.event(node.event), "caused": [_view(each) for each in node.caused]}
 
 
-def _lines(nodes: list[Node], indent: str = "") -> Iterator[str]:
+def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
     for each in nodes:
         yield indent + views.event_line(each.event)
         yield from _lines(each.caused, f"{indent}  ")

@@ -16,7 +16,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import ProjectionMissing, must_be_named
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.projections import representation
@@ -35,7 +35,7 @@ def projections() -> None:
 def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
     @pass_store
     @wraps(command)
-    def found(store: Store, **options: Any) -> None:
+    def found(store: OpenedStore, **options: Any) -> None:
         must_be_named("is needed for states of projections", projection_states_table=store.states.table)
         command(store.states, **options)
 

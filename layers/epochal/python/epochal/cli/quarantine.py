@@ -7,7 +7,7 @@ import click
 from epochal.care.quarantined import PoisonRecords
 from epochal.cli import index_views, output
 from epochal.cli.index import indexer_of
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.layout.registry import layout_names
 
 
@@ -20,7 +20,7 @@ def poison() -> None:
 @click.option("--all", "all_", is_flag=True, help="Also those that were retried or given up.")
 @output.json_option
 @pass_store
-def list_(store: Store, *, all_: bool, as_json: bool) -> None:
+def list_(store: OpenedStore, *, all_: bool, as_json: bool) -> None:
     """Print the records that wait, oldest first, each with its cause."""
     records = _records(store)
     found = records.all() if all_ else records.waiting()
@@ -32,7 +32,7 @@ def list_(store: Store, *, all_: bool, as_json: bool) -> None:
 @click.argument("index", type=click.IntRange(min=0))
 @output.json_option
 @pass_store
-def retry(store: Store, *, source: str, index: int, as_json: bool) -> None:
+def retry(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
     """Index what record INDEX of SOURCE told, after all.
 
     Mend its cause first.
@@ -47,12 +47,12 @@ def retry(store: Store, *, source: str, index: int, as_json: bool) -> None:
 @click.argument("index", type=click.IntRange(min=0))
 @output.json_option
 @pass_store
-def discard(store: Store, *, source: str, index: int, as_json: bool) -> None:
+def discard(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
     """Give record INDEX of SOURCE up. It stays on record as given up."""
     _records(store).discard(source, index)
     view = {"source": source, "index": index, "outcome": "discarded"}
     output.document(view, [f"{source} {index}: given up"], as_json=as_json)
 
 
-def _records(store: Store) -> PoisonRecords:
+def _records(store: OpenedStore) -> PoisonRecords:
     return PoisonRecords(indexer=indexer_of(store, ()))

@@ -17,7 +17,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import GroupMissing
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
 from epochal.hosting.commands import parked_view
 from epochal.hosting.runner import Runner
@@ -34,7 +34,7 @@ from epochal.reactions.reactor import Ran, Reactor
 @click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
 @output.json_option
 @pass_store
-def react(store: Store, *, target: str, until_done: bool, as_json: bool) -> None:
+def react(store: OpenedStore, *, target: str, until_done: bool, as_json: bool) -> None:
     """Run the reaction of a module, until interrupted.
 
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
@@ -70,7 +70,7 @@ def parked() -> None:
 @click.argument("group")
 @output.json_option
 @pass_store
-def list_(store: Store, *, group: str, as_json: bool) -> None:
+def list_(store: OpenedStore, *, group: str, as_json: bool) -> None:
     """List the streams that GROUP has parked.
 
     Each comes with its first event that is not handled, and the cause.
@@ -84,7 +84,7 @@ def list_(store: Store, *, group: str, as_json: bool) -> None:
 @click.argument("streams", nargs=-1)
 @output.json_option
 @pass_store
-def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool) -> None:
+def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json: bool) -> None:
     """Handle here what STREAMS have been waiting for.
 
     Then they go on. Without any, all that are parked are handled.
@@ -117,7 +117,7 @@ def replay(store: Store, *, target: str, streams: tuple[str, ...], as_json: bool
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @output.json_option
 @pass_store
-def discard(store: Store, *, group: str, stream: str, one: bool, yes: bool, as_json: bool) -> None:
+def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool, as_json: bool) -> None:
     """Give up what STREAM has been waiting for.
 
     GROUP will never handle it.
@@ -157,11 +157,11 @@ def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
         click.echo(f"warning: {words}", err=True)
 
 
-def _reactor(store: Store, reaction: Reaction) -> Reactor:
+def _reactor(store: OpenedStore, reaction: Reaction) -> Reactor:
     return Reactor(member=Member(reaction=reaction, reader=store.feed))
 
 
-def _parking(store: Store, group: str) -> Parking:
+def _parking(store: OpenedStore, group: str) -> Parking:
     """For whatever needs no handler."""
     return Parking(reactor=_reactor(store, Reaction(name=group, handler=_never)))
 
@@ -170,7 +170,7 @@ def _never(_: Delivery) -> None:
     raise RuntimeError("listing and discarding handle nothing")
 
 
-def _check_there(store: Store, group: str) -> None:
+def _check_there(store: OpenedStore, group: str) -> None:
     """Refuse a mistyped name: a group of that name would have nothing parked."""
     driver, table = store.feed.driver, store.feed.table
     for each in store.feed.partitions():
@@ -179,13 +179,13 @@ def _check_there(store: Store, group: str) -> None:
     raise GroupMissing(group)
 
 
-def _parked(store: Store, group: str) -> Iterator[ParkedStream]:
+def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
     parking = _parking(store, group)
     for each in store.feed.partitions():
         yield from parking.streams(each.partition)
 
 
-def _chosen(store: Store, group: str, streams: tuple[str, ...]) -> list[ParkedStream]:
+def _chosen(store: OpenedStore, group: str, streams: tuple[str, ...]) -> list[ParkedStream]:
     found = list(_parked(store, group))
     if missing := set(streams) - {each.stream for each in found}:
         raise InvalidInput("stream", f"{min(missing)!r} is not parked by {group}")

@@ -8,7 +8,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import StreamMissing
-from epochal.cli.target import Store, existing, pass_streams
+from epochal.cli.target import OpenedStore, existing, pass_streams
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.model.outcomes import Conflict
 from epochal.model.versions import AtVersion
@@ -24,7 +24,7 @@ YES = click.option("--yes", is_flag=True, help="Do not ask.")
 @YES
 @output.json_option
 @pass_streams
-def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -> None:
+def prune(store: OpenedStore, *, stream: str, before: int, yes: bool, as_json: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
 
     The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
@@ -45,7 +45,7 @@ def prune(store: Store, *, stream: str, before: int, yes: bool, as_json: bool) -
 @output.json_option
 @pass_streams
 def delete(
-    store: Store, *, stream: str, expected: str | None, leave_open: bool, yes: bool, as_json: bool
+    store: OpenedStore, *, stream: str, expected: str | None, leave_open: bool, yes: bool, as_json: bool
 ) -> None:
     """Remove all events of STREAM and its state, for good.
 

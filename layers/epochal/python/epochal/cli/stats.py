@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from epochal.cli import output
-from epochal.cli.target import Store, existing, pass_store
+from epochal.cli.target import OpenedStore, existing, pass_store
 from epochal.feed.categories import categories_of
 from epochal.feed.results import FeedItem
 from epochal.model.aggregates import AggregateTypes
@@ -21,7 +21,7 @@ from epochal.store.results import StreamState
 @click.option("--count", is_flag=True, help="Count events and streams, by walking the whole index.")
 @output.json_option
 @pass_store
-def stats(store: Store, *, stream: str | None, count: bool, as_json: bool) -> None:
+def stats(store: OpenedStore, *, stream: str | None, count: bool, as_json: bool) -> None:
     """Print figures of the store, or of one STREAM.
 
     Of the store: partitions, epochs, checkpoints, table sizes. These are DynamoDB's own figures, which AWS brings
@@ -65,7 +65,7 @@ class _Tally:
         }
 
 
-def _store(store: Store) -> dict[str, Any]:
+def _store(store: OpenedStore) -> dict[str, Any]:
     tails = store.feed.partitions()
     return {
         "partitions": {
@@ -75,7 +75,7 @@ def _store(store: Store) -> dict[str, Any]:
     }
 
 
-def _count(store: Store) -> _Tally:
+def _count(store: OpenedStore) -> _Tally:
     tally = _Tally(declared=store.feed.types)
     with output.progress("counting") as tell:
         for each in store.feed.partitions():

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output, views
-from epochal.cli.target import Store, existing, pass_streams
+from epochal.cli.target import OpenedStore, existing, pass_streams
 from epochal.errors import StreamDeleted
 from epochal.http.streams.representation import event_of
 from epochal.http.streams.several import append_of
@@ -38,7 +38,7 @@ from epochal.store.streams import Streams
 @output.json_option
 @pass_streams
 def append(
-    store: Store,
+    store: OpenedStore,
     *,
     stream: str,
     type: str | None,  # noqa: A002  the argument's name, as users see it
@@ -84,7 +84,7 @@ def append(
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @output.json_option
 @pass_streams
-def append_all(store: Store, *, appends: str, key: str | None, as_json: bool) -> None:
+def append_all(store: OpenedStore, *, appends: str, key: str | None, as_json: bool) -> None:
     """Append to several streams, all or nothing.
 
     APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
@@ -108,7 +108,7 @@ def append_all(store: Store, *, appends: str, key: str | None, as_json: bool) ->
 @output.json_option
 @pass_streams
 def read(
-    store: Store, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
+    store: OpenedStore, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
 ) -> None:
     """Print the events of STREAM."""
     version = _check_there(store.streams, stream)
@@ -123,7 +123,7 @@ def read(
 @click.argument("stream")
 @output.json_option
 @pass_streams
-def state(store: Store, *, stream: str, as_json: bool) -> None:
+def state(store: OpenedStore, *, stream: str, as_json: bool) -> None:
     """Print where STREAM stands.
 
     That is its version, its token and the state stored beside its events. One request.

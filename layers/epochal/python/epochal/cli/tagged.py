@@ -14,7 +14,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
 from epochal.http.fields import Node
 from epochal.http.tagged import representation
@@ -44,7 +44,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 
     @pass_store
     @wraps(command)
-    def found(store: Store, **options: Any) -> None:
+    def found(store: OpenedStore, **options: Any) -> None:
         for kind in store.tagged_in:
             table = {f"{kind}_table": store.deployment.settings.table(kind)}
             must_be_named("is needed for tagged events", **table)

@@ -69,7 +69,7 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class OpenedStore:
     """An opened store.
 
     Attributes:
@@ -94,7 +94,7 @@ class Store:
     @classmethod
     def of(
         cls, found: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
-    ) -> Store:
+    ) -> OpenedStore:
         """The store of a deployment."""
         return cls(
             deployment=found,
@@ -115,7 +115,7 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.pass_obj
     @wraps(command)
-    def opened(opener: Callable[[], Store], *args: Any, **options: Any) -> None:
+    def opened(opener: Callable[[], OpenedStore], *args: Any, **options: Any) -> None:
         command(opener(), *args, **options)
 
     return opened
@@ -126,7 +126,7 @@ def pass_streams(command: Callable[..., None]) -> Callable[..., None]:
 
     @pass_store
     @wraps(command)
-    def found(store: Store, **options: Any) -> None:
+    def found(store: OpenedStore, **options: Any) -> None:
         layout = store.streams.layout.name
         table = layout_named(layout).table
         must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
@@ -143,7 +143,7 @@ def existing(streams: Streams, stream: str, *, fetch: bool = True) -> StreamStat
     return found
 
 
-def open_store(choice: Choice) -> Store:
+def open_store(choice: Choice) -> OpenedStore:
     """The store that was chosen.
 
     Raises:
@@ -171,7 +171,7 @@ def open_store(choice: Choice) -> Store:
     return _opened(settings, dynamodb_client(**place), s3, client, kinds)
 
 
-def _local() -> Store:
+def _local() -> OpenedStore:
     try:
         found = deploy.current(here()).store()
     except LocalError as error:
@@ -179,7 +179,7 @@ def _local() -> Store:
     return open_local(found)
 
 
-def open_local(found: LocalStore) -> Store:
+def open_local(found: LocalStore) -> OpenedStore:
     """A store on the embedded AWS."""
     client = found.endpoint.client
     return _opened(found.settings, client("dynamodb"), client("s3"), client)
@@ -191,10 +191,12 @@ def _opened(
     s3: Any,
     client: Callable[[str], Any],
     kinds: Mapping[str, str] | None = None,
-) -> Store:
+) -> OpenedStore:
     """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
     found = deployed(settings, execute=interpreter(dynamodb), s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
-    return Store.of(found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()], client)
+    return OpenedStore.of(
+        found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()], client
+    )
 
 
 def tables_of(settings: Settings) -> dict[str, str]:

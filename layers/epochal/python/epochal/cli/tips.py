@@ -11,16 +11,16 @@ from epochal.cli.feed import tail
 from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, read, state
-from epochal.cli.target import Store
+from epochal.cli.target import OpenedStore
 
 
 @click.group()
 @click.pass_context
 def tips(context: click.Context) -> None:
     """The same on streams that are stored as tips."""
-    opener: Callable[[], Store] = context.obj
+    opener: Callable[[], OpenedStore] = context.obj
 
-    def opened() -> Store:
+    def opened() -> OpenedStore:
         store = opener()
         return replace(store, streams=store.deployment.tips)
 

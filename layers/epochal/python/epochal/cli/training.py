@@ -6,7 +6,7 @@ import click
 
 from epochal.care.dictionaries import train as train_dictionary
 from epochal.cli import output
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
 from epochal.model.training import Trained
 
@@ -15,7 +15,7 @@ from epochal.model.training import Trained
 @click.argument("category")
 @output.json_option
 @pass_store
-def train(store: Store, *, category: str, as_json: bool) -> None:
+def train(store: OpenedStore, *, category: str, as_json: bool) -> None:
     """Train a dictionary for the events of CATEGORY.
 
     With it they take fewer bytes. It holds what events of at least five streams have in common. It is measured on

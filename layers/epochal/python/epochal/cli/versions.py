@@ -7,7 +7,7 @@ from collections import Counter
 import click
 
 from epochal.cli import output
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec import json
 from epochal.feed.results import FeedEvent
 from epochal.model.events import Claim
@@ -21,7 +21,7 @@ UNTOLD = "untold"
 @click.argument("category")
 @output.json_option
 @pass_store
-def versions(store: Store, *, category: str, as_json: bool) -> None:
+def versions(store: OpenedStore, *, category: str, as_json: bool) -> None:
     """Count the events of CATEGORY by type and version.
 
     All of them are read. An upcast from a version that is not stored is not needed. Pruned events do not count.

@@ -15,7 +15,7 @@ from rich.table import Table
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.cli import index_views, output
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import Store, pass_store
+from epochal.cli.target import OpenedStore, pass_store
 
 LEAST: Final = 0.2
 
@@ -32,7 +32,7 @@ LEAST: Final = 0.2
 @output.json_option
 @pass_store
 def watch(
-    store: Store,
+    store: OpenedStore,
     *,
     groups: Sequence[str],
     all_groups: bool,
@@ -105,7 +105,7 @@ class Look:
         return shown
 
 
-def looks(store: Store, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
+def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
     """One look after the other. How long a group is behind is known from when it was last seen to be not."""
     end = None if seconds is None else time.monotonic() + seconds
     even: dict[tuple[int, str], float] = {}

@@ -18,7 +18,7 @@ from epochal.codec.hints import shape_of
 from epochal.codec.shapes import Mismatch
 
 
-class Form(NamedTuple):
+class ValueForm(NamedTuple):
     """How values of one class are written and read. All three raise `ValueError`, `Mismatch` where a field is known.
 
     Attributes:
@@ -32,18 +32,18 @@ class Form(NamedTuple):
     parse: Callable[[bytes], Any]
 
 
-def form_of(kind: type) -> Form:
+def form_of(kind: type) -> ValueForm:
     """The form of a class; raises `TypeError` where something in it has no form in JSON."""
     if hasattr(kind, "__pydantic_validator__"):
         return _parsed_by(*_pydantic(kind))
     if hasattr(kind, "__struct_config__"):
         return _parsed_by(*_msgspec(kind))
     shape = shape_of(kind)
-    return Form(shape.write, shape.read, lambda data: shape.read(json.loads(data)))
+    return ValueForm(shape.write, shape.read, lambda data: shape.read(json.loads(data)))
 
 
-def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Form:
-    return Form(write, lambda value: parse(json.dumps(value)), parse)
+def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> ValueForm:
+    return ValueForm(write, lambda value: parse(json.dumps(value)), parse)
 
 
 def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:

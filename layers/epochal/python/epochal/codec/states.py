@@ -21,7 +21,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedState:
     """A packed state: bytes before and after, and the SHA-256 of the result, in hex."""
 
     original: int
@@ -29,7 +29,7 @@ class Packed:
     sha256: str
 
 
-def pack(chunks: Iterable[bytes], into: IO[bytes]) -> Packed:
+def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
     """Compress a state into a file."""
     packer = zlib.compressobj(level=6, wbits=_GZIP)
     digest, original, compressed = hashlib.sha256(), 0, 0
@@ -38,7 +38,7 @@ def pack(chunks: Iterable[bytes], into: IO[bytes]) -> Packed:
         original += 0 if chunk is None else len(chunk)
         compressed += into.write(packed)
         digest.update(packed)
-    return Packed(original=original, compressed=compressed, sha256=digest.hexdigest())
+    return PackedState(original=original, compressed=compressed, sha256=digest.hexdigest())
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ Show = Callable[[Deployment, Arguments], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ConsolePage:
     """A page: where it is, its template, and what it shows of a deployment; or what it does to it."""
 
     path: str
@@ -42,22 +42,22 @@ class Page:
     method: str = "GET"
 
 
-def pages(services: Services) -> tuple[Page, ...]:
+def pages(services: Services) -> tuple[ConsolePage, ...]:
     """All there are."""
     return (
-        Page(path="/", name="overview", show=overview.show),
-        Page(path="/activity", name="activity", show=partial(activity.show, services)),
-        Page(path="/streams", name="streams", show=streams.recent),
-        Page(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
-        Page(path="/search", name="search", show=partial(search.show, services)),
-        Page(path="/tagged", name="tagged", show=tagged.show),
-        Page(path="/feed", name="feed", show=feed.show),
-        Page(path="/trace", name="trace", show=trace.show),
-        Page(path="/reactions", name="reactions", show=partial(reactions.show, services)),
-        Page(path="/projections", name="projections", show=projections.show),
-        Page(path="/health", name="health", show=health.show),
-        Page(path="/parked", name="parked", show=partial(parked.ask, services)),
-        Page(path="/parked", name="settled", show=partial(parked.settle, services), method="POST"),
+        ConsolePage(path="/", name="overview", show=overview.show),
+        ConsolePage(path="/activity", name="activity", show=partial(activity.show, services)),
+        ConsolePage(path="/streams", name="streams", show=streams.recent),
+        ConsolePage(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
+        ConsolePage(path="/search", name="search", show=partial(search.show, services)),
+        ConsolePage(path="/tagged", name="tagged", show=tagged.show),
+        ConsolePage(path="/feed", name="feed", show=feed.show),
+        ConsolePage(path="/trace", name="trace", show=trace.show),
+        ConsolePage(path="/reactions", name="reactions", show=partial(reactions.show, services)),
+        ConsolePage(path="/projections", name="projections", show=projections.show),
+        ConsolePage(path="/health", name="health", show=health.show),
+        ConsolePage(path="/parked", name="parked", show=partial(parked.ask, services)),
+        ConsolePage(path="/parked", name="settled", show=partial(parked.settle, services), method="POST"),
     )
 
 
@@ -77,7 +77,7 @@ def application(
     return app
 
 
-def _shown(deployment: Deployment, page: Page, **place: Any) -> tuple[str, int]:
+def _shown(deployment: Deployment, page: ConsolePage, **place: Any) -> tuple[str, int]:
     driver, meter = deployment.driver.metered()
     status, told = 200, None
     values: dict[str, Any] = {}

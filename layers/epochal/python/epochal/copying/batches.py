@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from epochal.copying.contents import Event
+from epochal.copying.contents import CopiedEvent
 from epochal.model.events import Body
 
 EVENTS: Final = 500
@@ -20,9 +20,9 @@ _FIELDS: Final = 200
 """Bytes reckoned for what an event has besides its bodies."""
 
 
-def batches(events: Iterable[Event], cut: int | None = None) -> Iterator[tuple[Event, ...]]:
+def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
     """Events in their order, together as they are appended; none goes beyond event `cut - 1` that begins before it."""
-    batch: list[Event] = []
+    batch: list[CopiedEvent] = []
     room = BYTES
     for event in events:
         room -= _size(event)
@@ -34,7 +34,7 @@ def batches(events: Iterable[Event], cut: int | None = None) -> Iterator[tuple[E
         yield tuple(batch)
 
 
-def _size(event: Event) -> int:
+def _size(event: CopiedEvent) -> int:
     return _FIELDS + sum(map(_held, (event.data, event.meta)))
 
 

@@ -23,7 +23,7 @@ _NANOSECONDS: Final = 17
 """Digits from which on a number that another library stores for a time counts nanoseconds; below, milliseconds."""
 
 
-class Event(Protocol):
+class CopiedEvent(Protocol):
     """An event of any layout, as it is stored or as the feed shows it."""
 
     @property
@@ -87,7 +87,7 @@ class Digest:
     events: int = 0
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
-    def add(self, event: Event) -> bytes:
+    def add(self, event: CopiedEvent) -> bytes:
         """Take in the next event; what it adds, by which two events can be compared."""
         texts = (event.type, event.correlation_id, event.causation_id)
         parts = [

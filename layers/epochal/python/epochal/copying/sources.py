@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from epochal.copying.contents import Event, Said, said_by
+from epochal.copying.contents import CopiedEvent, Said, said_by
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.feed.history import history_of
 from epochal.layout.streams import Head
@@ -38,7 +38,7 @@ class Original:
         return self.deleted or (self.first == self.version and not self.unfolds)
 
 
-class Source(Protocol):
+class CopySource(Protocol):
     """Where streams are copied from."""
 
     @property
@@ -52,7 +52,7 @@ class Source(Protocol):
     def head(self, stream: str) -> Original | None:
         """A stream as it is now; None where there is none."""
 
-    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
         """Events `first` to `end - 1`, bodies in the bucket as claims. Raises where one is gone or cannot be read."""
 
     def content(self, claim: Claim) -> bytes:
@@ -84,7 +84,7 @@ class StreamSource:
         first = 0 if head.deleted else self._first(head)
         return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
-    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
         """Events, and no hole between them. A stream that was deleted since its head was read has none."""
         at = first
         for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
@@ -149,7 +149,7 @@ class AggregateSource:
         )
         return Original(version=snapshot.lock.seq_nr, unfolds=(unfold,) if self.snapshots else ())
 
-    def events(self, stream: str, first: int, end: int) -> Iterator[Event]:
+    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
         """Events, by their numbers less 1."""
         for event in history_of(self.store).events()(stream, first, end):
             if event.fault is not None:

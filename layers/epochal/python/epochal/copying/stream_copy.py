@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.copying.batches import batches
-from epochal.copying.contents import Digest, Event, Said, said_by, time_of
+from epochal.copying.contents import CopiedEvent, Digest, Said, said_by, time_of
 from epochal.copying.results import Ending, StreamCopy
-from epochal.copying.sources import Original, Source, StreamSource
+from epochal.copying.sources import CopySource, Original, StreamSource
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.model import events as model
 from epochal.model.events import Body, Claim, RecordedUnfold
@@ -40,7 +40,7 @@ _KEPT_FROM_COPYING: Final = (InvalidInput, CorruptData, MissingBody, DeniedBody,
 class StreamCopier:
     """Copies streams of a source to a store, under their names."""
 
-    source: Source
+    source: CopySource
     target: Streams
 
     def planned(self, stream: str) -> StreamCopy:
@@ -157,7 +157,7 @@ class _Copying:
         return wrote
 
     def _write(
-        self, events: Sequence[Event], unfolds: Sequence[model.Unfold] | None, expected: ExpectedVersion
+        self, events: Sequence[CopiedEvent], unfolds: Sequence[model.Unfold] | None, expected: ExpectedVersion
     ) -> ExpectedVersion:
         new = [self._event(each) for each in events]
         return self.copier.target.append(self.stream, new, unfolds=unfolds, expected=expected).token
@@ -173,7 +173,7 @@ class _Copying:
             return None, made_from
         return tuple(map(self._unfold, wanted)), made_from
 
-    def _event(self, event: Event) -> model.Event:
+    def _event(self, event: CopiedEvent) -> model.Event:
         return model.Event(
             type=event.type,
             data=self._body(event.data),
@@ -201,14 +201,14 @@ class _Copying:
                 bodies.put(body, self.copier.source.content(body))
         return body
 
-    def _events(self, first: int, end: int) -> Iterator[Event]:
+    def _events(self, first: int, end: int) -> Iterator[CopiedEvent]:
         return self.copier.source.events(self.stream, first, end) if first < end else iter(())
 
-    def _copies(self, first: int, end: int) -> Iterator[Event]:
+    def _copies(self, first: int, end: int) -> Iterator[CopiedEvent]:
         return StreamSource(self.copier.target).events(self.stream, first, end) if first < end else iter(())
 
 
-def _told(events: Iterable[Event], digest: Digest) -> Iterator[Event]:
+def _told(events: Iterable[CopiedEvent], digest: Digest) -> Iterator[CopiedEvent]:
     for event in events:
         digest.add(event)
         yield event

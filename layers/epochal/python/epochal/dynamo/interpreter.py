@@ -22,8 +22,8 @@ from botocore.exceptions import (
 )
 
 from epochal.dynamo.protocol.conversations import conversation
-from epochal.dynamo.protocol.faults import Fault, reply_to
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.faults import DynamoFault, reply_to
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.plan import limits
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import Execute, Op, Reply
@@ -31,8 +31,8 @@ from epochal.plan.ops import Execute, Op, Reply
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-Carrier = Callable[[Request], dict[str, Any]]
-"""Sends a request and returns its answer; raises `Fault`, or what botocore raises of a connection."""
+Carrier = Callable[[DynamoRequest], dict[str, Any]]
+"""Sends a request and returns its answer; raises `DynamoFault`, or what botocore raises of a connection."""
 
 
 def interpreter(client: DynamoDBClient) -> Execute:
@@ -55,7 +55,7 @@ def performed(carry: Carrier, *, retries: bool = False) -> Execute:
         limits.check(op)
         try:
             reply = _talk(carry, op)
-        except Fault as fault:
+        except DynamoFault as fault:
             answered = True
             return reply_to(fault, op)
         except BotoCoreError as error:

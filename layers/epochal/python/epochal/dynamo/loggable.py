@@ -12,7 +12,7 @@ from traceback import format_tb
 
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.protocol.faults import Fault
+from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.errors import EpochalError, InvalidRequest
 
 
@@ -39,7 +39,7 @@ def _name(error: BaseException) -> str:
             return f"{kind}: {error.action}, {error.code}"
         case EpochalError():
             return f"{kind}: {error}"
-        case Fault():
+        case DynamoFault():
             return f"{kind}: {error.operation}, {error.code}"
         case ClientError():
             return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"

@@ -20,18 +20,18 @@ DEEPEST: Final = 50
 
 
 @dataclass(slots=True)
-class Node:
+class CausedEvent:
     """An event, and what it caused."""
 
     partition: int
     event: FeedEvent
-    caused: list[Node] = field(default_factory=list)
+    caused: list[CausedEvent] = field(default_factory=list)
 
 
-def conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
+def conversation(feed: FeedReader, wanted: str, count: int) -> list[CausedEvent]:
     """Events of the conversation that a correlation id or one of its events names, among the last so many items."""
     found = [
-        Node(at.partition, item.event)
+        CausedEvent(at.partition, item.event)
         for at in feed.partitions()
         for item in latest(feed, at, count, data=True)
         if item.event is not None
@@ -44,18 +44,18 @@ def conversation(feed: FeedReader, wanted: str, count: int) -> list[Node]:
     ]
 
 
-def tree(nodes: Iterable[Node]) -> list[Node]:
+def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
     """Each event below its cause; those whose cause is not among them are roots, in order of time.
 
     Of events that name each other as their cause, the earliest is a root.
     """
     ordered = sorted(nodes, key=lambda each: each.event.timestamp)
     names = {name_of(each.event) for each in ordered}
-    effects = defaultdict[str | None, list[Node]](list)
+    effects = defaultdict[str | None, list[CausedEvent]](list)
     for each in ordered:
         cause = each.event.causation_id
         effects[cause if cause in names else None].append(each)
-    roots: list[Node] = []
+    roots: list[CausedEvent] = []
     seen = set[int]()
     for each in (*effects[None], *ordered):
         if id(each) not in seen:
@@ -64,7 +64,7 @@ def tree(nodes: Iterable[Node]) -> list[Node]:
     return sorted(roots, key=lambda each: each.event.timestamp)
 
 
-def _hang(root: Node, effects: Mapping[str | None, list[Node]], seen: set[int]) -> None:
+def _hang(root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], seen: set[int]) -> None:
     """Put below a root what it caused, but what `seen` has; the deepest are beside one another."""
     seen.add(id(root))
     below = deque([(root, root.caused, 2)])

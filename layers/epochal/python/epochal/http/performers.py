@@ -44,7 +44,7 @@ def _left_out(kind: str, _: Request) -> Response:
     raise Problem(ROUTE_NOT_FOUND, detail)
 
 
-class Store(Protocol):
+class MeteredStore(Protocol):
     """A dataclass whose requests all go through its driver, as every store is."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -54,7 +54,7 @@ class Store(Protocol):
         """What runs its requests."""
 
 
-S = TypeVar("S", bound=Store)
+S = TypeVar("S", bound=MeteredStore)
 
 
 def measured(store: S, request: Request) -> tuple[S, Meter]:

@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 10_000
 _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
 
-class Query:
+class QueryParameters:
     """A request's query parameters."""
 
     def __init__(self, request: Request, known: Collection[str] = (), *, lists: Collection[str] = ()) -> None:
@@ -72,4 +72,4 @@ def _unknown(known: tuple[str, ...]) -> str:
 def nothing(request: Request) -> None:
     """Refuse whatever is sent to an operation that takes no input."""
     no_document(request)
-    Query(request)
+    QueryParameters(request)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.stored import StoredEvent
+from epochal.index.stored import EncodedEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 
 INGESTED: Final = "Ingested"
@@ -44,7 +44,7 @@ class Entry:
     marked: int = 0
 
 
-def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> StoredEvent:
+def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> EncodedEvent:
     """An `Ingested` entry; `known` are the streams that the epoch holds already."""
     add: list[dict[str, Any]] = []
     app: list[dict[str, Any]] = []
@@ -53,10 +53,10 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
         (app if span.stream in known or span.stream in met else add).append(_write_span(span))
         met.add(span.stream)
     data = json.dumps({"add": add, "app": app}, ensure_ascii=False, separators=(",", ":")).encode()
-    return StoredEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
+    return EncodedEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
 
 
-def with_marked(entry: StoredEvent, marked: int) -> StoredEvent:
+def with_marked(entry: EncodedEvent, marked: int) -> EncodedEvent:
     """The entry with how far marks have come."""
     return entry._replace(meta=encode(json.dumps({"marked": marked}, separators=(",", ":")).encode()))
 
@@ -103,12 +103,12 @@ def _stored_bytes(spans: list[Span]) -> int:
     return len(write_entry(spans, (), "").data.data)
 
 
-def closing_entry(timestamp: str) -> StoredEvent:
+def closing_entry(timestamp: str) -> EncodedEvent:
     """The entry that ends an epoch."""
-    return StoredEvent(type=CLOSED, data=Encoded(0, b""), timestamp=timestamp)
+    return EncodedEvent(type=CLOSED, data=Encoded(0, b""), timestamp=timestamp)
 
 
-def read_entry(event: StoredEvent) -> Entry | None:
+def read_entry(event: EncodedEvent) -> Entry | None:
     """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
     return None if event.type == CLOSED else Entry(read_spans(event.type, event.data), _read_marked(event))
 
@@ -154,7 +154,7 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     return tuple(map(Span._make, zip(streams, indices, map(tuple, types), strict=True)))
 
 
-def _read_marked(event: StoredEvent) -> int:
+def _read_marked(event: EncodedEvent) -> int:
     """Where nothing says that marks were written, none are relied on."""
     try:
         marked = json.loads(decode_inline(event.meta))["marked"] if event.meta.data else 0

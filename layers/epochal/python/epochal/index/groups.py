@@ -25,8 +25,8 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.series import Ids
 from epochal.index.stored import (
     ByCost,
+    EncodedUnfold,
     Rejected,
-    StoredUnfold,
     Tip,
     Written,
     append_on,
@@ -104,7 +104,7 @@ def load(table: str, stream: StreamName) -> Steps[Held]:
 
 def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | StateConflict]:
     """Replace the state that is held, unless it is no longer the one stored."""
-    unfold = StoredUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
+    unfold = EncodedUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
     result = yield from append_on(table, batch, held.known, ByCost())
     if isinstance(result, Written):
@@ -143,7 +143,7 @@ def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
     return dict(newest[first:])
 
 
-def _read(stream: str, stored: StoredUnfold) -> GroupState:
+def _read(stream: str, stored: EncodedUnfold) -> GroupState:
     try:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}

@@ -18,9 +18,9 @@ from epochal.errors import CorruptData
 from epochal.index.names import SERIES
 from epochal.index.stored import (
     ByCost,
+    EncodedEvent,
+    EncodedUnfold,
     Rejected,
-    StoredEvent,
-    StoredUnfold,
     Tip,
     Written,
     append_on,
@@ -83,7 +83,7 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
         return Series(active={**series.active, partition: reached}, partitions=series.partitions)
 
     body = json.dumps({"partition": partition, "epoch": epoch}, separators=(",", ":")).encode()
-    started = StoredEvent(type=STARTED, data=encode(body), timestamp=ids.timestamp)
+    started = EncodedEvent(type=STARTED, data=encode(body), timestamp=ids.timestamp)
     return (yield from _change(table, change, (started,), ids))
 
 
@@ -100,7 +100,7 @@ def _registered(series: Series, partitions: Mapping[str, int]) -> Series:
 
 
 def _change(
-    table: str, change: Callable[[Series], Series], events: tuple[StoredEvent, ...], ids: Ids
+    table: str, change: Callable[[Series], Series], events: tuple[EncodedEvent, ...], ids: Ids
 ) -> Steps[Series]:
     """Apply a change that may be applied again, until it is stored or nothing is left of it."""
     tip = yield from load_tip(table, SERIES)
@@ -122,7 +122,7 @@ def _series(tip: Tip | None) -> Series:
     return Series()
 
 
-def _decode(stored: StoredUnfold) -> Series:
+def _decode(stored: EncodedUnfold) -> Series:
     try:
         fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
@@ -132,7 +132,7 @@ def _decode(stored: StoredUnfold) -> Series:
     return Series(active=active, partitions=partitions)
 
 
-def _unfold(series: Series, ids: Ids) -> StoredUnfold:
+def _unfold(series: Series, ids: Ids) -> EncodedUnfold:
     active = {str(partition): epoch for partition, epoch in sorted(series.active.items())}
     body = json.dumps({"active": active, "partitions": series.partitions}, separators=(",", ":")).encode()
-    return StoredUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)
+    return EncodedUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)

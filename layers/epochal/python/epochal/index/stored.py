@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from epochal.layout.key_records import PREFIX as PREFIX
     from epochal.layout.key_records import KeyRecord as KeyRecord
-    from epochal.layout.stored import StoredEvent as StoredEvent
-    from epochal.layout.stored import StoredUnfold as StoredUnfold
+    from epochal.layout.stored import EncodedEvent as EncodedEvent
+    from epochal.layout.stored import EncodedUnfold as EncodedUnfold
     from epochal.layout.streams import Rejected as Rejected
     from epochal.layout.streams import Written as Written
     from epochal.layout.tips.append import append as append
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _NAMES: Final = {
     "key_records": ("KeyRecord", "PREFIX"),
-    "stored": ("StoredEvent", "StoredUnfold"),
+    "stored": ("EncodedEvent", "EncodedUnfold"),
     "streams": ("Rejected", "Written"),
     "tips.append": ("append", "append_on"),
     "tips.batch": ("Known", "batch_of"),

@@ -15,7 +15,7 @@ from epochal.codec.bodies import Encoded, encode
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.names import poison_stream
 from epochal.index.series import Ids
-from epochal.index.stored import ByCost, KeyRecord, StoredEvent, Written, append_once, batch_of
+from epochal.index.stored import ByCost, EncodedEvent, KeyRecord, Written, append_once, batch_of
 from epochal.layout.registry import base_of, head_key
 from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
@@ -41,7 +41,7 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
     stream = poison_stream(base_of(poison.source))
     batch = batch_of(
         stream,
-        [StoredEvent(type=SET_ASIDE, data=_body(poison), timestamp=ids.timestamp)],
+        [EncodedEvent(type=SET_ASIDE, data=_body(poison), timestamp=ids.timestamp)],
         etag=ids.etag,
         append_id=hashlib.sha256(poison.sequence_number.encode()).digest()[:16],
         keyed=True,

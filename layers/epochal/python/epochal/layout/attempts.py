@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Protocol
 
-from epochal.layout.key_records import KeyRecord, Marked, Remembered
+from epochal.layout.key_records import KeyedWrite, KeyRecord, Remembered
 from epochal.layout.streams import H, H_co, Known, Result, Settled
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused(Generic[H_co]):
+class UnfoldsRefused(Generic[H_co]):
     """Unfolds alone were not written.
 
     Attributes:
@@ -34,7 +34,7 @@ class Attempts(Protocol[H]):
         """Where it goes."""
 
     @property
-    def batch(self) -> Marked:
+    def batch(self) -> KeyedWrite:
         """What is appended."""
 
     def load(self) -> Steps[H | None]:
@@ -48,7 +48,7 @@ class Attempts(Protocol[H]):
 
     def unfold_on(
         self, known: Known[H], record: KeyRecord, seen: Remembered | None
-    ) -> Steps[Token | Refused[H]]:
+    ) -> Steps[Token | UnfoldsRefused[H]]:
         """Write unfolds alone on exactly what is known, together with the record, if that is still as `seen`."""
 
     def is_pruned(self, head: H, since: int) -> Steps[bool]:

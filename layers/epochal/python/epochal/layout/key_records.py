@@ -30,7 +30,7 @@ PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""
 
 
-class Marked(Protocol):
+class KeyedWrite(Protocol):
     """What a record keeps of a write that it is written with."""
 
     @property
@@ -107,14 +107,16 @@ def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
     return read_record(item)
 
 
-def done_record(table: str, record: KeyRecord, batch: Marked, version: int, seen: Remembered | None) -> Put:
+def done_record(
+    table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: Remembered | None
+) -> Put:
     """The record that unfolds alone are written with, if the key is free, or its record still is as `seen`."""
     condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
     put = _put(table, record, version, condition)
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
-def made_record(table: str, record: KeyRecord, batch: Marked, made: bytes) -> Put:
+def made_record(table: str, record: KeyRecord, batch: KeyedWrite, made: bytes) -> Put:
     """The record that an append to several streams is written with, if the key is free."""
     put = _put(table, record, 0, record.free)
     return replace(put, item={**put.item, "k": binary(batch.append_id), "made": binary(made)})
@@ -147,7 +149,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, batch: Marked) -> None:
+def check_contents(found: Remembered | None, batch: KeyedWrite) -> None:
     """Raise `InvalidInput` where the record of a write was written with other contents."""
     if found is not None and found.append_id not in (None, batch.append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

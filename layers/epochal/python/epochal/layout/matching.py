@@ -11,7 +11,7 @@ from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import Reach
 
 
-class Marked(Protocol):
+class Matchable(Protocol):
     """What tells whether a query asks for an event."""
 
     @property
@@ -47,7 +47,7 @@ def at_the_end(
     return (*events[:-1], replace(events[-1], trail=Trail.of(position)))
 
 
-def is_new(event: Marked, fenced: Fence, before: Reach, until: Reach) -> bool:
+def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool:
     """Whether an event matches, and is beyond `before` through every item that it matches, but not beyond `until`.
 
     Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
@@ -67,5 +67,5 @@ def is_new(event: Marked, fenced: Fence, before: Reach, until: Reach) -> bool:
     return not was_seen and any(not tags.isdisjoint(reached) for tags in fences.values())
 
 
-def _reached(event: Marked, position: Reach) -> set[str]:
+def _reached(event: Matchable, position: Reach) -> set[str]:
     return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}

@@ -226,7 +226,7 @@ class CategoriesBy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Permission:
     """What a function does to a table's items.
 
     Attributes:
@@ -261,7 +261,7 @@ class Port:
 
     tables: tuple[TableSpec, ...]
     kind_of: Callable[[Item], str | None]
-    access: Callable[[Options], Mapping[str, tuple[Access, ...]]]
+    access: Callable[[Options], Mapping[str, tuple[Permission, ...]]]
     heads: TableSpec
     source: Callable[[Settings], Source]
     categories: Callable[[AggregateTypes | None], Categories] = lambda _: CategoriesBy(category_of)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from epochal.codec.bodies import EMPTY, Encoded
 
 
-class StoredEvent(NamedTuple):
+class EncodedEvent(NamedTuple):
     """An event with its bodies encoded. The first of an append carries its id.
 
     A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
@@ -24,7 +24,7 @@ class StoredEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredUnfold:
+class EncodedUnfold:
     """An unfold with its bodies encoded; `version` is the stream's that it was made from."""
 
     version: int

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import Ticks
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import Steps
@@ -34,7 +34,7 @@ class EventSpan(Protocol):
     def next(self) -> int:
         """Index after the last."""
 
-    def read(self, offset: int) -> StoredEvent:
+    def read(self, offset: int) -> EncodedEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
 
     def type(self, offset: int) -> str:
@@ -74,7 +74,7 @@ class Head(Protocol):
     def token(self) -> Token:
         """What makes an append on exactly this head one request."""
 
-    def read_unfolds(self) -> Sequence[StoredUnfold]:
+    def read_unfolds(self) -> Sequence[EncodedUnfold]:
         """The stream's unfolds. Raises `CorruptData`."""
 
 
@@ -127,8 +127,8 @@ class Batch:
     """
 
     stream: str
-    events: tuple[StoredEvent, ...]
-    unfolds: tuple[StoredUnfold, ...] | None = None
+    events: tuple[EncodedEvent, ...]
+    unfolds: tuple[EncodedUnfold, ...] | None = None
     etag: str
     append_id: bytes
     now: Ticks
@@ -191,7 +191,7 @@ class StreamLayout(Protocol[H, C]):
     def compress_from(self) -> int:
         """Bytes from which on a body is compressed by itself; smaller ones it may compress together."""
 
-    def room(self, unfolds: Sequence[StoredUnfold]) -> int:
+    def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append of events has beside these unfolds, all its fields counted."""
 
     def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[H]]:
@@ -317,5 +317,5 @@ class JoinedWriters(Protocol):
         """
 
 
-Layout: TypeAlias = StreamLayout[Any, Any]
+AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 """Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""

@@ -17,7 +17,7 @@ from epochal.local import cdk, ministack, outputs, topics
 from epochal.local.assembly import Stack
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing, StoreUnclear
-from epochal.local.outputs import Outputs, Remembered, environments_of
+from epochal.local.outputs import Outputs, RememberedDeployment, environments_of
 from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
 from epochal.settings import FOUND_BY, Settings, setting_of_output
@@ -159,7 +159,7 @@ def deploy(
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
     for each in environments:
         topics.make_fifo(ministack.endpoint(server, each))
-    deployed = Remembered(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
+    deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
     outputs.remember(server, deployed)
     return _found(server, deployed)
 
@@ -194,7 +194,7 @@ def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
         )
 
 
-def _found(server: Server, deployed: Remembered) -> LocalDeployment:
+def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
     return LocalDeployment(
         endpoint=ministack.endpoint(server, deployed.home), stores=stores_in(deployed.stacks, server.url)
     )

@@ -22,7 +22,7 @@ from epochal.local import outputs, processes
 from epochal.local.assembly import Environment
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import KeptLost, KeptUnreadable, PortKept
-from epochal.local.outputs import Remembered, environments_of
+from epochal.local.outputs import RememberedDeployment, environments_of
 from epochal.local.places import Places
 from epochal.local.processes import Server
 
@@ -103,7 +103,7 @@ def discard(places: Places) -> None:
 
 def stop(places: Places, server: Server, reach: Reach) -> None:
     """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
-    deployed = outputs.remembered(server) or Remembered()
+    deployed = outputs.remembered(server) or RememberedDeployment()
     kept = Kept(port=server.port, counts=tuple(_counts(each, reach) for each in environments_of(deployed)))
     asked = time.time_ns()
     processes.stop(server, seconds=SAVE_SECONDS)

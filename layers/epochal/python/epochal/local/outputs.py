@@ -24,26 +24,26 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class RememberedDeployment:
     """What was deployed; `home` is where commands are, if no store says otherwise."""
 
     home: Environment = HERE
     stacks: tuple[Outputs, ...] = ()
 
 
-def environments_of(deployed: Assembly | Remembered) -> tuple[Environment, ...]:
+def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environment, ...]:
     """Where stacks are or go, each once, and home."""
     return tuple(sorted({deployed.home, *(each.environment for each in deployed.stacks)}))
 
 
-def remember(server: Server, deployed: Remembered) -> None:
+def remember(server: Server, deployed: RememberedDeployment) -> None:
     """Written beside and moved into place, so that no command reads half of it."""
     new = _note(server).with_suffix(".new")
     new.write_text(json.dumps(asdict(deployed)))
     new.replace(_note(server))
 
 
-def remembered(server: Server) -> Remembered | None:
+def remembered(server: Server) -> RememberedDeployment | None:
     """What was deployed to `server`; None where nothing was."""
     try:
         told = json.loads(_note(server).read_text())
@@ -52,7 +52,7 @@ def remembered(server: Server) -> Remembered | None:
     stacks = (
         Outputs(**each | {"environment": Environment(**each["environment"])}) for each in told["stacks"]
     )
-    return Remembered(home=Environment(**told["home"]), stacks=tuple(stacks))
+    return RememberedDeployment(home=Environment(**told["home"]), stacks=tuple(stacks))
 
 
 def _note(server: Server) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.codec.forms import Form, form_of
+from epochal.codec.forms import ValueForm, form_of
 from epochal.codec.shapes import Mismatch
 from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
@@ -254,7 +254,7 @@ class _Kind(NamedTuple):
     """Events that are stored under one name."""
 
     name: str
-    form: Form
+    form: ValueForm
     versions: Versions
 
     def write(self, event: object) -> bytes:

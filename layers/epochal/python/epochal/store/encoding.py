@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be, must_be_text
 from epochal.model.times import time_or_now
@@ -67,7 +67,7 @@ def with_metadata(events: Sequence[E]) -> Sequence[E]:
     return events if adding is None else [adding(event) for event in events]
 
 
-def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[StoredEvent, ...]:
+def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[EncodedEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
     Events get the metadata of the block around the call (`store.context`).
@@ -81,7 +81,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
     bodies = codec.pack([body for event in events for body in (event.data, event.meta)], budget, "events")
     return tuple(
-        StoredEvent(
+        EncodedEvent(
             type=event.type,
             data=bodies[2 * position],
             meta=bodies[2 * position + 1],
@@ -93,7 +93,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
     )
 
 
-def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[StoredUnfold, ...]:
+def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[EncodedUnfold, ...]:
     """Check and encode unfolds; the version is set when the index is known."""
     for position, unfold in enumerate(unfolds):
         must_be_text(unfold.type, MAX_TYPE_BYTES, f"unfolds[{position}].type")
@@ -101,7 +101,7 @@ def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tupl
         [body for unfold in unfolds for body in (unfold.data, unfold.meta)], UNFOLDS_INLINE, "unfolds"
     )
     return tuple(
-        StoredUnfold(
+        EncodedUnfold(
             version=0,
             type=unfold.type,
             data=bodies[2 * position],
@@ -113,7 +113,7 @@ def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tupl
 
 
 def recorded_events(
-    stream: str, events: Iterable[tuple[int, StoredEvent]], codec: BodyCodec, *, fetch: bool = True
+    stream: str, events: Iterable[tuple[int, EncodedEvent]], codec: BodyCodec, *, fetch: bool = True
 ) -> list[Recorded]:
     """Decode events with their indices."""
     listed = list(events)
@@ -137,7 +137,7 @@ def recorded_events(
 
 
 def recorded_unfolds(
-    unfolds: Iterable[StoredUnfold], codec: BodyCodec, *, fetch: bool = True
+    unfolds: Iterable[EncodedUnfold], codec: BodyCodec, *, fetch: bool = True
 ) -> tuple[RecordedUnfold, ...]:
     """Decode unfolds."""
     listed = list(unfolds)

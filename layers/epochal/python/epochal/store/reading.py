@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
-from epochal.layout.streams import EventSpan, Head, Layout, ReadCursor, ReadPart
+from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
 from epochal.model.events import Claim, Recorded
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -48,7 +48,7 @@ class Reader:
 
     driver: Driver
     table: str
-    layout: Layout
+    layout: AnyStreamLayout
     codec: BodyCodec
     fetch: bool
     archive: Reader | None

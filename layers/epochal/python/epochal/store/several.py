@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
-from epochal.layout.streams import Layout, Result, SeveralStreams
+from epochal.layout.streams import AnyStreamLayout, Result, SeveralStreams
 from epochal.model.kinds import must_be_list
 from epochal.model.names import stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
@@ -52,7 +52,7 @@ def placed(place: int) -> Iterator[None]:
         raise
 
 
-def layout_of(layout: Layout) -> SeveralStreams:
+def layout_of(layout: AnyStreamLayout) -> SeveralStreams:
     """The layout, which can append to several streams. Raises `InvalidInput` where it cannot."""
     if isinstance(layout, SeveralStreams):
         return layout

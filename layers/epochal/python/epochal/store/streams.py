@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from epochal.errors import InvalidInput
 from epochal.layout.streams import (
+    AnyStreamLayout,
     Batch,
     Head,
     Known,
-    Layout,
     PruneProgress,
     Rejected,
     Result,
@@ -103,7 +103,7 @@ class Streams:
 
     driver: Driver
     table: str
-    layout: Layout
+    layout: AnyStreamLayout
     codec: BodyCodec = field(default_factory=BodyCodec)
     tombstones: bool = True
     archive: Streams | None = None

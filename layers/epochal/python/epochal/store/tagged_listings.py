@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages.tags.entries import Entry, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, recorded_all
 from epochal.layout.pages.tags.listing import (
     count_since,
     entries_after,
@@ -124,7 +124,7 @@ class TaggedListings(Listings):
     def _events(
         self, tag: str, since: str | None, progress: Progress | None, page: int
     ) -> Iterator[RecordedTaggedEvent]:
-        def recorded(entries: list[Entry]) -> Sequence[RecordedTaggedEvent]:
+        def recorded(entries: list[EventOfTag]) -> Sequence[RecordedTaggedEvent]:
             return self.store.driver.run(recorded_all(self.store.site, entries))
 
         read = 0
@@ -135,7 +135,7 @@ class TaggedListings(Listings):
             yield from self.store.whole(tuple(events))
 
     def _parts(
-        self, tag: str, since: str | None, page: int, shown: Callable[[list[Entry]], Sequence[T]]
+        self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[T]]
     ) -> Iterator[Sequence[T]]:
         """A tag's events after a sortable id, by what a request brings."""
         after, driver, site = checked_since(since), self.store.driver, self.store.site

@@ -7,7 +7,7 @@
     auditor   as the indexer, and scans the tables of heads
     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 
-What a function does to the tables of a layout, the layout tells (`layout.port.Access`).
+What a function does to the tables of a layout, the layout tells (`layout.port.Permission`).
 """
 
 from __future__ import annotations

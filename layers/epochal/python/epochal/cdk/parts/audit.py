@@ -26,7 +26,7 @@ TIMEOUT: Final = Duration.minutes(10)
 """A hundred pages take a minute; streams of which much is missing take longer to read."""
 
 
-class Audit(Construct):
+class AuditResources(Construct):
     """The function `auditor`, its schedule, and its alarms."""
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:

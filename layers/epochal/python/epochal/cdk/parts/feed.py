@@ -24,7 +24,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from epochal.cdk.parts import allowed, grants
-from epochal.cdk.parts.audit import Audit
+from epochal.cdk.parts.audit import AuditResources
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.failures import Failures
 from epochal.cdk.parts.functions import Function, Shared
@@ -78,7 +78,7 @@ class Feed:
             for port in _ports(stage)
         }
         self.notices: Final = Notices(scope, "Notices", shared, self._failures)
-        self.audit: Final = Audit(scope, "Audit", shared)
+        self.audit: Final = AuditResources(scope, "Audit", shared)
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 

@@ -21,7 +21,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
-from epochal.layout.port import Access
+from epochal.layout.port import Permission
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -48,7 +48,7 @@ def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam
     return statement
 
 
-def on_items(table: dynamodb.ITableV2, access: Access) -> iam.PolicyStatement:
+def on_items(table: dynamodb.ITableV2, access: Permission) -> iam.PolicyStatement:
     """What a layout says that a function does to one of its tables, which is `table`, or to an index of it."""
     arn = f"{table.table_arn}/index/{access.index}" if access.index else table.table_arn
     statement = _allow("dynamodb", access.actions, [arn])

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.protocol.faults import Fault
+from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.messages import READS, parsed
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.requests import DynamoRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -37,7 +37,7 @@ def carrier(client: DynamoDBClient) -> Carrier:
     """What sends requests through a client. Safe to share between threads, as clients are."""
     parse_reads(client)
 
-    def carry(request: Request) -> dict[str, Any]:
+    def carry(request: DynamoRequest) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = getattr(client, _METHODS[request.operation])(**request.parameters)
         except ClientError as error:
@@ -68,9 +68,9 @@ def _take_answer(
         response_dict["body"] = b"{}"
 
 
-def _fault(error: ClientError) -> Fault:
+def _fault(error: ClientError) -> DynamoFault:
     about: Any = error.response.get("ResponseMetadata", {})
-    return Fault(
+    return DynamoFault(
         error.operation_name,
         error.response["Error"]["Code"],
         error.response["Error"].get("Message", ""),

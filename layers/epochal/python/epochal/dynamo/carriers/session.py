@@ -15,7 +15,7 @@ from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
 from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.requests import DynamoRequest
 
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 6
@@ -47,7 +47,7 @@ class SessionCarrier:
     credentials: Credentials
     session: URLLib3Session = field(default_factory=_session)
 
-    def __call__(self, request: Request) -> dict[str, Any]:
+    def __call__(self, request: DynamoRequest) -> dict[str, Any]:
         """Send a request and return its answer."""
         headers = headers_of(request) | {"User-Agent": "epochal"}
         unsigned = AWSRequest("POST", self.url, headers=headers, data=body_of(request))

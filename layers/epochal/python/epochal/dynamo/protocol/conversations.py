@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from epochal.dynamo.protocol.requests import Request, asked_again, request_of
+from epochal.dynamo.protocol.requests import DynamoRequest, asked_again, request_of
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet
 from epochal.plan.units import Units
@@ -17,7 +17,7 @@ from epochal.plan.values import Item
 Answer = dict[str, Any]
 
 
-def conversation(op: Op) -> Generator[Request, Answer, Reply]:
+def conversation(op: Op) -> Generator[DynamoRequest, Answer, Reply]:
     """Yields the requests of an operation, is sent their answers, and returns the reply."""
     if isinstance(op, BatchGet):
         return (yield from _batch(op))
@@ -46,7 +46,7 @@ def _page(answer: Answer, wanted: str) -> Items:
     return Items(items=tuple(answer[wanted]), last=last, units=units)
 
 
-def _batch(op: BatchGet) -> Generator[Request, Answer, Items]:
+def _batch(op: BatchGet) -> Generator[DynamoRequest, Answer, Items]:
     """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
     items: list[Item] = []
     cost = Units()

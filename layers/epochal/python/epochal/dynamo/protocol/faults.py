@@ -24,7 +24,7 @@ from epochal.plan.units import Units, write_units
 from epochal.plan.values import Item
 
 
-class Fault(Exception):
+class DynamoFault(Exception):
     """What DynamoDB answered in place of a result.
 
     Attributes:
@@ -92,7 +92,7 @@ _OTHER_KEYS: Final = (
 """What DynamoDB and its stand-ins say of an operation on a table with other keys or indexes."""
 
 
-def reply_to(fault: Fault, op: Op) -> Reply:
+def reply_to(fault: DynamoFault, op: Op) -> Reply:
     """The reply that a fault means; a failure or an error of ours is raised."""
     code, message = fault.code, fault.message
     if code == "ConditionalCheckFailedException":
@@ -119,11 +119,11 @@ def reply_to(fault: Fault, op: Op) -> Reply:
     raise InvalidRequest(fault.operation, code, message) from fault
 
 
-def _throttled(cause: str, fault: Fault) -> RequestFailure:
+def _throttled(cause: str, fault: DynamoFault) -> RequestFailure:
     return Lost(cause) if fault.retried else NotApplied(cause)
 
 
-def _cancelled(fault: Fault, op: Op) -> Reply:
+def _cancelled(fault: DynamoFault, op: Op) -> Reply:
     reasons: Any = fault.members.get("CancellationReasons", [])
     codes = [reason.get("Code", "None") for reason in reasons]
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
@@ -145,7 +145,7 @@ def _cancelled(fault: Fault, op: Op) -> Reply:
 
 
 def _refusal(
-    items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: Fault, *, factor: int
+    items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
 ) -> Refusal:
     """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
     found = tuple(item or None for item in items)

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import Any, Final
 from zlib import crc32
 
-from epochal.dynamo.protocol.faults import Fault
-from epochal.dynamo.protocol.requests import Request
+from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.plan.failures import Lost
 
 READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
@@ -23,17 +23,17 @@ _TARGET: Final = "DynamoDB_20120810"
 _MEDIA: Final = "application/x-amz-json-1.0"
 
 
-def headers_of(request: Request) -> dict[str, str]:
+def headers_of(request: DynamoRequest) -> dict[str, str]:
     """The headers that tell what is asked for."""
     return {"X-Amz-Target": f"{_TARGET}.{request.operation}", "Content-Type": _MEDIA}
 
 
-def body_of(request: Request) -> bytes:
+def body_of(request: DynamoRequest) -> bytes:
     """The body of a request."""
     return json.dumps(request.parameters, default=_base64, separators=(",", ":")).encode()
 
 
-def answer_of(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """What was answered.
 
     Args:
@@ -65,11 +65,11 @@ def _json(body: bytes, **how: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _fault(request: Request, status: int, body: bytes) -> Fault:
+def _fault(request: DynamoRequest, status: int, body: bytes) -> DynamoFault:
     members = parsed(body)
     code = str(members.get("__type", status)).partition(":")[0].rpartition("#")[2]
     message = str(members.get("message", members.get("Message", "")))
-    return Fault(request.operation, code, message, status=status, members=members)
+    return DynamoFault(request.operation, code, message, status=status, members=members)
 
 
 def _base64(value: bytes) -> str:

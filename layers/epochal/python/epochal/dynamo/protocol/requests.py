@@ -28,7 +28,7 @@ _MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DynamoRequest:
     """A request to DynamoDB.
 
     Attributes:
@@ -40,42 +40,42 @@ class Request:
     parameters: dict[str, Any]
 
 
-def request_of(op: Op) -> Request:
+def request_of(op: Op) -> DynamoRequest:
     """The request that an operation is, or begins with."""
     match op:
         case Transact():
-            return Request("TransactWriteItems", _transaction(op))
+            return DynamoRequest("TransactWriteItems", _transaction(op))
         case Put():
-            return Request("PutItem", {**_write(op), **_MEASURED})
+            return DynamoRequest("PutItem", {**_write(op), **_MEASURED})
         case Update():
-            return Request("UpdateItem", {**_write(op), **_MEASURED})
+            return DynamoRequest("UpdateItem", {**_write(op), **_MEASURED})
         case Delete():
-            return Request("DeleteItem", {**_write(op), **_MEASURED})
+            return DynamoRequest("DeleteItem", {**_write(op), **_MEASURED})
         case Check():
             raise TypeError("a Check stands only in a transaction")
         case _:
             return _read(op)
 
 
-def _read(op: Get | BatchGet | TransactGet | Query | Scan) -> Request:
+def _read(op: Get | BatchGet | TransactGet | Query | Scan) -> DynamoRequest:
     match op:
         case Get():
             key = {"TableName": op.table, "Key": op.key, "ConsistentRead": op.consistent}
-            return Request("GetItem", {**key, **_MEASURED})
+            return DynamoRequest("GetItem", {**key, **_MEASURED})
         case BatchGet():
             return asked_again({op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}})
         case TransactGet():
             wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
-            return Request("TransactGetItems", {"TransactItems": wanted, **_MEASURED})
+            return DynamoRequest("TransactGetItems", {"TransactItems": wanted, **_MEASURED})
         case Query():
-            return Request("Query", _query(op))
+            return DynamoRequest("Query", _query(op))
         case Scan():
-            return Request("Scan", _scan(op))
+            return DynamoRequest("Scan", _scan(op))
 
 
-def asked_again(unprocessed: dict[str, Any]) -> Request:
+def asked_again(unprocessed: dict[str, Any]) -> DynamoRequest:
     """The request for the items of these keys, as an answer names those that it left out."""
-    return Request("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
+    return DynamoRequest("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
 
 
 def _query(op: Query) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key, is_named, precondition
 from epochal.http.problems import Problem
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.limits import TRANSACTION_ITEMS
@@ -44,7 +44,7 @@ def opened(deployment: Deployment) -> Aggregates:
 
 def append_to_aggregate(aggregates: Aggregates, request: Request) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
-    Query(request)
+    QueryParameters(request)
     aggregate = representation.aggregate_of(aggregates.types, request)
     root = document(request)
     fields = root.members(("events", "snapshot", "expected"))
@@ -102,7 +102,7 @@ def read_aggregate(aggregates: Aggregates, request: Request) -> Response:
 def read_aggregate_events(aggregates: Aggregates, request: Request) -> Response:
     """A page of an aggregate's events."""
     no_document(request)
-    query = Query(request, ("from", "limit"))
+    query = QueryParameters(request, ("from", "limit"))
     aggregate = representation.aggregate_of(aggregates.types, request)
     start = query.whole("from", 1, MAX_VERSION) or 1
     limit = query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT

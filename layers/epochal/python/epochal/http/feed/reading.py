@@ -20,7 +20,7 @@ from epochal.http.feed.representation import FeedItems
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, driver_for
 from epochal.http.problems import Problem
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
@@ -69,7 +69,7 @@ def list_partitions(reading: Reading, request: Request) -> Response:
 def read_feed(reading: Reading, request: Request) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     no_document(request)
-    query = Query(request, ("from", "limit", "data", "wait"), lists=("category",))
+    query = QueryParameters(request, ("from", "limit", "data", "wait"), lists=("category",))
     start, categories = query.text("from"), query.texts("category")
     if not all(map(_CATEGORY.fullmatch, categories)):
         raise InvalidInput("category", "must be what precedes the first - of stream names")

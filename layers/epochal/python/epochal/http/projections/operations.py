@@ -23,7 +23,7 @@ from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem, problem_of
 from epochal.http.projections import representation
 from epochal.http.projections.representation import Link
-from epochal.http.query import Query, nothing
+from epochal.http.query import QueryParameters, nothing
 from epochal.model.dcb import parse_sortable_id
 from epochal.store.projections import ProjectionStates
 
@@ -74,7 +74,7 @@ def read_projection_state(projections: Projections, request: Request) -> Respons
 def list_projection_states(projections: Projections, request: Request) -> Response:
     """A page of a projection's versions, without their states."""
     no_document(request)
-    query = Query(request, ("from", "limit"))
+    query = QueryParameters(request, ("from", "limit"))
     name, beyond = request.path["name"], query.text("from")
     representation.check_path(name, "-" if beyond is None else beyond, "from")
     limit = query.whole("limit", 1, MAX_VERSIONS) or VERSIONS
@@ -86,7 +86,7 @@ def list_projection_states(projections: Projections, request: Request) -> Respon
 
 def write_projection_state(projections: Projections, request: Request) -> Response:
     """Store a state, unless one that has processed more events is there."""
-    Query(request)
+    QueryParameters(request)
     name, version = representation.path_of(request)
     root = document(request)
     fields = root.members(("eventsProcessed", "lastSortableId", "safeWindow", "state", "state64"))

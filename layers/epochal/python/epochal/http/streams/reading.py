@@ -13,7 +13,7 @@ from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, consumed, streams_for
 from epochal.http.preconditions import etag, unchanged
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters
 from epochal.http.streams import representation
 from epochal.http.streams.representation import deleted, not_found
 from epochal.model.names import stream_name
@@ -37,7 +37,7 @@ def opened(deployment: Deployment, streams: str) -> Reading:
 def read_state(reading: Reading, request: Request) -> Response:
     """A stream's head: its state in one request where unfolds hold it."""
     no_document(request)
-    query = Query(request, ("events",))
+    query = QueryParameters(request, ("events",))
     stream, events = stream_name(request.path["stream"]), query.flag("events")
     store, meter = streams_for(reading.streams, request)
     found = store.load(stream, fetch=False)
@@ -54,7 +54,7 @@ def read_state(reading: Reading, request: Request) -> Response:
 def read_events(reading: Reading, request: Request) -> Response:
     """A page of a stream's events, either way."""
     no_document(request)
-    query = Query(request, ("from", "limit", "direction"))
+    query = QueryParameters(request, ("from", "limit", "direction"))
     backward = query.choice("direction", ("forward", "backward")) == "backward"
     stream = stream_name(request.path["stream"])
     start, limit = query.whole("from", 0, MAX_VERSION), query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT

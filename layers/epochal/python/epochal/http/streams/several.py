@@ -22,7 +22,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, streams_for
 from epochal.http.preconditions import expectation_of, idempotency_key
 from epochal.http.problems import Problem
-from epochal.http.query import Query
+from epochal.http.query import QueryParameters
 from epochal.http.streams.writing import contents_of
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Conflict
@@ -47,7 +47,7 @@ def opened(deployment: Deployment, streams: str) -> Streams:
 
 def append_all(streams: Streams, request: Request) -> Response:
     """Append to several streams, all or nothing."""
-    Query(request)
+    QueryParameters(request)
     for name in ("If-Match", "If-None-Match"):
         if request.header(name) is not None:
             raise InvalidInput(name, "names the state of one stream: each append has its own `expected`")

@@ -16,7 +16,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, streams_for
 from epochal.http.preconditions import etag, idempotency_key, precondition
 from epochal.http.problems import Problem
-from epochal.http.query import Query
+from epochal.http.query import QueryParameters
 from epochal.http.streams import representation
 from epochal.http.streams.representation import not_found, refused
 from epochal.model.events import Claim, Event, Unfold
@@ -49,7 +49,7 @@ def opened(deployment: Deployment, streams: str) -> Writing:
 
 def append_events(writing: Writing, request: Request) -> Response:
     """Append events and replace unfolds, in one atomic write."""
-    Query(request)
+    QueryParameters(request)
     stream = stream_name(request.path["stream"])
     root = document(request)
     fields = root.members(("events", "unfolds", "expected"))
@@ -78,7 +78,7 @@ def append_events(writing: Writing, request: Request) -> Response:
 
 def upload_body(writing: Writing, request: Request) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
-    Query(request)
+    QueryParameters(request)
     root = document(request)
     fields = root.members(("sha256", "bytes"))
     claim = claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
@@ -97,7 +97,7 @@ def upload_body(writing: Writing, request: Request) -> Response:
 
 def prune_stream(writing: Writing, request: Request) -> Response:
     """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
-    Query(request)
+    QueryParameters(request)
     stream = stream_name(request.path["stream"])
     root = document(request)
     before = required(root, root.members(("before",)), "before").whole(0, MAX_VERSION)
@@ -111,7 +111,7 @@ def prune_stream(writing: Writing, request: Request) -> Response:
 def delete_stream(writing: Writing, request: Request) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
     no_document(request)
-    query = Query(request, ("leaveOpen",))
+    query = QueryParameters(request, ("leaveOpen",))
     stream = stream_name(request.path["stream"])
     wanted = precondition(request, None, parse_token)
     leave_open = query.flag("leaveOpen")

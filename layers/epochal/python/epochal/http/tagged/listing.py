@@ -13,7 +13,7 @@ from epochal.http.document import no_document
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer
 from epochal.http.problems import Problem
-from epochal.http.query import Query, nothing
+from epochal.http.query import QueryParameters, nothing
 from epochal.http.tagged import representation
 from epochal.http.tagged.operations import Tagged, opened
 from epochal.model.dcb import SortableId, check_tag, parse_sortable_id
@@ -26,7 +26,7 @@ __all__ = ["count_tagged", "list_tagged", "list_tags", "opened", "read_tag"]
 def list_tagged(tagged: Tagged, request: Request) -> Response:
     """A page of all events, or of a tag's, after a sortable id."""
     no_document(request)
-    query = Query(request, ("tag", "from", "limit"))
+    query = QueryParameters(request, ("tag", "from", "limit"))
     tag = query.text("tag")
     if tag is not None:
         check_tag(tag, "tag")
@@ -38,7 +38,7 @@ def list_tagged(tagged: Tagged, request: Request) -> Response:
     return answer(meter, representation.listed(found, tagged.link))
 
 
-def _since(query: Query) -> SortableId | None:
+def _since(query: QueryParameters) -> SortableId | None:
     since = query.text("from")
     return None if since is None else parse_sortable_id(since, "from")
 
@@ -46,7 +46,7 @@ def _since(query: Query) -> SortableId | None:
 def count_tagged(tagged: Tagged, request: Request) -> Response:
     """How many events there are after a sortable id."""
     no_document(request)
-    since = _since(Query(request, ("from",)))
+    since = _since(QueryParameters(request, ("from",)))
     store, meter = tagged.on(request)
     count = store.listings.count(since=since)
     return answer(meter, {"events": count})
@@ -55,7 +55,7 @@ def count_tagged(tagged: Tagged, request: Request) -> Response:
 def list_tags(tagged: Tagged, request: Request) -> Response:
     """A page of tags: of a group, of all, or the one that is asked for."""
     no_document(request)
-    given = Query(request, ("group", "tag", "from", "limit"))
+    given = QueryParameters(request, ("group", "tag", "from", "limit"))
     tag, group, start = given.text("tag"), given.text("group"), given.text("from")
     if tag is not None and (group is not None or start is not None):
         raise InvalidInput("tag", "asks for one tag: without group and from")

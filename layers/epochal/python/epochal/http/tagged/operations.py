@@ -16,7 +16,7 @@ from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.problems import Problem
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, Query, nothing
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
 from epochal.http.tagged import representation
 from epochal.http.tagged.representation import MAX_POSITION_BYTES, position_of
 from epochal.model.dcb import parse_event_id
@@ -58,7 +58,7 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 
 def append_tagged(tagged: Tagged, request: Request) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
-    Query(request)
+    QueryParameters(request)
     if request.header("Idempotency-Key") is not None:
         raise InvalidInput("Idempotency-Key", "is not known to tagged events: give the events ids instead")
     root = document(request)
@@ -93,7 +93,7 @@ def _refused(rejected: TaggedConflict, listed: representation.Listed, units: Uni
 
 def query_tagged(tagged: Tagged, request: Request) -> Response:
     """A page of the events that match a query."""
-    Query(request)
+    QueryParameters(request)
     root = document(request)
     fields = root.members(("query", "after", "from", "limit", "direction", "positions"))
     backward = "direction" in fields and _is_backward(fields["direction"])

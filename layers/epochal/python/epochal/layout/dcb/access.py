@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.port import Access
+from epochal.layout.port import Permission
 from epochal.plan.tables import TableSpec
 from epochal.settings import Options
 
 
-def access_of(options: Options) -> Mapping[str, tuple[Access, ...]]:
+def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     """By the function's name."""
     service = options.service
 
-    def own(table: TableSpec, *actions: str, index: str = "") -> Access:
+    def own(table: TableSpec, *actions: str, index: str = "") -> Permission:
         """Keys begin with the tenant's name, those of groups of tags as well."""
         key = f"{service}|*" if table is TAGS and index else f"SERVICE#{service}#*"
-        return Access(table=table, actions=actions, index=index, keys=(key,) if service else ())
+        return Permission(table=table, actions=actions, index=index, keys=(key,) if service else ())
 
-    all_tags = Access(table=TAGS, actions=("Scan",))
+    all_tags = Permission(table=TAGS, actions=("Scan",))
     return {
         "append": (
             own(EVENTS, "GetItem", "BatchGetItem", "PutItem"),

@@ -11,7 +11,7 @@ from epochal.layout.dcb import heads
 from epochal.layout.dcb.seeking import entries
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.port import Access, CategoriesBy, Gap, Heal, Healed, Port, Source, soundly
+from epochal.layout.port import CategoriesBy, Gap, Heal, Healed, Permission, Port, Source, soundly
 from epochal.model.dcb import group_of
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
@@ -72,7 +72,7 @@ def _kind_of(item: Item) -> str | None:
     return named and {"EVENT": EVENTS, "TAG": TAGS}[named[1]].kind
 
 
-def _access(options: Options) -> Mapping[str, tuple[Access, ...]]:
+def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     from epochal.layout.dcb.access import access_of  # noqa: PLC0415  what is deployed needs it, functions do not
 
     return access_of(options)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.port import Access
+from epochal.layout.port import Permission
 from epochal.plan.tables import TableSpec
 from epochal.settings import Options
 
 
-def access_of(options: Options) -> Mapping[str, tuple[Access, ...]]:
+def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     """By the function's name. Events are never changed; readers find them by their keys."""
     return {
         "append": (_on(JOURNAL, "GetItem", "BatchGetItem", "PutItem"), *_snapshots(options)),
@@ -22,7 +22,7 @@ def access_of(options: Options) -> Mapping[str, tuple[Access, ...]]:
     }
 
 
-def _snapshots(options: Options) -> tuple[Access, ...]:
+def _snapshots(options: Options) -> tuple[Permission, ...]:
     """Writing heads; where copies are kept, also finding those beyond them by one of the table's indexes, and deleting
     them where they do not expire.
     """
@@ -35,5 +35,5 @@ def _snapshots(options: Options) -> tuple[Access, ...]:
     return (_on(SNAPSHOT, *writing, "DeleteItem"), _on(SNAPSHOT, "Query", index=all_of_them))
 
 
-def _on(table: TableSpec, *actions: str, index: str = "") -> Access:
-    return Access(table=table, actions=actions, index=index)
+def _on(table: TableSpec, *actions: str, index: str = "") -> Permission:
+    return Permission(table=table, actions=actions, index=index)

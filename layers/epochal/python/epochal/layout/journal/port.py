@@ -15,7 +15,7 @@ from epochal.layout.journal import heads
 from epochal.layout.journal.items import read_event
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.journal.writes import JournalSite, site_of
-from epochal.layout.port import Access, Change, Gap, Heal, Healed, Port, Source, Touched, soundly
+from epochal.layout.port import Change, Gap, Heal, Healed, Permission, Port, Source, Touched, soundly
 from epochal.model.aggregates import AggregateId, AggregateTypes
 from epochal.model.names import category_of
 from epochal.model.spans import Span
@@ -139,7 +139,7 @@ def _kind_of(item: Item) -> str | None:
     return JOURNAL.kind if "occurred_at" in item else SNAPSHOT.kind if "version" in item else None
 
 
-def _access(options: Options) -> Mapping[str, tuple[Access, ...]]:
+def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     from epochal.layout.journal.access import access_of  # noqa: PLC0415  what is deployed needs it, functions do not
 
     return access_of(options)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.pages.attempt import Blocked, head_from, write
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier, Found, absent_from, find, in_page
+from epochal.layout.pages.find import Earlier, FoundAppend, absent_from, find, in_page
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import Planned, left_by
@@ -84,10 +84,10 @@ def _settle(
         return _settle_unfolds(blocked, blocked.page, repeatable=repeatable)
     # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
     # by a key, may be later.
-    found: Found | Earlier = in_page(blocked.page, batch) or absent_from(blocked.page, since)
-    if not isinstance(found, Found) and batch.keyed:
+    found: FoundAppend | Earlier = in_page(blocked.page, batch) or absent_from(blocked.page, since)
+    if not isinstance(found, FoundAppend) and batch.keyed:
         found = yield from find(table, head, batch, since, or_later=repeatable)
-    if isinstance(found, Found):
+    if isinstance(found, FoundAppend):
         return _already(batch, blocked.planned, found)
     doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
     return Unknown(first=since) if doubtful else None
@@ -103,7 +103,7 @@ def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settle
     return None if repeatable and not page.deleted else Unknown(first=planned.token.version)
 
 
-def _already(batch: Packed, planned: Planned | None, found: Found) -> Written:
+def _already(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
     """The token is of the page that the append left, never of one that another has written since, if only unfolds: an
     append on that would replace what its writer has not seen.
 

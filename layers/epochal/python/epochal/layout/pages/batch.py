@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of, time_of
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.layout.streams import Batch
 from epochal.model.times import PER_SECOND, Ticks
 
@@ -56,7 +56,7 @@ class Packed:
 
     stream: str
     count: int
-    events: tuple[StoredEvent, ...]
+    events: tuple[EncodedEvent, ...]
     content: Encoded
     unfolds: tuple[int, Encoded] | None
     now: Ticks

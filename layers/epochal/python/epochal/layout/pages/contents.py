@@ -16,7 +16,7 @@ from typing import Final
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData, TooLarge
 from epochal.layout.pages.values import Writer, blob_at, byte_at, signed_at, text_at
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 
 MAX_EVENTS: Final = 10_000
@@ -35,7 +35,7 @@ _OF_UNFOLDS: Final = _META | _TIMED | _DATA_ENCODED | _META_ENCODED
 _FIRST: Final = from_unix_nanoseconds(0)
 
 
-def write_events(events: Sequence[StoredEvent], moment: Ticks) -> bytes:
+def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
     """Events of an append, at `moment`; their append ids are not in it."""
     _check_count("events", len(events))
     out = Writer()
@@ -56,10 +56,10 @@ def write_events(events: Sequence[StoredEvent], moment: Ticks) -> bytes:
     return out.written()
 
 
-def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tuple[StoredEvent, ...]:
+def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tuple[EncodedEvent, ...]:
     """The inverse; the append's stamp is its first event's append id. Raises `CorruptData`."""
     times, at = _ReadTimes(moment), 0
-    events: list[StoredEvent] = []
+    events: list[EncodedEvent] = []
     for number in range(count):
         event, at = _read_event(content, at, times, None if number else stamp)
         events.append(event)
@@ -67,7 +67,7 @@ def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tupl
     return tuple(events)
 
 
-def write_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks) -> bytes:
+def write_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> bytes:
     """Unfolds of a write, at `moment`; their version is not in it."""
     _check_count("unfolds", len(unfolds))
     out = Writer()
@@ -80,10 +80,10 @@ def write_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks) -> bytes:
     return out.written()
 
 
-def read_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> tuple[StoredUnfold, ...]:
+def read_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> tuple[EncodedUnfold, ...]:
     """The inverse. Raises `CorruptData`."""
     times, at = _ReadTimes(moment), 0
-    unfolds: list[StoredUnfold] = []
+    unfolds: list[EncodedUnfold] = []
     for _ in range(count):
         unfold, at = _read_unfold(content, at, times, version)
         unfolds.append(unfold)
@@ -133,7 +133,7 @@ class _ReadTimes:
         return format_ticks(self._last), at
 
 
-def _flags(entry: StoredEvent | StoredUnfold, times: _WrittenTimes) -> int:
+def _flags(entry: EncodedEvent | EncodedUnfold, times: _WrittenTimes) -> int:
     return (
         (_META if entry.meta != EMPTY else 0)
         | (_TIMED if times.told(entry.timestamp) else 0)
@@ -142,7 +142,7 @@ def _flags(entry: StoredEvent | StoredUnfold, times: _WrittenTimes) -> int:
     )
 
 
-def _write_bodies(out: Writer, entry: StoredEvent | StoredUnfold) -> None:
+def _write_bodies(out: Writer, entry: EncodedEvent | EncodedUnfold) -> None:
     for body in (entry.data,) if entry.meta == EMPTY else (entry.data, entry.meta):
         if body.encoding != DIRECT:
             out.byte(body.encoding)
@@ -151,12 +151,12 @@ def _write_bodies(out: Writer, entry: StoredEvent | StoredUnfold) -> None:
 
 def _read_event(
     content: bytes, at: int, times: _ReadTimes, append_id: bytes | None
-) -> tuple[StoredEvent, int]:
+) -> tuple[EncodedEvent, int]:
     flags, at = byte_at(content, at)
     kind, at = text_at(content, at)
     if not flags:  # as most events are
         body, at = blob_at(content, at)
-        return StoredEvent(
+        return EncodedEvent(
             type=kind, data=Encoded(DIRECT, body), timestamp=times.moment, append_id=append_id
         ), at
     _check_flags(flags, _OF_EVENTS)
@@ -168,7 +168,7 @@ def _read_event(
     if flags & _CAUSED:
         causation, at = text_at(content, at)
     data, meta, at = _read_bodies(content, at, flags)
-    return StoredEvent(
+    return EncodedEvent(
         type=kind,
         data=data,
         meta=meta,
@@ -179,7 +179,7 @@ def _read_event(
     ), at
 
 
-def _read_unfold(content: bytes, at: int, times: _ReadTimes, version: int) -> tuple[StoredUnfold, int]:
+def _read_unfold(content: bytes, at: int, times: _ReadTimes, version: int) -> tuple[EncodedUnfold, int]:
     flags, at = byte_at(content, at)
     _check_flags(flags, _OF_UNFOLDS)
     kind, at = text_at(content, at)
@@ -187,7 +187,7 @@ def _read_unfold(content: bytes, at: int, times: _ReadTimes, version: int) -> tu
     if flags & _TIMED:
         timestamp, at = times.read(content, at)
     data, meta, at = _read_bodies(content, at, flags)
-    return StoredUnfold(version=version, type=kind, data=data, meta=meta, timestamp=timestamp), at
+    return EncodedUnfold(version=version, type=kind, data=data, meta=meta, timestamp=timestamp), at
 
 
 def _check_flags(flags: int, allowed: int) -> None:

@@ -28,7 +28,7 @@ StreamRead = tuple[str, Known[Page]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
+class StreamFence:
     """A stream that is read only; `check` holds as long as nobody has written to it."""
 
     stream: str
@@ -39,7 +39,7 @@ class Fence:
         return Rejected(head=head)
 
 
-def fence(table: str, read: StreamRead) -> Steps[Fence | Rejected[Page]]:
+def fence(table: str, read: StreamRead) -> Steps[StreamFence | Rejected[Page]]:
     """The fence of a stream that was read; the last page, where what is known of it is of no page any more."""
     stream, known = read
     if isinstance(known, Page) and known.deleted:
@@ -51,22 +51,22 @@ def fence(table: str, read: StreamRead) -> Steps[Fence | Rejected[Page]]:
             key=page_key(stream, state.index),
             condition=unchanged(state, known.version),
         )
-        return Fence(stream=stream, check=check)
+        return StreamFence(stream=stream, check=check)
     if known is not None and not is_own(table, stream, known):
         # It names a place only, and may be forged: the page tells whether it is there.
         head = yield from load_head(table, stream)
         if head is None or (head.version, head.etag) != (known.version, known.etag):
             return Rejected(head=head)
     free = Check(table=table, key=page_key(stream, version_of(known)), condition=Absent("i"))
-    return Fence(stream=stream, check=free)
+    return StreamFence(stream=stream, check=free)
 
 
 def confirm(table: str, reads: Sequence[StreamRead]) -> Steps[tuple[Rejected[Page] | None, ...]]:
     """For each stream None, if all of them were as they are known at one moment; else its last page, if it was not."""
-    fences: list[Fence | Rejected[Page]] = []
+    fences: list[StreamFence | Rejected[Page]] = []
     for read in reads:
         fences.append((yield from fence(table, read)))  # noqa: PERF401  a generator cannot be listed
-    checks = [each.check for each in fences if isinstance(each, Fence)]
+    checks = [each.check for each in fences if isinstance(each, StreamFence)]
     if not checks or len(checks) < len(fences):
         return tuple(each if isinstance(each, Rejected) else None for each in fences)
     found: Together = yield TransactGet(keys=tuple((table, check.key) for check in checks))

@@ -24,7 +24,7 @@ class Earlier(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundAppend:
     """An append that has been made: its first index, its stamp, and the page that holds it, as it was read."""
 
     first: int
@@ -32,7 +32,7 @@ class Found:
     page: Page
 
 
-def in_page(page: Page, batch: Packed) -> Found | None:
+def in_page(page: Page, batch: Packed) -> FoundAppend | None:
     """The append, if the page holds it.
 
     Raises:
@@ -42,11 +42,11 @@ def in_page(page: Page, batch: Packed) -> Found | None:
     for frame in page.frames:
         at += frame.count
         if _is_of(frame.stamp[8:], batch):
-            return Found(first=at - batch.count, stamp=frame.stamp, page=page)
+            return FoundAppend(first=at - batch.count, stamp=frame.stamp, page=page)
     return None
 
 
-def find(table: str, head: Page, batch: Packed, at: int, *, or_later: bool) -> Steps[Found | Earlier]:
+def find(table: str, head: Page, batch: Packed, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
     """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
     found = in_page(head, batch)
     if found is not None:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 from epochal.codec.bodies import BROTLI, DIRECT, MIN_GAIN, MIN_SIZE, TRAINED, Encoded, decode_inline, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.layout.pages import contents
-from epochal.layout.pages.values import Reader, Writer, number_at
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.pages.values import ByteReader, Writer, number_at
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION
 
@@ -91,13 +91,13 @@ class Frame:
         """The id of what packed it, where that is a dictionary."""
         return self.content.data[:DICTIONARY_BYTES] if self.content.encoding == TRAINED else None
 
-    def events(self) -> tuple[StoredEvent, ...]:
+    def events(self) -> tuple[EncodedEvent, ...]:
         """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
         return contents.read_events(_opened(self.content), self.count, self.stamp, self.time)
 
 
 def pack_events(
-    events: Sequence[StoredEvent],
+    events: Sequence[EncodedEvent],
     moment: Ticks,
     *,
     compress: bool = True,
@@ -156,19 +156,19 @@ class Unfolds:
         out.add(self.content.data)
         return out.written()
 
-    def unfolds(self) -> tuple[StoredUnfold, ...]:
+    def unfolds(self) -> tuple[EncodedUnfold, ...]:
         """Open them. Raises `CorruptData`."""
         return contents.read_unfolds(_opened(self.content), self.count, self.version, self.moment)
 
 
-def pack_unfolds(unfolds: Sequence[StoredUnfold], moment: Ticks, *, compress: bool = True) -> Encoded:
+def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks, *, compress: bool = True) -> Encoded:
     """Content of the unfolds of a write at `moment`. Raises as `pack_events` does."""
     return _packed(contents.write_unfolds(unfolds, moment), compress=compress)
 
 
 def read_unfolds(data: bytes) -> Unfolds:
     """Unfolds, their content unopened. Raises `CorruptData`."""
-    source = Reader(data)
+    source = ByteReader(data)
     encoding, count, version = source.byte(), source.number(), source.number()
     moment = int.from_bytes(source.take(_TIME_BYTES), "big")
     if not 0 < count <= contents.MAX_EVENTS or version > MAX_VERSION or moment >= END:
@@ -198,7 +198,7 @@ def _packed(content: bytes, *, compress: bool) -> Encoded:
     return encode(content, compress=compress and len(content) <= MAX_CONTENT)
 
 
-def _content(encoding: int, source: Reader) -> Encoded:
+def _content(encoding: int, source: ByteReader) -> Encoded:
     if encoding not in (DIRECT, BROTLI):
         raise UnknownEncoding(encoding)
     return Encoded(encoding, source.rest())

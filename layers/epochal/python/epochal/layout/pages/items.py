@@ -15,7 +15,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.etags import PageState
 from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, referred, time_of
 from epochal.layout.pages.spans import PageSpan
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.sizes import attribute_size, item_size
@@ -133,14 +133,14 @@ class Page:
             low_water=self.low_water,
         )
 
-    def read_frame(self, position: int) -> tuple[StoredEvent, ...]:
+    def read_frame(self, position: int) -> tuple[EncodedEvent, ...]:
         """The events of a frame. Raises `CorruptData`."""
         try:
             return self.frames[position].events()
         except CorruptData as error:
             raise CorruptData(f"{self.stream}: page {self.index}, frame {position}: {error}") from error
 
-    def read_unfolds(self) -> tuple[StoredUnfold, ...]:
+    def read_unfolds(self) -> tuple[EncodedUnfold, ...]:
         """Its unfolds. Raises `CorruptData`."""
         try:
             data = self.found or self.unfolds

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import TooLarge
 from epochal.layout import once, unfolding
-from epochal.layout.attempts import Refused
+from epochal.layout.attempts import UnfoldsRefused
 from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
 from epochal.layout.pages.append import append_on, settle
@@ -53,7 +53,7 @@ class PageAttempts:
 
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: Remembered | None
-    ) -> Steps[Token | Refused[Page]]:
+    ) -> Steps[Token | UnfoldsRefused[Page]]:
         """A page and the record in one transaction."""
         extending = True
         while True:
@@ -81,5 +81,5 @@ class PageAttempts:
         found = yield from find(self.table, head, self.batch, since, or_later=True)
         return found is Earlier.PRUNED
 
-    def _refused(self, page: Page | None, seen: Remembered | None, etag: str | None) -> Refused[Page]:
-        return Refused(head=head_from(self.table, self.batch.stream, page), seen=seen, etag=etag)
+    def _refused(self, page: Page | None, seen: Remembered | None, etag: str | None) -> UnfoldsRefused[Page]:
+        return UnfoldsRefused(head=head_from(self.table, self.batch.stream, page), seen=seen, etag=etag)

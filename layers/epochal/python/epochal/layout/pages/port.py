@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from epochal.layout.pages import heads
 from epochal.layout.pages.items import DICTIONARIES, STREAMS, is_dictionary, is_page
 from epochal.layout.pages.reading import advance, begin
-from epochal.layout.port import Access, CategoriesBy, Heal, Port, Source, heal_streams
+from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, heal_streams
 from epochal.model.dcb import group_of
 from epochal.model.names import EVENT_IDS, TAG_STREAMS, category_of
 from epochal.plan.ops import Steps
@@ -77,7 +77,7 @@ def _is_of_id(item: Item) -> bool:
     return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith(EVENT_IDS)
 
 
-def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
+def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     """A stream is read by its key; a page is put and updated, and got where a transaction has to be told.
 
     Bodies of tagged events may be on another page than that of their tag, and ids have records; which tags there are a
@@ -92,8 +92,8 @@ def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
         "auditor": ("GetItem", "Query", "Scan"),
         "reaction": reading,
     }
-    found = {function: (Access(table=STREAMS, actions=each),) for function, each in actions.items()}
-    trained = Access(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
+    found = {function: (Permission(table=STREAMS, actions=each),) for function, each in actions.items()}
+    trained = Permission(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
     return {**found, "auditor": (*found["auditor"], trained)}
 
 

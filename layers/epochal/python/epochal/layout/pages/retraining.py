@@ -14,7 +14,7 @@ from epochal.layout.pages.dictionaries import category_with_one, find_in_use, le
 from epochal.layout.pages.frames import Frame, pack_events, time_of
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.training import SHARED_BY, Example, example_of, train
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.model.training import Trained
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
@@ -100,7 +100,7 @@ def _examples(pages: Iterable[Page]) -> Iterator[Example]:
             of_stream[page.stream] = of_stream.get(page.stream, 0) + 1
 
 
-def _events(page: Page) -> Iterator[StoredEvent]:
+def _events(page: Page) -> Iterator[EncodedEvent]:
     """The events of a page that can be read and are not pruned, the last ones first."""
     span = page.span
     for offset in reversed(range(span.next - span.base)):
@@ -110,7 +110,7 @@ def _events(page: Page) -> Iterator[StoredEvent]:
             continue
 
 
-def _appends(pages: Iterable[Page]) -> Iterator[tuple[Frame, Sequence[StoredEvent]]]:
+def _appends(pages: Iterable[Page]) -> Iterator[tuple[Frame, Sequence[EncodedEvent]]]:
     """Appends to measure a dictionary on, the last of each page."""
     frames = ((page, position) for page in pages for position in range(len(page.frames))[-EACH:])
     for page, position in islice(frames, MEASURED):
@@ -120,7 +120,7 @@ def _appends(pages: Iterable[Page]) -> Iterator[tuple[Frame, Sequence[StoredEven
             continue
 
 
-def _taken(appends: Iterable[tuple[Frame, Sequence[StoredEvent]]], dictionary: Dictionary | None) -> int:
+def _taken(appends: Iterable[tuple[Frame, Sequence[EncodedEvent]]], dictionary: Dictionary | None) -> int:
     """Bytes that appends take where they are packed under a dictionary, or without one."""
     return sum(
         len(pack_events(events, time_of(frame.stamp), dictionary=dictionary).data)

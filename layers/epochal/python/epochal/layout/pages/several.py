@@ -19,14 +19,14 @@ from collections.abc import Sequence
 
 from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.fences import Fence, StreamRead, confirm, fence
+from epochal.layout.pages.fences import StreamFence, StreamRead, confirm, fence
 from epochal.layout.pages.find import Earlier, absent_from
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.shares import (
     Ready,
-    Share,
     State,
+    StreamShare,
     begun,
     made_ready,
     moved,
@@ -60,7 +60,7 @@ def append_all_on(
     if not appends:
         return (yield from confirm(table, reads))
     states: list[State] = [
-        Share(batch=batch, expected=_exactly(known), known=known) for batch, known in appends
+        StreamShare(batch=batch, expected=_exactly(known), known=known) for batch, known in appends
     ]
     for read in reads:
         states.append((yield from fence(table, read)))  # noqa: PERF401  a generator cannot be listed
@@ -70,7 +70,7 @@ def append_all_on(
 def _append(table: str, states: Sequence[State]) -> Steps[Results[Page]]:
     while not any(isinstance(state, Rejected) for state in states):
         states = yield from made_ready(table, states)
-        ready = [state for state in states if isinstance(state, Ready | Fence)]
+        ready = [state for state in states if isinstance(state, Ready | StreamFence)]
         if len(ready) < len(states):
             break
         reply: Done | Overflow | Refusal = yield Transact(writes=tuple(map(_write_of, ready)))
@@ -89,23 +89,23 @@ def _append(table: str, states: Sequence[State]) -> Steps[Results[Page]]:
     return tuple(state if isinstance(state, Rejected) else None for state in states)
 
 
-def _write_of(ready: Ready | Fence) -> TransactionWrite:
-    return ready.check if isinstance(ready, Fence) else ready.planned.write
+def _write_of(ready: Ready | StreamFence) -> TransactionWrite:
+    return ready.check if isinstance(ready, StreamFence) else ready.planned.write
 
 
-def _written(ready: Ready | Fence) -> Written | None:
-    return None if isinstance(ready, Fence) else ready.written
+def _written(ready: Ready | StreamFence) -> Written | None:
+    return None if isinstance(ready, StreamFence) else ready.written
 
 
-def _unknown(ready: Ready | Fence) -> Unknown | None:
-    return None if isinstance(ready, Fence) else Unknown(first=version_of(ready.share.known))
+def _unknown(ready: Ready | StreamFence) -> Unknown | None:
+    return None if isinstance(ready, StreamFence) else Unknown(first=version_of(ready.share.known))
 
 
 def _exactly(known: Known[Page]) -> ExpectedVersion:
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
 
 
-def _was_made(table: str, ready: Sequence[Ready | Fence], refusal: Refusal) -> Steps[bool | None]:
+def _was_made(table: str, ready: Sequence[Ready | StreamFence], refusal: Refusal) -> Steps[bool | None]:
     """Whether an earlier try of the refused transaction was applied; None where no page can tell.
 
     A refusal may leave out pages that another transaction was at, and what a fence met tells nothing; pages are asked

@@ -19,7 +19,7 @@ from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.shares import Ready, begun, made_ready, moved, page_of, without_extending
-from epochal.layout.pages.values import Reader, Writer
+from epochal.layout.pages.values import ByteReader, Writer
 from epochal.layout.streams import Rejected, Results, Written
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Together, Transact, TransactGet
@@ -101,7 +101,7 @@ def _made(ready: Sequence[Ready]) -> bytes:
 
 def _left(batches: Sequence[Packed], made: bytes) -> Iterator[tuple[str, Token]]:
     """The inverse: of each stream, the token that was left."""
-    source = Reader(made)
+    source = ByteReader(made)
     for batch in sorted(batches, key=lambda batch: batch.stream):
         first = source.number()
         yield batch.stream, Token(version=first + batch.count, etag=source.take(_ETAG_BYTES).hex())

@@ -9,7 +9,7 @@ from epochal.errors import TooLarge
 from epochal.layout.expectations import UNREAD, accepts, told
 from epochal.layout.pages.attempt import head_from, next_write
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.fences import Fence
+from epochal.layout.pages.fences import StreamFence
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.writes import Planned, can_be_left
@@ -22,7 +22,7 @@ from epochal.plan.values import Item, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class StreamShare:
     """What one stream gets.
 
     Attributes:
@@ -35,7 +35,7 @@ class Share:
     known: Known[Page]
     extending: bool = True
 
-    def on(self, head: Page | None) -> Share | Rejected[Page]:
+    def on(self, head: Page | None) -> StreamShare | Rejected[Page]:
         """The same on a last page that was read, if that is what is expected."""
         if accepts(self.expected, head):
             return replace(self, known=head, extending=True)
@@ -46,7 +46,7 @@ class Share:
 class Ready:
     """A share with the write that goes out."""
 
-    share: Share
+    share: StreamShare
     planned: Planned
 
     @property
@@ -54,7 +54,7 @@ class Ready:
         """That it is to."""
         return self.share.batch.stream
 
-    def on(self, head: Page | None) -> Share | Rejected[Page]:
+    def on(self, head: Page | None) -> StreamShare | Rejected[Page]:
         """The share on what stood in the way."""
         return self.share.on(head)
 
@@ -71,7 +71,7 @@ class Ready:
         return Written(first=token.version - self.share.batch.count, version=token.version, token=token)
 
 
-State = Share | Ready | Fence | Rejected[Page]
+State = StreamShare | Ready | StreamFence | Rejected[Page]
 """How far one of the streams has come."""
 
 
@@ -88,7 +88,7 @@ def begun(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Step
     states: list[State] = []
     for batch, expected in appends:
         known = told(expected)
-        share = Share(batch=batch, expected=expected, known=None if known is UNREAD else known)
+        share = StreamShare(batch=batch, expected=expected, known=None if known is UNREAD else known)
         states.append(share.on(heads[batch.stream]) if known is UNREAD else share)
     return states
 
@@ -97,7 +97,7 @@ def made_ready(table: str, states: Sequence[State]) -> Steps[Sequence[State]]:
     """The write of each, up to the first that turns out not to be as expected: pages may be closed for these writes."""
     made = list(states)
     for place, state in enumerate(states):
-        while isinstance(state := made[place], Share):
+        while isinstance(state := made[place], StreamShare):
             planned = yield from next_write(table, state.batch, state.known, extending=state.extending)
             if isinstance(planned, Planned):
                 made[place] = Ready(share=state, planned=planned)
@@ -108,7 +108,7 @@ def made_ready(table: str, states: Sequence[State]) -> Steps[Sequence[State]]:
     return made
 
 
-def without_extending(ready: Sequence[Ready | Fence]) -> Sequence[State]:
+def without_extending(ready: Sequence[Ready | StreamFence]) -> Sequence[State]:
     """Which page is too small is not told, so each that is extended is left. Raises `TooLarge` where none can be."""
     left: list[State] = [
         replace(each.share, extending=False)
@@ -118,13 +118,13 @@ def without_extending(ready: Sequence[Ready | Fence]) -> Sequence[State]:
         else each
         for each in ready
     ]
-    if not any(isinstance(state, Share) for state in left):
+    if not any(isinstance(state, StreamShare) for state in left):
         sizes = (each.planned.token.size for each in ready if isinstance(each, Ready))
         raise TooLarge("events", max(sizes), ITEM_BYTES)
     return left
 
 
-def moved(table: str, ready: Sequence[Ready | Fence], refusal: Refusal) -> Steps[Sequence[State]]:
+def moved(table: str, ready: Sequence[Ready | StreamFence], refusal: Refusal) -> Steps[Sequence[State]]:
     """Those that something stood in the way of, on what is there now; the others as they are.
 
     Args:

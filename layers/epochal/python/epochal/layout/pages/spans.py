@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from epochal.errors import CorruptData
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 
 if TYPE_CHECKING:
     from epochal.layout.pages.items import Page
@@ -20,7 +20,7 @@ class PageSpan:
     page: Page
     base: int
     next: int
-    _opened: dict[int, StoredEvent] = field(default_factory=dict, compare=False, repr=False)
+    _opened: dict[int, EncodedEvent] = field(default_factory=dict, compare=False, repr=False)
     """What all spans of a page have opened of it, by index."""
 
     @property
@@ -40,7 +40,7 @@ class PageSpan:
             return self
         return PageSpan(self.page, self.base, max(min(self.next, index), self.base), self._opened)
 
-    def read(self, offset: int) -> StoredEvent:
+    def read(self, offset: int) -> EncodedEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
         index = self.base + offset
         event = self._opened.get(index)
@@ -56,13 +56,13 @@ class PageSpan:
         event = self._found(offset)
         return "" if event is None else event.timestamp
 
-    def _found(self, offset: int) -> StoredEvent | None:
+    def _found(self, offset: int) -> EncodedEvent | None:
         try:
             return self.read(offset)
         except CorruptData:
             return None
 
-    def _open(self, index: int) -> StoredEvent:
+    def _open(self, index: int) -> EncodedEvent:
         """Open the frame that holds event `index`; the event. Raises `IndexError`."""
         end = self.page.base
         for number, frame in enumerate(self.page.frames):

@@ -13,7 +13,7 @@ from epochal.layout.pages.fullness import ROOM
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
-from epochal.layout.stored import StoredUnfold
+from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result, Results
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion, Token
@@ -46,7 +46,7 @@ class Pages:
     dictionaries: bool = False
     _in_use: InUse = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def room(self, unfolds: Sequence[StoredUnfold]) -> int:
+    def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
         return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
 
@@ -190,6 +190,6 @@ def _may_gain(batch: Batch) -> bool:
     )
 
 
-def _unfold_size(unfold: StoredUnfold) -> int:
+def _unfold_size(unfold: EncodedUnfold) -> int:
     bodies = len(unfold.data.data) + len(unfold.meta.data)
     return _FIELDS + len(unfold.type.encode()) + bodies

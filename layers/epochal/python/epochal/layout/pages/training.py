@@ -26,7 +26,7 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.codec.dictionaries import Dictionary, finished
 from epochal.errors import CorruptData
 from epochal.layout.pages.contents import write_events
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.model.json_bodies import SEALED
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 
@@ -63,7 +63,7 @@ class Example:
     content: bytes
 
 
-def example_of(stream: str, event: StoredEvent) -> Example | None:
+def example_of(stream: str, event: EncodedEvent) -> Example | None:
     """An event, if it may be trained on."""
     data, meta = _plain(event.data), _plain(event.meta)
     if data is None:

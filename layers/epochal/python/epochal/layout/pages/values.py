@@ -111,7 +111,7 @@ def text_at(data: bytes, at: int) -> tuple[str, int]:
         raise CorruptData("a text is not UTF-8") from error
 
 
-class Reader:
+class ByteReader:
     """Takes values apart, one after another, as the functions above do."""
 
     __slots__ = ("_at", "_data")

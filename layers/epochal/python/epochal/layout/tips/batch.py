@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from epochal.layout import streams
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.tips.items import StoredSpan, Tip, span_size, write_event
 
 
@@ -28,7 +28,7 @@ class WireBatch:
     stream: str
     span: StoredSpan
     size: int
-    unfolds: tuple[StoredUnfold, ...] | None
+    unfolds: tuple[EncodedUnfold, ...] | None
     etag: str
     append_id: bytes
     keyed: bool = False
@@ -51,8 +51,8 @@ class WireBatch:
 
 def batch_of(
     stream: str,
-    events: Iterable[StoredEvent],
-    unfolds: tuple[StoredUnfold, ...] | None = None,
+    events: Iterable[EncodedEvent],
+    unfolds: tuple[EncodedUnfold, ...] | None = None,
     *,
     etag: str,
     append_id: bytes,

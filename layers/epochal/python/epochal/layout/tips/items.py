@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
-from epochal.layout.stored import StoredEvent, StoredUnfold
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.versions import Token
 from epochal.plan.sizes import attribute_size, item_size, value_size
 from epochal.plan.values import (
@@ -51,7 +51,7 @@ class StoredSpan:
         """Each event with its type."""
         return zip(self.types, self.events, strict=True)
 
-    def read(self, offset: int) -> StoredEvent:
+    def read(self, offset: int) -> EncodedEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
         return read_event(self.types[offset], self.events[offset])
 
@@ -108,7 +108,7 @@ class Tip:
         marked = sum("k" in event["M"] for event in self.span.events)
         return marked or len(self.span.events)
 
-    def read_unfolds(self) -> tuple[StoredUnfold, ...]:
+    def read_unfolds(self) -> tuple[EncodedUnfold, ...]:
         """The unfolds, decoded. Raises `CorruptData`."""
         return tuple(map(read_unfold, self.unfolds))
 
@@ -179,7 +179,7 @@ def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
     return {"e": sequence(span.events), "c": sequence(map(text, span.types))}
 
 
-def write_event(event: StoredEvent) -> AttributeValue:
+def write_event(event: EncodedEvent) -> AttributeValue:
     """An event in wire form; what is absent or empty is omitted."""
     fields = {"t": text(event.timestamp), **_body("d", "D", event.data), **_body("m", "M", event.meta)}
     if event.correlation_id is not None:
@@ -191,11 +191,11 @@ def write_event(event: StoredEvent) -> AttributeValue:
     return mapping(fields)
 
 
-def read_event(kind: str, event: AttributeValue) -> StoredEvent:
+def read_event(kind: str, event: AttributeValue) -> EncodedEvent:
     """Decode an event from its wire form. Raises `CorruptData` where that is not of this layout."""
     try:
         fields = event["M"]
-        return StoredEvent(
+        return EncodedEvent(
             type=kind,
             data=_read_body(fields, "d", "D"),
             meta=_read_body(fields, "m", "M"),
@@ -230,7 +230,7 @@ def append_id(event: AttributeValue) -> bytes | None:
     return None if marked is None else _bytes(marked)
 
 
-def write_unfold(unfold: StoredUnfold) -> AttributeValue:
+def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
     """An unfold in wire form."""
     return mapping(
         {
@@ -243,10 +243,10 @@ def write_unfold(unfold: StoredUnfold) -> AttributeValue:
     )
 
 
-def read_unfold(unfold: AttributeValue) -> StoredUnfold:
+def read_unfold(unfold: AttributeValue) -> EncodedUnfold:
     """Decode an unfold from its wire form."""
     fields = unfold["M"]
-    return StoredUnfold(
+    return EncodedUnfold(
         version=int(fields["i"]["N"]),
         type=fields["c"]["S"],
         data=_read_body(fields, "d", "D"),

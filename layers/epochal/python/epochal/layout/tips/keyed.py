@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import TooLarge
 from epochal.layout import once, unfolding
-from epochal.layout.attempts import Refused
+from epochal.layout.attempts import UnfoldsRefused
 from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
 from epochal.layout.streams import Settled
@@ -55,7 +55,7 @@ class TipAttempts:
 
     def unfold_on(
         self, known: Known, record: KeyRecord, seen: Remembered | None
-    ) -> Steps[Token | Refused[Tip]]:
+    ) -> Steps[Token | UnfoldsRefused[Tip]]:
         """The Tip and the record in one transaction, once there is room."""
         table, batch = self.table, self.batch
         while True:
@@ -66,7 +66,7 @@ class TipAttempts:
                 return token
             if isinstance(reply, Refusal):
                 tip, said = reply.items
-                return Refused(
+                return UnfoldsRefused(
                     head=self.load() if said is not None else _read(tip),
                     seen=seen if said is None else read_record(said),
                     etag=token.etag,

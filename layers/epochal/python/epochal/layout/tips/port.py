@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from epochal.layout.port import Access, Change, Heal, Port, Source, Touched, heal_streams
+from epochal.layout.port import Change, Heal, Permission, Port, Source, Touched, heal_streams
 from epochal.layout.tips import heads
 from epochal.layout.tips.items import is_tip
 from epochal.layout.tips.reading import advance, begin
@@ -57,7 +57,7 @@ def _kind_of(item: Item) -> str | None:
     return TIPS.kind if is_tip(item) or "c" in item else None
 
 
-def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
+def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     """A stream is read by its key, Tip and calves; a Tip is put and updated, a calf put, and deleted with a prune."""
     actions = {
         "append": ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
@@ -67,7 +67,7 @@ def _access(_: Options) -> Mapping[str, tuple[Access, ...]]:
         "auditor": ("GetItem", "Query", "Scan"),
         "reaction": ("GetItem", "Query"),
     }
-    return {function: (Access(table=TIPS, actions=each),) for function, each in actions.items()}
+    return {function: (Permission(table=TIPS, actions=each),) for function, each in actions.items()}
 
 
 PORT: Final = Port(tables=(TIPS,), kind_of=_kind_of, access=_access, heads=TIPS, source=_source)

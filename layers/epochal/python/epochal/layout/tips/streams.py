@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from epochal.layout import streams
-from epochal.layout.stored import StoredUnfold
+from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import PruneProgress, ReadPart, Rejected
 from epochal.layout.tips import append, reading
 from epochal.layout.tips.batch import Known, Result, in_wire_form
@@ -31,7 +31,7 @@ class Tips:
     name = "tips"
     compress_from = 0
 
-    def room(self, unfolds: Sequence[StoredUnfold]) -> int:
+    def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append has beside these unfolds, in a Tip without other events."""
         return ITEM_BYTES - ROOM - unfolds_size(tuple(map(write_unfold, unfolds)))
 

@@ -28,7 +28,7 @@ from epochal.layout.pages.etags import PageState
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import stand
-from epochal.layout.pages.tags.batch import Share, TaggedBatch, shares_of
+from epochal.layout.pages.tags.batch import TaggedBatch, TagShare, shares_of
 from epochal.layout.pages.tags.entries import reached_by
 from epochal.layout.pages.tags.identities import stored_before
 from epochal.layout.pages.tags.labels import sortable_id_of
@@ -160,7 +160,7 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
 
 
 def _heads(
-    site: TagStreams, shares: list[Share], position: Position, told: Position | None
+    site: TagStreams, shares: list[TagShare], position: Position, told: Position | None
 ) -> Steps[dict[str, _Head]]:
     """The last page of every tag concerned: as a position tells, the others read."""
     wanted = dict.fromkeys((*(share.tag for share in shares), *position.seen))
@@ -205,7 +205,7 @@ def _in_the_way(
 def _planned(
     site: TagStreams,
     batch: TaggedBatch,
-    shares: list[Share],
+    shares: list[TagShare],
     heads: Mapping[str, _Head],
     fences: tuple[str, ...],
     *,
@@ -264,7 +264,7 @@ def _check(site: TagStreams, key: Key, condition: Holds) -> Check:
 
 
 def _records(
-    site: TagStreams, batch: TaggedBatch, shares: list[Share], writes: Mapping[str, Planned]
+    site: TagStreams, batch: TaggedBatch, shares: list[TagShare], writes: Mapping[str, Planned]
 ) -> list[Put]:
     """Of the ids that the caller chose: where their events will be."""
     found: list[Put] = []
@@ -315,7 +315,7 @@ def _came_back(site: TagStreams, plan: _Plan, reply: Refusal) -> Steps[dict[str,
     return heads
 
 
-def _moved(position: Position, heads: Mapping[str, _Head], shares: list[Share], plan: _Plan) -> Position:
+def _moved(position: Position, heads: Mapping[str, _Head], shares: list[TagShare], plan: _Plan) -> Position:
     """The condition's position, past the append."""
     now = {tag: head.reached for tag, head in heads.items()}
     events = {share.tag: share.numbers[-1] for share in shares}

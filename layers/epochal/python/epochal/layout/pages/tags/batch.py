@@ -18,7 +18,7 @@ from epochal.layout.pages.batch import AHEAD, Packed, packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.tags.labels import Label, event_id, sortable_id_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.layout.streams import Batch
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text
 from epochal.model.times import Ticks, format_ticks
@@ -74,7 +74,7 @@ class TaggedBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class TagShare:
     """What one tag gets of an append.
 
     Attributes:
@@ -104,7 +104,7 @@ class Share:
         return _packed(batch, self.tag, events)
 
 
-def shares_of(site: TagStreams, batch: TaggedBatch) -> list[Share]:
+def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
     """What each tag gets, those that have a body only after those whose streams these are in."""
     numbers = dict[str, list[int]]()
     tags = [site.tags_of(event.type, event.tags) for event in batch.events]
@@ -112,7 +112,7 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[Share]:
         for tag in each:
             numbers.setdefault(tag, []).append(number)
     return [
-        Share(
+        TagShare(
             tag=tag,
             numbers=tuple(numbers[tag]),
             firsts=tuple(tags[number][0] for number in numbers[tag]),
@@ -122,7 +122,7 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[Share]:
     ]
 
 
-def _packed(batch: TaggedBatch, tag: str, events: Sequence[StoredEvent]) -> Packed:
+def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Packed:
     found = packed(
         Batch(
             stream=stream_of(tag),
@@ -135,7 +135,7 @@ def _packed(batch: TaggedBatch, tag: str, events: Sequence[StoredEvent]) -> Pack
     return replace(found, dated=bool(batch.times))
 
 
-def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> StoredEvent:
+def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> EncodedEvent:
     event, (data, meta) = batch.events[number], batch.bodies[number]
     here = page is None
     label = Label(
@@ -148,7 +148,7 @@ def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> Stor
         data_text=here and is_text(event.data),
         meta_text=here and is_text(event.meta),
     )
-    return StoredEvent(
+    return EncodedEvent(
         type=event.type,
         data=data if here else EMPTY,
         meta=label.encoded(),

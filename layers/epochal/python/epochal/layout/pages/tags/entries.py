@@ -17,7 +17,7 @@ from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.pages.tags.labels import Label, event_id, read_label, sortable_id_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
-from epochal.layout.stored import StoredEvent
+from epochal.layout.stored import EncodedEvent
 from epochal.model.dcb import (
     UNTAGGED,
     Reached,
@@ -37,7 +37,7 @@ from epochal.plan.values import Key
 
 # No slots: what is derived once is kept.
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class EventOfTag:
     """An event in a tag's stream.
 
     Attributes:
@@ -48,7 +48,7 @@ class Entry:
     tag: str
     index: int
     stamp: bytes
-    event: StoredEvent
+    event: EncodedEvent
 
     @property
     def type(self) -> str:
@@ -95,7 +95,7 @@ class Entry:
         return page_key(stream_of(first), self.label.page), self.stamp, self.label.number
 
 
-def entries_of(span: PageSpan) -> Iterator[Entry]:
+def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
     """The events of a span of a tag's page."""
     page, at = span.page, span.page.base
     for position, frame in enumerate(page.frames):
@@ -104,13 +104,13 @@ def entries_of(span: PageSpan) -> Iterator[Entry]:
         at += frame.count
 
 
-def last_entry(page: Page) -> Entry:
+def last_entry(page: Page) -> EventOfTag:
     """The last event of a tag's page. Raises `CorruptData` where it has none."""
     if not page.frames:
         raise CorruptData(f"{page.stream}: page {page.index} has no events, which no tag's page lacks")
     event = page.read_frame(len(page.frames) - 1)[-1]
     tag = page.stream.removeprefix(TAG_STREAMS)
-    return Entry(tag=tag, index=page.version - 1, stamp=page.frames[-1].stamp, event=event)
+    return EventOfTag(tag=tag, index=page.version - 1, stamp=page.frames[-1].stamp, event=event)
 
 
 def reached_by(page: Page | None) -> Reached:
@@ -121,7 +121,7 @@ def reached_by(page: Page | None) -> Reached:
     return Reached(reached.count, reached.last, page.token())
 
 
-def recorded_all(site: TagStreams, entries: Sequence[Entry]) -> Steps[list[RecordedTaggedEvent]]:
+def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[RecordedTaggedEvent]]:
     """The events with their bodies, in the order of the entries.
 
     Raises:
@@ -132,7 +132,7 @@ def recorded_all(site: TagStreams, entries: Sequence[Entry]) -> Steps[list[Recor
     return [_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries]
 
 
-def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, Entry]]:
+def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
     """The entries that hold the bodies, by the ids of their events."""
     keys = {_name(key): key for key, _, _ in places}
     items = yield from get_all(site.table, keys.values())
@@ -149,7 +149,9 @@ def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps
     return {entry.id: entry for entry in found.values()}
 
 
-def _held(pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]) -> dict[tuple[bytes, int], Entry]:
+def _held(
+    pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]
+) -> dict[tuple[bytes, int], EventOfTag]:
     wanted = {(stamp, number) for _, stamp, number in places}
     stamps = {stamp for stamp, _ in wanted}
     return {
@@ -162,17 +164,17 @@ def _held(pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]) -> di
     }
 
 
-def _of_frame(page: Page, position: int, first: int = 0) -> Iterator[Entry]:
+def _of_frame(page: Page, position: int, first: int = 0) -> Iterator[EventOfTag]:
     tag, stamp = page.stream.removeprefix(TAG_STREAMS), page.frames[position].stamp
     for index, event in enumerate(page.read_frame(position), first):
-        yield Entry(tag=tag, index=index, stamp=stamp, event=event)
+        yield EventOfTag(tag=tag, index=index, stamp=stamp, event=event)
 
 
 def _name(key: Key) -> str:
     return f"{key['p']['S']}\0{key['i']['N']}"
 
 
-def _recorded(entry: Entry, holder: Entry) -> RecordedTaggedEvent:
+def _recorded(entry: EventOfTag, holder: EventOfTag) -> RecordedTaggedEvent:
     label = holder.label
     return RecordedTaggedEvent(
         id=entry.id,

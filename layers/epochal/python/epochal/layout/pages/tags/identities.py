@@ -10,7 +10,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
-from epochal.layout.pages.tags.entries import Entry, body_of, entries_of, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, body_of, entries_of, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, id_key, read_id_record
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text
 from epochal.plan.batches import settled
@@ -59,7 +59,7 @@ def _as_stored(event: TaggedEvent, data: Encoded, stored: RecordedTaggedEvent) -
 
 
 def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    entries: list[Entry] = []
+    entries: list[EventOfTag] = []
     for item in items:
         event_id, stream, index = read_id_record(item)
         reply = yield query(site.table, stream, 0, index, forward=False, limit=1)

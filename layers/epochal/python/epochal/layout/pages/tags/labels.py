@@ -21,7 +21,7 @@ from typing import Final
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
 from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.values import Reader, Writer
+from epochal.layout.pages.values import ByteReader, Writer
 from epochal.model.dcb import RANDOM_DIGITS, SortableId
 
 _ID: Final = 1
@@ -86,7 +86,7 @@ def read_label(encoded: Encoded) -> Label:
     """The inverse. Raises `CorruptData`."""
     if encoded.encoding != DIRECT:
         raise CorruptData("what a tagged event says of itself is not as it is stored")
-    source = Reader(encoded.data)
+    source = ByteReader(encoded.data)
     flags = source.byte()
     if flags & ~_ALL:
         raise CorruptData(f"flags {flags:#x} mean nothing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import Cursor, advance, begin, query
-from epochal.layout.pages.tags.entries import Entry, entries_of, last_entry
+from epochal.layout.pages.tags.entries import EventOfTag, entries_of, last_entry
 from epochal.layout.pages.tags.reading import heads_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.model.dcb import SortableId, is_reserved
@@ -42,7 +42,7 @@ def latest(site: TagStreams, tag: str) -> Steps[TagEntry | None]:
     return None if head is None else entry_of(last_entry(head))
 
 
-def entry_of(entry: Entry) -> TagEntry:
+def entry_of(entry: EventOfTag) -> TagEntry:
     """An event without its body."""
     return TagEntry(
         event_id=entry.id,
@@ -78,7 +78,7 @@ def stand_after(
 
 def entries_after(
     site: TagStreams, cursor: Cursor, since: SortableId | None, limit: int
-) -> Steps[tuple[Cursor, list[Entry]]]:
+) -> Steps[tuple[Cursor, list[EventOfTag]]]:
     """One part more of a tag, of what came after `since`."""
     part = yield from advance(site.table, cursor, limit)
     found = [entry for span in part.spans for entry in entries_of(span)]

@@ -16,7 +16,7 @@ from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, advance, stand
-from epochal.layout.pages.tags.entries import Entry, entries_of
+from epochal.layout.pages.tags.entries import EventOfTag, entries_of
 from epochal.layout.pages.tags.reading import Cursors, after, altered, begin, candidates, places_of
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.layout.pages.tags.taking import take
@@ -33,7 +33,7 @@ SLICE_BYTES: Final = 1024 * 1024
 class _Slice:
     """Events of one tag, in ascending order; `whole` if none is left in the order of reading."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[EventOfTag]
     whole: bool
 
 
@@ -128,7 +128,7 @@ def _upward(
         return _Slice((), whole=True)
     # The last event that was reached comes along: it shows that it was.
     cursor = cursor or stand(_ending(site, tag, until), max(0, at.count - 1))
-    entries: list[Entry] = []
+    entries: list[EventOfTag] = []
     size = 0
     while not cursor.at_end and len(entries) <= most and size < SLICE_BYTES:
         cursor, more = yield from _step(site, tag, cursor, most + 1 - len(entries), field)
@@ -157,7 +157,7 @@ def _downward(
     head = _ending(site, tag, top) if cursor is None else cursor.head
     back = stand(head, None, forward=False)
     least = max(0, before.count - 1)
-    found: list[Entry] = []
+    found: list[EventOfTag] = []
     size = 0
     while not back.at_end and (not found or found[0].index > least):
         # The lowest is left for the next part: it shows where that begins.
@@ -177,7 +177,7 @@ def _downward(
 
 def _step(
     site: TagStreams, tag: str, cursor: Cursor, limit: int, field: str
-) -> Steps[tuple[Cursor, list[Entry]]]:
+) -> Steps[tuple[Cursor, list[EventOfTag]]]:
     """One part more of a tag, in ascending order. An end that came from outside may be one that it never had."""
     try:
         part = yield from advance(site.table, cursor, limit)
@@ -194,9 +194,9 @@ def _ending(site: TagStreams, tag: str, until: Reached) -> Page:
     return Page(table=site.table, stream=stream_of(tag), index=until.count, version=until.count)
 
 
-def _passed(entries: Sequence[Entry], at: Reached, bound: str) -> Reached:
+def _passed(entries: Sequence[EventOfTag], at: Reached, bound: str) -> Reached:
     return next((entry.reached for entry in reversed(entries) if entry.key < bound), at)
 
 
-def _left(entries: Sequence[Entry], base: Reached, bound: str) -> Reached:
+def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:
     return next((entry.reached for entry in reversed(entries) if entry.key <= bound), base)

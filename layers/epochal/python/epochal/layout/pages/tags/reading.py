@@ -16,7 +16,7 @@ from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import SHORT, Cursor, advance, load_head, query, stand
 from epochal.layout.pages.reading import begin as begin_stream
-from epochal.layout.pages.tags.entries import Entry, entries_of, reached_by, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, entries_of, reached_by, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import Reach, Seen
@@ -78,7 +78,7 @@ def events_between(
     site: TagStreams, tag: str, first: int, end: int
 ) -> Steps[tuple[RecordedTaggedEvent, ...]]:
     """A tag's events from index `first` to `end - 1`, as far as there are any."""
-    found: list[Entry] = []
+    found: list[EventOfTag] = []
     cursor = yield from begin_stream(site.table, stream_of(tag), first)
     while cursor is not None and not cursor.at_end and cursor.at < end:
         part = yield from advance(site.table, cursor, end - cursor.at)
@@ -110,7 +110,7 @@ def matches(
     Args:
         end: the position of the read, where events shall tell theirs.
     """
-    chains = dict[str, Sequence[Entry]]()
+    chains = dict[str, Sequence[EventOfTag]]()
     for tag in fenced.all_tags:
         chains[tag] = yield from _chain(site, tag, before.get(tag, Reached()), until[tag], cursors.get(tag))
     wanted = candidates(fenced, chains, before, until)
@@ -122,10 +122,10 @@ def matches(
 
 
 def candidates(
-    fenced: Fence, chains: Mapping[str, Sequence[Entry]], before: Reach, until: Reach
-) -> list[Entry]:
+    fenced: Fence, chains: Mapping[str, Sequence[EventOfTag]], before: Reach, until: Reach
+) -> list[EventOfTag]:
     """Entries of what matches and is new, each event once, in order: with its body, where one of them has it."""
-    found = dict[str, Entry]()
+    found = dict[str, EventOfTag]()
     for tag, entries in chains.items():
         types = types_fenced_by(fenced, tag)
         for entry in entries:
@@ -137,12 +137,14 @@ def candidates(
     return [found[key] for key in sorted(found) if is_new(found[key], fenced, before, until)]
 
 
-def places_of(chains: Mapping[str, Iterable[Entry]]) -> dict[str, list[tuple[str, int]]]:
+def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tuple[str, int]]]:
     """Keys of entries with their indices, as a trail has them."""
     return {tag: [(entry.key, entry.index) for entry in entries] for tag, entries in chains.items()}
 
 
-def after(tag: str, entries: Sequence[Entry], reached: Reached, field: str = "after") -> Sequence[Entry]:
+def after(
+    tag: str, entries: Sequence[EventOfTag], reached: Reached, field: str = "after"
+) -> Sequence[EventOfTag]:
     """Without those that were reached. The last of these was read as well: `reached` may come from outside.
 
     Raises:
@@ -166,13 +168,13 @@ def _last(site: TagStreams, tag: str) -> Query:
 
 def _chain(
     site: TagStreams, tag: str, before: Reached, until: Reached, cursor: Cursor | None
-) -> Steps[Sequence[Entry]]:
+) -> Steps[Sequence[EventOfTag]]:
     """A tag's events from index `before.count` to `until.count`, exclusive."""
     if before.count >= until.count or cursor is None:
         if before.count and before != until:
             raise altered(tag, "after")
         return []
-    found: list[Entry] = []
+    found: list[EventOfTag] = []
     while not cursor.at_end:
         part = yield from advance(site.table, cursor)
         found += [entry for span in part.spans for entry in entries_of(span)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from epochal.layout.pages.tags.entries import Entry, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, recorded_all
 from epochal.layout.pages.tags.site import TagStreams
 from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import Takes
@@ -19,7 +19,7 @@ PART_BYTES: Final = 4 * 1024 * 1024
 
 def take(
     site: TagStreams,
-    wanted: Sequence[Entry],
+    wanted: Sequence[EventOfTag],
     takes: Takes,
     *,
     trail: Trail | None,
