@@ -108,6 +108,7 @@ class Api:
     bodies: MemoryBodies = field(default_factory=MemoryBodies)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
     feed_wait_seconds: int = WAIT_SECONDS
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
     indexed: dict[str, int] = field(default_factory=dict)
 
@@ -144,6 +145,7 @@ class Api:
             tagged_types=("A", "B") if self.type_heads else (),
             tagged_everything=self.type_heads or self.everything,
             partitions=self.partitions,
+            **self.chosen,
         )
 
     @property

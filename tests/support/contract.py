@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from epochal.http.openapi.document import document
 from epochal.http.operations import OPERATIONS
@@ -24,7 +24,12 @@ def hold(event: Mapping[str, Any], status: int, headers: Mapping[str, str], body
         assert status in (404, 405), f"{method} {path} is not documented, yet it was answered with {status}"
         return
     operation = _document()["paths"][templates[0]][method.lower()]
-    _hold_answer(_resolved(operation["responses"][str(status)]), headers, body)
+    told = operation["responses"].get(str(status))
+    assert told is not None, f"{method} {path} was answered with {status}, which is not documented: {body}"
+    try:
+        _hold_answer(_resolved(told), headers, body)
+    except ValidationError as error:
+        raise AssertionError(f"{method} {path}, answered with {status}: {error.message}: {body}") from error
     if status < 300 and "requestBody" in operation:
         sent = event.get("body", "")
         content = base64.b64decode(sent) if event["isBase64Encoded"] else sent

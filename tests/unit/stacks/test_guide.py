@@ -33,14 +33,17 @@ ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
 def test_every_setting_is_explained_and_none_that_there_is_not() -> None:
     _, _, table = GUIDE.partition("| field | default | what it does |")
     cells = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines() if row]
-    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(RULES)
+    told = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert told == set(RULES), "docs/deploy.md has a row for each setting"
 
 
 @pytest.mark.parametrize(
     "option", [each for each in fields(Options) if each.name in DECLARED], ids=lambda option: option.name
 )
 def test_a_setting_has_the_default_that_is_told(option: Field[Any]) -> None:
-    (row,) = [row.split("|") for row in ROWS if f"`{option.name}`" in row.split("|")[1]]
+    rows = [row.split("|") for row in ROWS if f"`{option.name}`" in row.split("|")[1]]
+    assert len(rows) == 1, f"docs/deploy.md has one row for `{option.name}`"
+    (row,) = rows
     value = option.default
     if isinstance(value, int) and not isinstance(value, bool):
         told = f"{value:,}"
@@ -52,7 +55,7 @@ def test_a_setting_has_the_default_that_is_told(option: Field[Any]) -> None:
 @pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
 def test_every_route_stands_beside_its_scope(route: Operation) -> None:
     (row,) = [row for row in ROWS if row.startswith(f"| `{route.scope}` | `")]
-    assert f"`{route.key}`" in row
+    assert f"`{route.key}`" in row, f"docs/deploy.md names it beside the scope {route.scope}"
 
 
 def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:

@@ -174,7 +174,9 @@ def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> Non
 
 
 def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
-    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN
+    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN, (
+        "cdk/options.py has a line for each"
+    )
     with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
         EventStore(shop, "Events", log_days=2)
     with pytest.raises(BadSetting, match="did you mean retain"):

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.fields import EXISTING, PARTITIONS, RULES
+from epochal.cdk.fields import EXISTING, FUNCTIONS, PARTITIONS, RULES
 from epochal.cdk.stages import STAGES, BadSetting, Stage
 from epochal.cdk.targets import Target, fitted, target_from
+from epochal.layout.registry import declared
 from stacks.stages import check_context, stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Synthesise
 
@@ -23,6 +24,11 @@ def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
     of_tables_and_layouts = {"existing_tables", "feed_partitions"}
     settings = {each.name for each in fields(Stage)} - not_for_setting - of_tables_and_layouts
     assert set(RULES) == settings | EXISTING.keys() | set(PARTITIONS)
+
+
+def test_settings_are_told_to_functions_that_there_are() -> None:
+    for setting in declared().values():
+        assert {*setting.functions} <= {*FUNCTIONS, "reaction"}, setting.name
 
 
 def test_every_stage_obeys_its_own_rules() -> None:

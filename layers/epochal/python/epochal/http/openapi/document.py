@@ -83,7 +83,11 @@ def _security() -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    described = DESCRIPTIONS[getattr(import_module(operation.module), operation.perform)]
+    described = DESCRIPTIONS.get(getattr(import_module(operation.module), operation.perform))
+    if described is None:
+        raise LookupError(
+            f"{operation.key}: `described.py` beside {operation.module} lacks {operation.perform}"
+        )
     made: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.function],
