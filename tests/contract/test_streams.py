@@ -295,7 +295,9 @@ def test_events_that_hardly_fit_an_item_follow_each_other(streams: Streams, name
 
 @pytest.mark.ddbl
 @pytest.mark.parametrize(
-    "layout", [pytest.param(LAYOUTS["tips"], marks=pytest.mark.proof), LAYOUTS["pages"]], ids=LAYOUTS
+    "layout",
+    [pytest.param(LAYOUTS["tips"], marks=pytest.mark.proof), LAYOUTS["pages"]],
+    ids=["tips", "pages"],
 )
 def test_ten_thousand_events_and_megabytes_of_items_replay_completely_both_ways(
     on_ddbl: Place, layout: AnyStreamLayout

@@ -1,4 +1,4 @@
-"""The three layouts keep what every layout has to."""
+"""All layouts keep what every layout has to."""
 
 from __future__ import annotations
 

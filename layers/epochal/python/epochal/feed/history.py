@@ -45,7 +45,8 @@ def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[
 
 def history_of(store: object) -> History:
     """The history of what a store holds."""
-    found = (import_module(each.history).history_of(store) for each in layouts())
+    made = (getattr(import_module(each.history), "history_of", None) for each in layouts())
+    found = (history_of(store) for history_of in made if history_of is not None)
     history: History = next(history for history in found if history is not None)
     return history
 

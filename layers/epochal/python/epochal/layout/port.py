@@ -160,7 +160,9 @@ class Source:
         heal: reads events that stream records have not told.
         end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
         told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
-        where: what only heads of the feed meet: the condition of a scan, and of what wakes the indexer.
+        where: what only heads of the feed meet: the condition of a scan, and of what wakes the indexer. Like `moved`
+            it is made of what a filter of the stream has a form for (`cdk.parts.heads`): `=`, `Present` with its
+            `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
         moved: what a head meets besides where its latest write may have appended; None where every write of one does.
         stored: the events that an item of an exported table holds (`care.rebuild`).
         learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None

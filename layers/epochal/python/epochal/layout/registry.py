@@ -33,7 +33,8 @@ class Layout:
         table: the setting that names the table of its heads; a deployment without one has no such layout.
         partitions: the setting that says how many partitions it has.
         module: where its `PORT` is.
-        history: where `open_history` is, which reads its events for the feed (`feed.history`).
+        history: where `open_history` is, which reads its events for the feed (`feed.history`); and `history_of`, where
+            its store is a class of its own.
     """
 
     name: str

@@ -137,7 +137,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Committed, leaving the head at `token`; `replayed` where an earlier request with the key did it."""
+    """Committed, leaving the head at `token`; `replayed` where an earlier request with the key did it. Then the token
+    is of that one: the repeat's own etag was never written.
+    """
 
     first: int
     version: int
@@ -227,14 +229,15 @@ class StreamLayout(Protocol[H, C]):
     def begin(
         self, table: str, stream: str, start: int | None, *, forward: bool, limit: int | None = None
     ) -> Steps[C | None]:
-        """Read the head and stand before event `start`, or before all of them. None: there is no such stream.
+        """Read the head and stand so that event `start` is read next, in either direction; None: the first of them, or
+        backward the last. The answer None: there is no such stream.
 
         Args:
             limit: events wanted, where a read from the beginning would bring more with the head.
         """
 
     def stand(self, head: H, start: int | None, *, forward: bool) -> C:
-        """Stand before event `start` of a stream whose head is in hand."""
+        """Stand as `begin` does, in a stream whose head is in hand."""
 
     def advance(
         self, table: str, cursor: C, limit: int | None, *, consistent: bool = True

@@ -23,7 +23,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The attribute exists. `kind` as for `Absent`."""
+    """The attribute exists. A filter of a stream has to be told its type: `kind`, which is `S`, `N`, `L`, …"""
 
     name: str
     kind: str = ""

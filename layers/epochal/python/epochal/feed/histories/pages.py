@@ -56,7 +56,3 @@ class PageHistory:
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> PageHistory:
     """The streams of a deployment."""
     return PageHistory(settings, driver, codec)
-
-
-def history_of(_: object) -> None:
-    """None: a store of streams has one history, however they are stored (see `tips`)."""
