@@ -46,7 +46,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Who runs what, and in which order, is tests/conftest.py's: what is dear begins first, and the processes end together.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --no-loadscope-reorder
 
-# What is slow among the pure tests is left out: large inputs, memory that must stay flat, threads, the year of flights.
+# What is slow among the pure tests is left out: large inputs, memory that must stay flat, threads, other programs, the
+# year of flights.
 check: tested ## an answer in two minutes: static checks, the quick tests that need nothing, and some seeds
 	@$(MAKE) --no-print-directory --jobs 2 lint pure
 

@@ -39,6 +39,7 @@ def test_cdk_runs_the_app_in_the_environment_that_setup_makes() -> None:
     assert json.loads((ROOT / "cdk.json").read_text())["app"] == f"{venv}/bin/python app.py"
 
 
+@pytest.mark.slow
 def test_what_looks_whether_it_is_there_sees_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(command_line, "open_store", lambda _: terminal.store)

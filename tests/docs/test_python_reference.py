@@ -138,6 +138,7 @@ def reached() -> dict[str, griffe.Object]:
     return at
 
 
+@pytest.mark.slow
 def test_every_name_that_epochal_leads_to_is_on_one_page() -> None:
     errors = {name for name in LISTED if name.startswith("epochal.errors.")}
     assert {name for name, count in LISTED.items() if count > 1} == set()

@@ -57,6 +57,7 @@ def test_the_python_in_it_prints_what_it_says(page: Path, examples: int) -> None
         assert printed, f"{code}\nprints\n{shown.getvalue()}"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_tour_print_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(command_line, "open_store", lambda _: terminal.store)

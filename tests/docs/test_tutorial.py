@@ -77,6 +77,7 @@ def test_what_it_shows_of_the_project_is_in_the_project(shop: Path) -> None:
         assert code in (shop / file).read_text(), f"{file} has not\n{code}"
 
 
+@pytest.mark.slow
 def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> None:
     assert "4 passed" in last_line(shop)
     added = [(file, code) for kind, file, code in BLOCKS if kind == "to"]

@@ -115,6 +115,7 @@ def test_who_wants_the_demo_needs_no_java(tmp_path: Path, target: str, needed: s
     assert set(asked) == {needed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", ["exit 1", "exec /no/such/program"])
 def test_an_environment_that_is_there_and_too_old_is_not_touched_and_told(
     tmp_path: Path, python: str

@@ -106,6 +106,7 @@ TWICE = {
 """Names of more than one class, each of which is one word for one thing in its room."""
 
 
+@pytest.mark.slow
 def test_a_class_name_means_one_thing() -> None:
     library = ROOT / "layers" / "epochal" / "python" / "epochal"
     names = Counter(

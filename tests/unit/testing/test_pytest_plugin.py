@@ -55,6 +55,7 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
     pytester.runpytest_inprocess("-p", "epochal.pytest_plugin").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_a_run_that_uses_no_fixture_imports_nothing_for_them() -> None:
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[]", "['epochal', 'epochal.pytest_plugin']"]
