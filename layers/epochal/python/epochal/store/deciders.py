@@ -208,10 +208,8 @@ class Deciders(Generic[C, S, E]):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
                     check_attempts(stream, attempt, self.attempts, head)
-                    if give_way(self.streams.driver, attempt, as_of):
-                        loaded = loader.made(stream, head, plan.base, as_of)
-                    else:
-                        loaded = loader.read(stream, plan.base)
+                    newest = give_way(self.streams.driver, attempt, as_of)
+                    loaded = loader.again(stream, head, plan.base, as_of, newest=newest)
 
     def _plan(
         self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]

@@ -187,10 +187,7 @@ class _Joint:
             newest = give_way(self.streams.driver, attempt, as_of)
             for place, head in moved.items():
                 stream, loader = self.parties[place].stream, self.parties[place].deciders.loader
-                if newest:
-                    loaded[place] = loader.made(stream, head, loaded[place], as_of)
-                else:
-                    loaded[place] = loader.read(stream, loaded[place])
+                loaded[place] = loader.again(stream, head, loaded[place], as_of, newest=newest)
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""

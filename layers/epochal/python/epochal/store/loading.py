@@ -109,6 +109,12 @@ class Loader(Generic[S, E]):
         self.keep(stream, loaded, as_of)
         return loaded
 
+    def again(
+        self, stream: str, head: Head | None, before: Loaded[S], as_of: float, *, newest: bool
+    ) -> Loaded[S]:
+        """The state after a refusal: at the head that came back with it, or, where that is not the newest, as read."""
+        return self.made(stream, head, before, as_of) if newest else self.read(stream, before)
+
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
         """Cache a state, if there is a stream to hold it to."""
         token = token_of(loaded.known)
