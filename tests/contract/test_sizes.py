@@ -101,7 +101,6 @@ def test_a_value_takes_as_many_bytes_as_dynamodb_local_says(on_ddbl: Place, valu
 
 @settings(
     max_examples=100,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.proof
 KEY = "the-key"
 PARTITION = 30_000
 STREAMS = 20
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import allowed_on_tables, expected_on_tables, role_of
 
 TABLE = "board"
-SECONDS = 30.0
+SECONDS = 120.0
 OLD = "Board-old"
 LOCAL = "http://127.0.0.1:7000"
 _numbers = count()

@@ -338,7 +338,7 @@ def test_repair_after_the_deployment_finds_nothing_more(
 
 def arrived(call: Caller, partition: int, stream: str, index: int) -> list[int]:
     """Indices of a stream's events in the deployed feed, waited for."""
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while True:
         page = call("GET", f"/feed/{partition}?from=0@0").json
         found = [item["index"] for item in page["items"] if item["stream"] == stream]

@@ -26,7 +26,7 @@ from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 
-SECONDS = 20.0
+SECONDS = 120.0
 _numbers = count()
 
 

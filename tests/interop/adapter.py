@@ -55,7 +55,7 @@ class Adapter:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=120)
         self._process.stdout.close()
 
     def _persist(

@@ -47,7 +47,7 @@ def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
             ("/static/console.css", b"--ink"),
             ("/static/live.js", b"data-live"),
         ):
-            with urlopen(f"http://127.0.0.1:{serving.server_port}{path}", timeout=30) as answer:
+            with urlopen(f"http://127.0.0.1:{serving.server_port}{path}", timeout=120) as answer:
                 assert told in answer.read()
     finally:
         serving.shutdown()

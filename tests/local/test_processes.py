@@ -61,7 +61,7 @@ def owned(directory: Path, tie: str, command: Sequence[str]) -> tuple[subprocess
     return owner, Server(**server | {"directory": Path(server["directory"])})
 
 
-def ended(pid: int, seconds: float = 10.0) -> bool:
+def ended(pid: int, seconds: float = 120.0) -> bool:
     """Whether a process that is not our child is gone, or goes soon."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -205,14 +205,14 @@ def test_a_server_can_be_stopped_by_another_process_than_the_one_that_started_it
 def test_a_tied_server_ends_when_its_owner_is_told_to(directory: Path, number: signal.Signals) -> None:
     owner, server = owned(directory, "tied", ["sleep", "1000"])
     owner.send_signal(number)
-    owner.communicate(timeout=30)
+    owner.communicate(timeout=120)
     assert owner.returncode != 0
     assert ended(server.pid)
 
 
 def test_a_tied_server_ends_when_its_owner_does(directory: Path) -> None:
     owner, server = owned(directory, "tied", ["sleep", "1000"])
-    owner.communicate(timeout=30)
+    owner.communicate(timeout=120)
     assert owner.returncode == 0
     assert ended(server.pid)
 
@@ -222,7 +222,7 @@ def test_a_server_stops_though_the_process_that_started_it_never_asks_how_it_end
     try:
         stopping = threading.Thread(target=processes.stop, args=(server,), daemon=True)
         stopping.start()
-        stopping.join(timeout=10)
+        stopping.join(timeout=120)
         assert not stopping.is_alive(), "it waits for the end of a zombie"
     finally:
         owner.communicate()

@@ -14,4 +14,4 @@ TEST: Final = 40
 def examples(number: int) -> settings:
     """So many examples, a third of them in `make test`, and as few as there may be in `make check`."""
     few = {"check": CHECK, "test": max(CHECK, number // 3)}
-    return settings(max_examples=few.get(settings.get_current_profile_name(), number), deadline=None)
+    return settings(max_examples=few.get(settings.get_current_profile_name(), number))

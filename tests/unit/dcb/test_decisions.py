@@ -74,7 +74,7 @@ def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_ca
         return [event("Added", "a:1")]
 
     store = world.store()
-    slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, sleep=pause))
+    slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=pause))
     Decisions(store=slow).decide({"a": count("a:1")}, rules)
     assert seen == [0, 1, 2, 4]
     assert waited == [0.02, 0.04]

@@ -211,7 +211,7 @@ def test_events_fetched_several_batches_at_a_time_come_in_order_all_the_same() -
 def test_as_many_requests_are_under_way_as_the_store_was_opened_with() -> None:
     world = World()
     fill(world, 600)
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=120)
     world.before = lambda op: together.wait() if isinstance(op, BatchGet) else None
     eager = TagListings(store=replace(world.store(), reads_at_once=3))
 
@@ -286,7 +286,7 @@ def test_reading_on_from_a_cut_loses_no_event_of_an_equal_id(count: int) -> None
 def test_partitions_are_asked_side_by_side_and_their_events_come_in_order() -> None:
     world = World()
     fill(world, 60, shards=3)
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=120)
     asked: list[Op] = []
 
     def meet(op: Op) -> None:

@@ -275,7 +275,7 @@ def test_a_command_is_handled_by_the_decider() -> None:
 
 def test_who_is_refused_once_decides_again_at_once_and_then_after_pauses() -> None:
     store, waited = Store(layout=Pages(), kind="streams"), []
-    lucky = replace(store.streams.driver, luck=lambda: 1.0, sleep=waited.append)
+    lucky = replace(store.streams.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=waited.append)
     tallies = replace(store.tallies(), streams=replace(store.streams, driver=lucky))
 
     tallies.transact(S, overtaken_by(store, "unoptimized", 1))

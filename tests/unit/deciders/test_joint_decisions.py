@@ -176,7 +176,8 @@ def test_from_the_third_refusal_on_what_has_moved_is_read_after_the_pause(store:
             break
         return withdraw(1)(one, other)
 
-    slow = replace(store.streams, driver=replace(store.streams.driver, luck=lambda: 1.0, sleep=pause))
+    unhurried = replace(store.streams.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=pause)
+    slow = replace(store.streams, driver=unhurried)
     store.requests()
     made = transact_all(both(replace(store.tallies(), streams=slow)), decide)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.layout.streams import AnyStreamLayout
@@ -64,7 +64,6 @@ def writers(store: Store, strategy: str) -> dict[str, Tallies]:
     }
 
 
-@settings(deadline=None)
 @given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), layout=LAYOUT_CHOICES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_keeps_the_state_that_all_events_make(
@@ -94,7 +93,6 @@ def test_every_strategy_keeps_the_state_that_all_events_make(
         ]
 
 
-@settings(deadline=None)
 @given(
     steps=st.lists(st.tuples(st.sampled_from(STORING_EVENTS), COMMANDS), max_size=25),
     layout=LAYOUT_CHOICES,

@@ -334,7 +334,7 @@ def test_marks_are_asked_for_side_by_side() -> None:
 
     def wait_for_the_others(op: Op) -> None:
         if isinstance(op, Put) and "$Indexed-" in streams_of([op])[0]:
-            all_under_way.wait(timeout=30)
+            all_under_way.wait(timeout=120)
 
     feeds.fault, feeds.at_once = wait_for_the_others, 8
     ingest(feeds, partition, spans_of(["A:0:a"]))

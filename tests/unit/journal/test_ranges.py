@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.layout.journal.ranges import KeyRange, beginning, worthwhile
@@ -24,7 +24,6 @@ def held(by: KeyRange, total: int) -> list[int]:
     return [int(each) for each in texts if by.low <= each <= by.high]
 
 
-@settings(deadline=None)
 @given(stretches())
 def test_how_many_events_lie_in_a_range_is_known_exactly(stretch: tuple[int, int, int]) -> None:
     first, last, total = stretch
@@ -32,7 +31,6 @@ def test_how_many_events_lie_in_a_range_is_known_exactly(stretch: tuple[int, int
         assert found.most == len(held(found, total))
 
 
-@settings(deadline=None)
 @given(stretches())
 def test_of_what_a_range_holds_more_than_half_is_wanted(stretch: tuple[int, int, int]) -> None:
     first, last, total = stretch
@@ -41,7 +39,6 @@ def test_of_what_a_range_holds_more_than_half_is_wanted(stretch: tuple[int, int,
         assert found.most < 2 * len(wanted)
 
 
-@settings(deadline=None)
 @given(stretches())
 def test_a_stretch_begins_with_a_range_of_equally_long_numbers_in_order(
     stretch: tuple[int, int, int],

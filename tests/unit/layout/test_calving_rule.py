@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.layout.tips.calving import ROOM, Append, ByCost, Calving, Fixed
 from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES
+from tests.support.steps import steps
 
 ETAG = "0" * 32
 
@@ -82,7 +81,6 @@ TOKENS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(token=TOKENS, growth=st.integers(1, 400_000), rule=st.sampled_from(RULES))
 def test_any_token_that_parses_is_decided_on(token: Token, growth: int, rule: Calving) -> None:
     assert rule.calves(token, append(growth)) in (True, False)
@@ -91,8 +89,4 @@ def test_any_token_that_parses_is_decided_on(token: Token, growth: int, rule: Ca
 def test_no_forged_token_keeps_the_rule_reckoning() -> None:
     """It comes from outside: the fewer bytes it claims for an append, the longer a cycle there is to reckon with."""
     forged = Token(version=1, etag=ETAG, size=100, carried=0, events=9_999_999, appends=9_999_999)
-    began = time.perf_counter()
-
-    ByCost().calves(forged, append(100))
-
-    assert time.perf_counter() - began < 1
+    assert steps(lambda: ByCost().calves(forged, append(100))) < 10_000

@@ -104,7 +104,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(bodies=st.lists(st.tuples(st.integers(0, 9), VALUES), min_size=20, max_size=60))
 def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[tuple[int, Any]]) -> None:
     """Of four characters and more: shorter ones may come about at a seam, or in the statistics."""

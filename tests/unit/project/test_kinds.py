@@ -81,7 +81,7 @@ assert sorted(ran) == files and all(len(workers) == 1 for workers in ran.values(
 def test_what_a_kind_took_is_told_beside_its_budget(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told_of(tmp_path, seconds=2) == 0
+    tell(tmp_path, seconds=2)
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     pure, server = (next(kind for kind in KINDS if kind.name == name) for name in ("pure", "server"))
@@ -91,19 +91,13 @@ def test_what_a_kind_took_is_told_beside_its_budget(
     assert ["101.5", "tests/unit/http/test_append.py"] in lines
 
 
-def test_a_kind_over_its_budget_is_told_and_fails_only_where_no_noise_explains_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kind_over_its_budget_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = next(kind for kind in KINDS if kind.name == "server")
-
-    assert told_of(tmp_path, seconds=2 * server.seconds) == 0
+    tell(tmp_path, seconds=2 * server.seconds)
     assert "OVER ITS BUDGET, 2.0 times" in capsys.readouterr().out
 
-    assert told_of(tmp_path, seconds=(budgets.BEYOND + 1) * server.seconds) == 1
-    assert "which is no noise" in capsys.readouterr().out
 
-
-def told_of(folder: Path, *, seconds: float) -> int:
+def tell(folder: Path, *, seconds: float) -> None:
     report = folder / "tests.xml"
     report.write_text(CASES.format(seconds=seconds))
-    return budgets.main([str(report)])
+    budgets.main([str(report)])

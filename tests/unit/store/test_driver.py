@@ -302,7 +302,7 @@ def test_several_are_under_way_at_once_and_each_gets_its_own_answer() -> None:
     all_there = threading.Barrier(4)
 
     def execute(op: Op) -> Reply:
-        all_there.wait(timeout=30)
+        all_there.wait(timeout=120)
         assert isinstance(op, Put)
         return Refusal(items=(op.item,))
 

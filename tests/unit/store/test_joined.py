@@ -68,7 +68,7 @@ class Gate:
         return self.meddle(op, self.tables.execute(op))
 
     def stop(self) -> None:
-        assert self.opened.wait(10)
+        assert self.opened.wait(120)
 
     def append(self, stream: str, events: Sequence[Event]) -> Appended:
         """One more, of a caller of its own."""
@@ -80,13 +80,13 @@ class Gate:
             asked: list[Future[Outcome]] = []
             for events in appends:
                 asked.append(callers.submit(self.joined.try_append, S, events))
-                assert self.reached.wait(10)
+                assert self.reached.wait(120)
                 self._until_in_line(len(asked) - 1)
             self.opened.set()
-            return [each.exception(10) or each.result() for each in asked]
+            return [each.exception(120) or each.result() for each in asked]
 
     def _until_in_line(self, behind: int) -> None:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while self.in_line < behind:
             assert time.monotonic() < until
             time.sleep(0.001)
