@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -42,16 +41,10 @@ class Machine:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a `down --keep` left."""
     places = Places(tmp_path_factory.mktemp("kept"))
-    server = ministack.up(places, port=_port_to_come_back_to())
+    server = ministack.up(places, port=processes.free_port())
     ministack.endpoint(server).client("s3").create_bucket(Bucket="bodies")
     ministack.down(places, keep=True)
     return places.running
-
-
-def _port_to_come_back_to() -> int:
-    """Below those that a system hands out: nobody is given it between a `down --keep` and the next `up`."""
-    first = 20_000 + os.getpid() % 10_000
-    return next(port for port in range(first, 32_768) if processes.is_free(port))
 
 
 @pytest.fixture

@@ -107,6 +107,26 @@ def test_a_server_holds_no_lock_and_no_pipe_of_whoever_called_the_program_that_s
         os.close(reading)
 
 
+def test_a_port_is_given_once_however_many_processes_ask() -> None:
+    """Of a range so small that they would meet, were each not kept by whoever was given it."""
+    first = processes.free_port()
+    ask = (
+        "from epochal.local import processes; import sys; "
+        f"processes._PORTS = range({first}, {first + 60}); "
+        "print(*(processes.free_port() for _ in range(8)), flush=True); sys.stdin.read()"
+    )
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    given = [port for each in asking if each.stdout for port in each.stdout.readline().split()]
+    for each in asking:
+        each.communicate(timeout=120)
+    assert len(given) == len(set(given)) == 24
+
+
 def test_stopping_twice_does_nothing(server: Server) -> None:
     processes.stop(server)
     processes.stop(server)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import http.client
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -37,7 +38,11 @@ from epochal.local.errors import PortTaken, ServerFailed
 HOST = "127.0.0.1"
 """Servers listen here only, so that no other machine reaches what is deployed for a test."""
 
+_PORTS = range(20_000, 32_768)
+"""Linux gives outgoing connections those from 32,768 on, other systems from 49,152."""
+
 POLL_SECONDS = 0.05
+DYING_SECONDS = 5.0
 LOG_END_BYTES = 4_000
 
 DEAD = ("Z", "X")
@@ -77,11 +82,21 @@ class Server:
 
 
 def free_port() -> int:
-    """A port that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on, and that no other call is given as long as this process runs.
+
+    It lies below those that a system gives to outgoing connections: one of these could take it before the server does.
+    A UDP socket on the same number, which nobody sends to, keeps it from all other processes that ask here.
+    """
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket(type=socket.SOCK_DGRAM) as keeper, socket.socket() as probe:
+            try:
+                keeper.bind((HOST, port))
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            keeper.detach()  # open until this process ends
+            return port
 
 
 def start(
@@ -184,6 +199,10 @@ def stop(server: Server, *, seconds: float = 5.0) -> None:
         _signal_group(server, signal.SIGKILL)
         while alive(server):
             time.sleep(POLL_SECONDS)
+        # A member that is just dying holds the port which it inherited, and whoever starts again would be refused.
+        deadline = time.monotonic() + DYING_SECONDS
+        while _group_lives(server) and not is_free(server.port) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
     shutil.rmtree(server.directory, ignore_errors=True)
 
 
@@ -208,6 +227,16 @@ def _stop_in_owner(server: Server, owner: int) -> None:
 def _signal_group(server: Server, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
         os.killpg(server.pid, number)
+
+
+def _group_lives(server: Server) -> bool:
+    try:
+        os.killpg(server.pid, 0)
+    except PermissionError:  # macOS says so of zombies
+        return True
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def is_free(port: int) -> bool:
