@@ -1,4 +1,4 @@
-"""A dictionary says what events of many streams say, and nothing that fewer than five streams do."""
+"""A dictionary says how many holders' events are written, and nothing that fewer than five of them say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, encode_claim
 from epochal.layout.pages.frames import pack_events
-from epochal.layout.pages.training import ROOM, SHARED_BY, Example, example_of, train
+from epochal.layout.pages.training import ROOM, SAID_BY, SHARED_BY, Example, example_of, train
 from epochal.layout.stored import EncodedEvent
 from epochal.model.events import Claim
 from epochal.model.times import format_ticks, parse_time
@@ -55,34 +55,29 @@ def test_it_is_the_same_whenever_it_is_trained_on_the_same() -> None:
     assert content(*ORDERS) == content(*ORDERS)
 
 
-@pytest.mark.parametrize("streams", [SHARED_BY - 1, SHARED_BY])
-def test_what_five_streams_say_may_be_in_it_and_what_four_say_never_is(streams: int) -> None:
+@pytest.mark.parametrize("streams", [SAID_BY - 1, SAID_BY])
+def test_a_word_that_ten_holders_have_may_be_in_it_and_one_that_nine_have_never_is(streams: int) -> None:
     told = [
-        (f"Order-{k}", order(k, customer="Wolkenstein" if k < streams else "nobody in particular"))
-        for k in range(60)
+        (f"Order-{k}", order(k, wrapping="sailcloth" if k < streams else "plain paper")) for k in range(60)
     ]
-    often = [(f"Order-{k % streams}", order(k, customer="Wolkenstein")) for k in range(60, 120)]
-    assert (b"Wolkenstein" in content(*told, *often)) == (streams >= SHARED_BY)
+    often = [(f"Order-{k % streams}", order(k, wrapping="sailcloth")) for k in range(60, 120)]
+    assert (b"sailcloth" in content(*told, *often)) == (streams >= SAID_BY)
 
 
 def test_what_one_stream_says_a_thousand_times_is_not_in_it() -> None:
-    mine = [("Order-7", order(7, customer="Wolkenstein", phone=4915112345678)) for _ in range(200)]
+    mine = [("Order-7", order(7, wrapping="sailcloth", bell=4915112345678)) for _ in range(200)]
     found = content(*ORDERS, *mine)
-    assert b"Wolkenstein" not in found
+    assert b"sailcloth" not in found
     assert b"4915112345678" not in found
 
 
-def test_words_that_many_have_stand_together_only_where_many_have_them_together() -> None:
-    first, last = ("Anna", "Bruno", "Clara", "Dora"), ("Abelmann", "Brandtner", "Czernowitz", "Dombrowski")
-    names = [
-        (f"Order-{k}", order(k, customer=f"{first[k % 4]} {last[(k + k // 4) % 3]}"))
-        for k in range(60)
-        if k % 12 != 3
-    ] + [("Order-3", order(3, customer="Dora Dombrowski"))]
-    shared = [(f"Order-{k}", order(k, customer=last[3])) for k in range(60, 70)]
-    found = content(*names, *shared)
-    assert b"Dombrowski" in found
-    assert b"Dora Dombrowski" not in found
+def test_words_that_many_have_stand_together_only_where_five_holders_have_them_together() -> None:
+    told = [(f"Order-{k}", order(k, cloth=("red silk", "red braid")[k % 2])) for k in range(80)]
+    told += [(f"Order-{k}", order(k, cloth="silk braid")) for k in range(80, 80 + SHARED_BY - 1)]
+    found = content(*told)
+    assert b"silk" in found
+    assert b"braid" in found
+    assert b"silk braid" not in found
 
 
 def test_names_of_members_are_held_to_the_same_rule() -> None:
@@ -107,12 +102,12 @@ VALUES = st.recursive(
 @settings(max_examples=25)
 @given(bodies=st.lists(st.tuples(st.integers(0, 9), VALUES), min_size=20, max_size=60))
 def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[tuple[int, Any]]) -> None:
-    """Of four characters and more: shorter ones may come about at a seam, or in the statistics."""
+    """Of four characters and more: shorter ones may come about in the statistics."""
     told = [(f"S-{stream}", event({"status": "shipped", "value": value})) for stream, value in bodies]
     made = train(given := examples(*told))
     by: defaultdict[bytes, set[str]] = defaultdict(set)
     for each in given:
-        for token in re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", each.content):
+        for token in re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", b"".join(t.text for t in each.told.tokens)):
             by[token].add(each.stream)
     if made is not None:
         few = [token for token, streams in by.items() if len(streams) < SHARED_BY and len(token) > 3]
@@ -161,8 +156,8 @@ def test_ids_and_times_are_not_trained_on() -> None:
 
 def test_nothing_in_common_is_no_dictionary() -> None:
     assert train([]) is None
-    alone = [Example(stream=f"S-{k}", content=bytes([65 + k]) * 40) for k in range(26)]
-    assert train(alone) is None
+    alone = [(f"S-{k}", event({chr(97 + k) * 9: 1})._replace(type=chr(65 + k) * 9)) for k in range(26)]
+    assert train(examples(*alone[:4])) is None
 
 
 def test_it_fits_a_read_unit_whatever_it_is_trained_on() -> None:

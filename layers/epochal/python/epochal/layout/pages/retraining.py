@@ -13,7 +13,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.dictionaries import category_with_one, find_in_use, learn_for, put_in_use
 from epochal.layout.pages.frames import Frame, pack_events, time_of
 from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.training import SHARED_BY, Example, example_of, train
+from epochal.layout.pages.training import SHARED_BY, Example, example_of, subjects_of, train
 from epochal.layout.stored import EncodedEvent
 from epochal.model.training import Trained
 from epochal.plan.ops import Steps
@@ -52,10 +52,11 @@ def retrain(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]
     pages = [page for page in _readable(images, table) if category_with_one(page.stream) == category]
     yield from learn_for(table, pages)
     held_out = set(list(dict.fromkeys(page.stream for page in pages))[::HELD_OUT])
-    examples = list(_examples(page for page in pages if page.stream not in held_out))
+    subjects: dict[str, set[str]] = {}
+    examples = list(_examples((page for page in pages if page.stream not in held_out), subjects))
     streams = len({example.stream for example in examples})
     enough = len(examples) >= LEAST and streams >= SHARED_BY
-    dictionary = train(examples) if enough else None
+    dictionary = train(examples, subjects) if enough else None
     current = yield from find_in_use(table, category)
     measured = list(_appends(page for page in pages if page.stream in held_out))
     before = _taken(measured, current)
@@ -83,20 +84,25 @@ def _readable(images: Iterable[Item], table: str) -> Iterator[Page]:
             continue
 
 
-def _examples(pages: Iterable[Page]) -> Iterator[Example]:
-    """Events to train on, few of each stream, as many as there is time for."""
+def _examples(pages: Iterable[Page], subjects: dict[str, set[str]]) -> Iterator[Example]:
+    """Events to train on, few of each stream, as many as there is time for; and whom others are sealed for."""
     count = room = 0
     of_stream: dict[str, int] = {}
     for page in pages:
         for event in _events(page):
             if count == EXAMPLES or of_stream.get(page.stream, 0) == EACH:
                 break
-            example = example_of(page.stream, event)
-            if example is None or len(example.content) > LARGEST or room + len(example.content) > TOGETHER:
+            subjects.setdefault(page.stream, set()).update(subjects_of(event))
+            size = len(event.data.data) + len(event.meta.data)
+            if (
+                size > LARGEST
+                or room + size > TOGETHER
+                or (example := example_of(page.stream, event)) is None
+            ):
                 continue
             yield example
             count += 1
-            room += len(example.content)
+            room += size
             of_stream[page.stream] = of_stream.get(page.stream, 0) + 1
 
 

@@ -1,13 +1,13 @@
-"""Training a dictionary on what events of many streams have in common, and on nothing that is one stream's.
+"""Training a dictionary on how the events of a category are written, and on nothing that a person could be told by.
 
     example      an event as a frame has it, without ids and times; JSON alone, and nothing that is sealed
-    token        a word, a run of digits, or any other character by itself
-    fragment     tokens in a row that examples of at least `SHARED_BY` streams have, as many as they share
+    token        a word, a run of digits, or any other character; blank where it may tell of a person (`telling`)
+    fragment     tokens in a row, none of them blank, that examples of enough holders have, as many as they share
     dictionary   the fragments that would have saved most, and zstd's statistics of the examples
 
-All that a dictionary says is said by several streams, in these words and this order; names, numbers or notes of one
-stream are in none. The statistics tell how often characters occur, and are taken of examples whose other tokens are
-replaced by noise of their kind.
+A holder is whose streams are: eight orders of one customer are one holder's. What is schema, `SHARED_BY` holders must
+have; a row with a word of a value, `SAID_BY`. The statistics tell how often characters occur, and are taken of examples
+whose other tokens are replaced by noise of their kind.
 
 zstd's own trainer keeps whatever is long and often, be it the notes of one stream.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,16 +26,22 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.codec.dictionaries import Dictionary, finished
 from epochal.errors import CorruptData
 from epochal.layout.pages.contents import write_events
+from epochal.layout.pages.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
 from epochal.layout.stored import EncodedEvent
 from epochal.model.json_bodies import SEALED
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 
 SHARED_BY: Final = 5
-"""Streams that must have a fragment, at least."""
+"""Holders that must have a fragment, at least, of names and punctuation alone."""
+
+SAID_BY: Final = 10
+"""And one that has a word of a value."""
 
 _ONE_IN: Final = 40
-"""Of many streams, one in so many must: some of a thousand have the same four digits by chance, after the same word.
-Such fragments crowd out those that save more."""
+"""Of many streams, one in so many must: what few of a thousand have crowds out what saves more."""
+
+_SAID_ONE_IN: Final = 20
+"""And of streams that have a word of a value."""
 
 ROOM: Final = 3_600
 """Bytes of a dictionary at most, so that its item is read for one unit; some two hundred are statistics."""
@@ -44,7 +50,8 @@ _STATISTICS: Final = 250
 _MOST_TOKENS: Final = 48
 """Of a fragment: a longer one is several."""
 
-_TOKEN: Final = re.compile(rb"[A-Za-z_\x80-\xff]+|[0-9]+|[^A-Za-z0-9_\x80-\xff]", re.DOTALL)
+_META: Final = "metadata"
+_LETTER: Final = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
 _DIGITS: Final = b"0123456789"
 _COPY: Final = 3
 """Bytes that a fragment still takes where it is named."""
@@ -60,7 +67,7 @@ class Example:
     """An event to train on, and whose it is."""
 
     stream: str
-    content: bytes
+    told: Told
 
 
 def example_of(stream: str, event: EncodedEvent) -> Example | None:
@@ -75,16 +82,51 @@ def example_of(stream: str, event: EncodedEvent) -> Example | None:
         correlation_id=None,
         causation_id=None,
     )
-    return Example(stream=stream, content=write_events([bare], _MOMENT))
+    content, told, kind = write_events([bare], _MOMENT), Told(), event.type.encode()
+    at = content.index(kind, 1)
+    told.framing(content[:at])
+    told.schema(kind)
+    at += len(kind)
+    for where, body in ((event.type, data), (_META, meta or b"")):
+        begins = content.index(body, at)
+        told.framing(content[at:begins])
+        told.body(body, where)
+        at = begins + len(body)
+    told.of_stream(stream)
+    return Example(stream=stream, told=told)
 
 
-def train(examples: Sequence[Example]) -> Dictionary | None:
-    """A dictionary of what the examples share; None where that is nothing."""
-    tokens = [_TOKEN.findall(example.content) for example in examples]
-    longest = _longest_shared([example.stream for example in examples], tokens)
+def train(
+    examples: Sequence[Example], subjects: Mapping[str, Iterable[str]] | None = None
+) -> Dictionary | None:
+    """A dictionary of what the examples share; None where that is nothing.
+
+    Args:
+        subjects: of streams, whom something in them is sealed for: streams that have one in common are one holder's.
+    """
+    links: dict[str, set[Link]] = {}
+    for example in examples:
+        links.setdefault(example.stream, set()).update(example.told.links)
+    for stream, sealed_for in (subjects or {}).items():
+        if stream in links:
+            links[stream].update(Link("$subject", each, sure=True) for each in sealed_for)
+    holders, streams = Holders(links, 2 * SAID_BY), [example.stream for example in examples]
+    tokens = _said_by_many(streams, blanked(example.told for example in examples), holders)
+    longest = _longest_shared(streams, tokens, holders)
     fragments = _chosen(_fragments(tokens, longest))
     noisy = list(_noisy(tokens, longest))
-    return finished(b"".join(fragments), noisy, ROOM) if fragments else None
+    return finished(_joined(fragments), noisy, ROOM) if fragments else None
+
+
+def subjects_of(event: EncodedEvent) -> Iterator[str]:
+    """Whom something in an event is sealed for."""
+    for body in (event.data, event.meta):
+        try:
+            found = decode(body)
+            sealed = _sealed_in(json.loads(found)) if isinstance(found, bytes) and found else ()
+        except (CorruptData, ValueError):
+            continue
+        yield from (each["subject"] for each in sealed if isinstance(each.get("subject"), str))
 
 
 def _plain(body: Encoded) -> bytes | None:
@@ -93,48 +135,70 @@ def _plain(body: Encoded) -> bytes | None:
         found = decode(body)
         if not isinstance(found, bytes):
             return None
-        return None if found and _holds_sealed(json.loads(found)) else found
+        return None if found and any(_sealed_in(json.loads(found))) else found
     except (CorruptData, ValueError):
         return None
 
 
-def _holds_sealed(value: Any) -> bool:
-    """Whether something in it is sealed for a subject (FORMATS §7)."""
+def _sealed_in(value: Any) -> Iterator[dict[str, Any]]:
+    """What in it is sealed for a subject (FORMATS §7)."""
     level = [value]
     while level:
-        if any(isinstance(each, dict) and SEALED in each for each in level):
-            return True
+        yield from (each for each in level if isinstance(each, dict) and SEALED in each)
         nested = (
             each.values() if isinstance(each, dict) else each
             for each in level
             if isinstance(each, dict | list)
         )
         level = [inner for each in nested for inner in each]
-    return False
 
 
-def _longest_shared(streams: Sequence[str], tokens: Sequence[list[bytes]]) -> list[list[int]]:
-    """Of every token, how many in a row from there on enough streams have.
+def _said_by_many(
+    streams: Sequence[str], tokens: Sequence[list[Piece]], holders: Holders
+) -> list[list[Piece]]:
+    """The tokens, with words blank that too few holders have."""
+    enough = max(SAID_BY, len(set(streams)) // _SAID_ONE_IN)
+    having: dict[bytes, set[str]] = {}
+    for stream, mine in zip(streams, tokens, strict=True):
+        for token in mine:
+            if token.role == WORD:
+                having.setdefault(token.text, set()).add(stream)
+    kept = {word for word, by in having.items() if holders.are(by, enough)}
+    return [
+        [
+            token._replace(role=BLANK) if token.role == WORD and token.text not in kept else token
+            for token in mine
+        ]
+        for mine in tokens
+    ]
+
+
+def _longest_shared(
+    streams: Sequence[str], tokens: Sequence[list[Piece]], holders: Holders
+) -> list[list[int]]:
+    """Of every token, how many in a row from there on enough holders have.
 
     Runs grow by a token at a time: one that is shared begins with one that is.
     """
     enough = max(SHARED_BY, len(set(streams)) // _ONE_IN)
     longest = [[0] * len(mine) for mine in tokens]
-    runs = [dict.fromkeys(range(len(mine)), 0) for mine in tokens]
+    runs = [{at: 0 for at, token in enumerate(mine) if token.role != BLANK} for mine in tokens]
     for length in range(1, _MOST_TOKENS + 1):
         having: dict[tuple[int, bytes], set[str]] = {}
         for stream, mine, growing in zip(streams, tokens, runs, strict=True):
             for at, run in growing.items():
-                if at + length <= len(mine):
-                    having.setdefault((run, mine[at + length - 1]), set()).add(stream)
-        shared = {run: number for number, (run, by) in enumerate(having.items()) if len(by) >= enough}
+                if at + length <= len(mine) and (last := mine[at + length - 1]).role != BLANK:
+                    having.setdefault((run, last.text), set()).add(stream)
+        shared = {row: number for number, (row, by) in enumerate(having.items()) if holders.are(by, enough)}
         if not shared:
             break
         for position, (mine, growing) in enumerate(zip(tokens, runs, strict=True)):
             grown = {
-                at: shared[run, mine[at + length - 1]]
+                at: shared[run, mine[at + length - 1].text]
                 for at, run in growing.items()
-                if at + length <= len(mine) and (run, mine[at + length - 1]) in shared
+                if at + length <= len(mine)
+                and mine[at + length - 1].role != BLANK
+                and (run, mine[at + length - 1].text) in shared
             }
             runs[position] = grown
             for at in grown:
@@ -142,7 +206,7 @@ def _longest_shared(streams: Sequence[str], tokens: Sequence[list[bytes]]) -> li
     return longest
 
 
-def _fragments(tokens: Sequence[list[bytes]], longest: Sequence[list[int]]) -> Counter[bytes]:
+def _fragments(tokens: Sequence[list[Piece]], longest: Sequence[list[int]]) -> Counter[bytes]:
     """How often each fragment occurs."""
     return Counter(
         piece
@@ -152,12 +216,12 @@ def _fragments(tokens: Sequence[list[bytes]], longest: Sequence[list[int]]) -> C
     )
 
 
-def _pieces(mine: list[bytes], reach: list[int]) -> Iterator[tuple[bytes, bool]]:
+def _pieces(mine: list[Piece], reach: list[int]) -> Iterator[tuple[bytes, bool]]:
     """An example as fragments, and between them tokens that too few streams have."""
     at = 0
     while at < len(mine):
         length = reach[at]
-        yield b"".join(mine[at : at + max(1, length)]), length > 0
+        yield b"".join(token.text for token in mine[at : at + max(1, length)]), length > 0
         at += max(1, length)
 
 
@@ -176,7 +240,15 @@ def _chosen(fragments: Counter[bytes]) -> list[bytes]:
     return chosen[::-1]
 
 
-def _noisy(tokens: Sequence[list[bytes]], longest: Sequence[list[int]]) -> Iterator[bytes]:
+def _joined(fragments: Iterable[bytes]) -> bytes:
+    """One after another, so that the end of one and the beginning of the next make no other word."""
+    joined = b""
+    for piece in fragments:
+        joined += (b" " if _LETTER.match(joined[-1:]) and _LETTER.match(piece) else b"") + piece
+    return joined
+
+
+def _noisy(tokens: Sequence[list[Piece]], longest: Sequence[list[int]]) -> Iterator[bytes]:
     """The examples, with digits for digits and shared letters for letters in what is not shared."""
     pieces = [list(_pieces(mine, reach)) for mine, reach in zip(tokens, longest, strict=True)]
     letters = b"".join(piece for example in pieces for piece, shared in example if shared and piece.isalpha())
