@@ -54,6 +54,7 @@ class Message:
     id: str
     group: str
     body: str
+    attributes: Answer
     visible: float = 0.0
     receives: int = 0
 
@@ -109,15 +110,21 @@ class FifoQueue:
         assert QueueUrl
         _sound(Entries)
         for entry in Entries:
-            self.take(entry["MessageGroupId"], entry["MessageDeduplicationId"], entry["MessageBody"])
+            self.take(
+                entry["MessageGroupId"],
+                entry["MessageDeduplicationId"],
+                entry["MessageBody"],
+                entry.get("MessageAttributes", {}),
+            )
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
-    def take(self, group: str, deduplication_id: str, body: str) -> None:
+    def take(self, group: str, deduplication_id: str, body: str, attributes: Answer) -> None:
         """Take a message in, unless it was before."""
         with self._lock:
             if not self._seen.again(deduplication_id):
                 self.sent += 1
-                self.messages.append(Message(id=f"m{next(self._numbers)}", group=group, body=body))
+                id_ = f"m{next(self._numbers)}"
+                self.messages.append(Message(id=id_, group=group, body=body, attributes=attributes))
 
     def run(self, function: Function, *, pollers: int = 2, rounds: int = 200) -> None:
         """Deliver to a function until the queue is empty, letting time pass where all that is left is invisible."""
@@ -203,7 +210,12 @@ class FifoTopic:
                     failed.append({"Id": entry["Id"], "Code": "InternalError"})
                 elif not self._seen.again(entry["MessageDeduplicationId"]) and not self.deaf:
                     for queue in self.queues:
-                        queue.take(entry["MessageGroupId"], entry["MessageDeduplicationId"], entry["Message"])
+                        queue.take(
+                            entry["MessageGroupId"],
+                            entry["MessageDeduplicationId"],
+                            entry["Message"],
+                            entry["MessageAttributes"],
+                        )
         return {"Failed": failed}
 
 
@@ -224,4 +236,11 @@ def _sound(entries: list[dict[str, Any]]) -> None:
 
 def _record(message: Message) -> dict[str, Any]:
     attributes = {"MessageGroupId": message.group, "ApproximateReceiveCount": str(message.receives)}
-    return {"messageId": message.id, "body": message.body, "attributes": attributes, "eventSource": "aws:sqs"}
+    told = {name: {"stringValue": each["StringValue"]} for name, each in message.attributes.items()}
+    return {
+        "messageId": message.id,
+        "body": message.body,
+        "attributes": attributes,
+        "messageAttributes": told,
+        "eventSource": "aws:sqs",
+    }

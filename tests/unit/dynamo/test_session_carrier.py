@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -299,6 +300,21 @@ def test_the_files_of_profiles_are_left_to_boto3s_client(tmp_path: Path) -> None
     assert environment.carrier(PLAIN, tmp_path) is not None
     (tmp_path / ".aws" / "config").touch()
     assert environment.carrier(PLAIN, tmp_path) is None
+
+
+def test_of_a_home_that_cannot_be_read_no_profile_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's user may have the home of another. botocore takes such files for missing."""
+    status = os.stat
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        if str(path).startswith(str(tmp_path)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return status(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert environment.carrier(PLAIN, tmp_path) is not None
 
 
 def test_a_containers_credentials_are_fetched_and_renewed(

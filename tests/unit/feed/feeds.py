@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -57,6 +58,7 @@ class Feeds:
     clock: Clock = field(default_factory=Clock)
     meter: Meter = field(default_factory=Meter)
     at_once: int = 1
+    now: Callable[[], int] = time.time_ns
 
     @property
     def driver(self) -> Driver:
@@ -81,6 +83,7 @@ class Feeds:
             index_table="index",
             sources=(tips_source("tips", self.partitions),),
             limits=self.limits,
+            now=self.now,
         )
 
     def reader(self, streams: Streams | None = None) -> FeedReader:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import epochal
-from epochal.local.places import Places, here, user_cache
+from epochal.local.places import MARKERS, Places, here, user_cache
 
 
 def test_a_project_without_a_cdk_json_is_where_something_runs_for_it(tmp_path: Path) -> None:
@@ -29,6 +31,22 @@ def test_outside_of_any_project_it_is_the_checkout_that_the_library_is_part_of(t
     root = here(tmp_path).root
     assert Path(epochal.__file__).is_relative_to(root)
     assert (root / "cdk.json").is_file()
+
+
+def test_a_folder_above_that_cannot_be_read_is_none_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = os.stat
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        if Path(str(path)).parent == tmp_path and Path(str(path)).name in MARKERS:
+            raise PermissionError(13, "Permission denied", str(path))
+        return status(path, **options)
+
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    monkeypatch.setattr(os, "stat", stat)
+    assert (here(inside).root / "cdk.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.request import Request
 
 import boto3
 import pytest
@@ -16,16 +14,16 @@ from moto import mock_aws
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput, Unavailable
-from epochal.hosting import custom_resource
 from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
 from epochal.indexer.notifier import Notice, notices
 from epochal.metrics.lines import Metrics
 from epochal.plan.values import Item
+from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure
-from epochal.reactions.reactor import Ran
-from epochal.reactions.wakeups import CAREFUL_FROM, WakeUp, wake
+from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.wakeups import CAREFUL_FROM, MOST_HOPS, WakeUp, wake
 from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
@@ -208,6 +206,77 @@ def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not()
     assert again == [1]
 
 
+class Attributes:
+    """A client that hands what is sent back, as Lambda would."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        for entry in Entries:
+            told = {
+                name: {"dataType": each["DataType"], "stringValue": each["StringValue"]}
+                for name, each in entry["MessageAttributes"].items()
+            }
+            self.records.append(
+                {**message(0, int(entry["MessageBody"])), "messageAttributes": told, "queue": QueueUrl}
+            )
+        return {}
+
+
+def test_a_catch_up_that_gets_nowhere_ends_with_an_error_that_is_seen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Lambda's own bound on loops is lifted for reactions, so that long catch-ups go on."""
+    lines, client, runs = Lines(), Attributes(), 0
+    one = replace(woken_by(client, World()), logger=lines)  # type: ignore[arg-type]
+
+    def run(*_: object, **__: object) -> Ran:
+        nonlocal runs
+        runs += 1
+        return Ran(checkpoint=Checkpoint(3), at_tail=False, moved=True)  # what it did is forgotten again
+
+    turning = replace(one, reactor=Turning(one.reactor, run))  # type: ignore[arg-type]
+    record = message(0, 9)
+    while not turning.handle({"Records": [record]}, Context())["batchItemFailures"]:  # type: ignore[arg-type]
+        (record,), client.records = client.records, []
+    assert runs == MOST_HOPS + 1
+    assert lines.said == [
+        ("a catch-up does not get on", {"partition": 0, "checkpoint": "0@3", "hops": MOST_HOPS + 1})
+    ]
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["Reaction.blocked"] for line in told if "Reaction.blocked" in line] == [1]
+
+
+def test_a_catch_up_that_gets_on_may_take_any_number_of_wake_ups() -> None:
+    client, runs = Attributes(), 0
+    one = woken_by(client, World())
+
+    def run(*_: object, **__: object) -> Ran:
+        nonlocal runs
+        runs += 1
+        return Ran(checkpoint=Checkpoint(runs // 300), at_tail=runs == 3 * MOST_HOPS, moved=True)
+
+    turning = replace(one, reactor=Turning(one.reactor, run))  # type: ignore[arg-type]
+    record = message(0, 9)
+    while runs < 3 * MOST_HOPS:
+        assert turning.handle({"Records": [record]}, Context()) == {"batchItemFailures": []}  # type: ignore[arg-type]
+        if client.records:
+            (record,), client.records = client.records, []
+
+
+@dataclass(frozen=True)
+class Turning:
+    """A reactor whose runs are a test's."""
+
+    real: Reactor
+    run: Any
+
+    @property
+    def member(self) -> Member:
+        return self.real.member
+
+
 def test_time_is_divided_among_the_partitions_that_are_left() -> None:
     given: list[float] = []
 
@@ -383,39 +452,3 @@ def test_an_operator_who_asks_for_nonsense_is_told_so(fields: dict[str, Any], fi
     answer = function(World()).handle(fields, Context())  # type: ignore[arg-type]
     assert answer["error"] == "InvalidInput"
     assert field in answer["detail"]
-
-
-def test_a_deployment_is_answered_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[dict[str, Any]] = []
-
-    def receive(request: Request, **_: Any) -> nullcontext[None]:
-        assert (request.full_url, request.method) == ("https://answers/", "PUT")
-        assert isinstance(request.data, bytes)
-        answers.append(json.loads(request.data))
-        return nullcontext()
-
-    monkeypatch.setattr(custom_resource, "urlopen", receive)
-    event = {
-        "RequestType": "Create",
-        "ResponseURL": "https://answers/",
-        "StackId": "stack",
-        "RequestId": "request",
-        "LogicalResourceId": "Wake",
-    }
-    world, sent = World(), Sent()
-    world.append("A-1")
-    function(world, sent).handle(event, Context())  # type: ignore[arg-type]
-    assert len(sent.entries) == 1
-    function(world, sent).handle({**event, "RequestType": "Delete"}, Context())  # type: ignore[arg-type]
-    assert len(sent.entries) == 1
-    refusing = woken_by(Refusing(), world)
-    with pytest.raises(Unavailable):
-        refusing.handle(event, Context())  # type: ignore[arg-type]
-    assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]
-
-
-def test_an_answer_goes_to_the_web_and_nowhere_else() -> None:
-    event = {"RequestType": "Create", "ResponseURL": "file:///etc/passwd", "LogicalResourceId": "Wake"}
-    event |= {"StackId": "stack", "RequestId": "request"}
-    with pytest.raises(InvalidInput, match="ResponseURL"):
-        function(World()).handle(event, Context())  # type: ignore[arg-type]

@@ -117,7 +117,7 @@ def context_of_repository() -> dict[str, Any]:
 
 def sources_in(place: Path) -> Sources:
     """The library in `place / "epochal"`, which is there; a line each for functions and wheels."""
-    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor", "publisher"):
+    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor", "publisher", "waker"):
         (place / "lambdas" / name).mkdir(parents=True)
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
 

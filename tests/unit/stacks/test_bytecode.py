@@ -81,8 +81,22 @@ def test_an_interpreter_that_is_on_the_path_and_does_not_run_is_none(
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert interpreter_of(NOWHERE) is None
-    shim.write_text(f"#!/bin/sh\necho {NOWHERE}\n")
-    assert interpreter_of(NOWHERE) == str(shim)
+
+
+def test_an_interpreter_behind_a_shim_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further on in the path, or in the keeping of the version manager, which runs the one that it is told."""
+    for name, script in (
+        ("first", "exit 127"),
+        ("manager", f'test "$PYENV_VERSION" = {NOWHERE} && echo {NOWHERE} /versions/{NOWHERE}/bin/python'),
+        ("last", f"echo {NOWHERE} /last/python"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"python{NOWHERE}").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name / f"python{NOWHERE}").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/first:{tmp_path}/last")
+    assert interpreter_of(NOWHERE) == "/last/python"
+    monkeypatch.setenv("PATH", f"{tmp_path}/first:{tmp_path}/manager")
+    assert interpreter_of(NOWHERE) == f"/versions/{NOWHERE}/bin/python"
 
 
 def test_a_layer_is_prepared_again_when_it_has_changed_and_the_old_one_goes(

@@ -38,9 +38,9 @@ def test_it_shows_how_late_everybody_is(shown: dict[str, list[list[Any]]]) -> No
         ["AWS/Lambda", "IteratorAge", "FunctionName", "epochal-prod-indexer"],
         ["AWS/Lambda", "IteratorAge", "FunctionName", "epochal-prod-notifier"],
     ]
-    assert [each[1:4] for each in shown["Reactions behind the feed, s"]] == [
-        ["ApproximateAgeOfOldestMessage", "QueueName", "epochal-prod-reaction-board.fifo"],
-        ["ApproximateAgeOfOldestMessage", "QueueName", "epochal-prod-reaction-delays.fifo"],
+    assert [each[1:4] for each in shown["Reactions behind the feed, ms"]] == [
+        ["Reaction.behind", "service", "epochal-prod-reaction-board"],
+        ["Reaction.behind", "service", "epochal-prod-reaction-delays"],
     ]
 
 
@@ -91,14 +91,17 @@ def test_it_has_what_the_console_plots_under_the_same_titles_for_every_table(
 def test_without_reactions_it_has_no_graph_of_them(synthesise: Synthesise) -> None:
     titles = set(graphs(synthesise("prod")))
     assert "Errors" in titles
-    assert not titles & {"Handled", "Parked and blocked", "Reactions behind the feed, s", "Wake-ups given up"}
+    assert not titles & {
+        "Handled",
+        "Parked and blocked",
+        "Reactions behind the feed, ms",
+        "Wake-ups given up",
+    }
 
 
 def test_names_of_queues_on_it_are_those_that_are_deployed(
     synthesise: Synthesise, shown: dict[str, list[list[Any]]]
 ) -> None:
     queues = synthesise("prod", reactions=REACTIONS).of_type("reactions", "AWS::SQS::Queue").values()
-    on_it = {
-        each[3] for title in ("Reactions behind the feed, s", "Wake-ups given up") for each in shown[title]
-    }
+    on_it = {each[3] for title in ("Wake-ups waiting, s", "Wake-ups given up") for each in shown[title]}
     assert on_it == {each["Properties"]["QueueName"] for each in queues}

@@ -81,7 +81,7 @@ def files(page: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def guides_app(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+def guides_app(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Stack]:
     """The guide's own, as it stands there; `tests/local/test_package.py` runs it with the wheel."""
     for path, text in files(GUIDE):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -89,24 +89,33 @@ def guides_app(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / path).write_text(text.replace('"functions/', f'"{tmp_path}/functions/'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    defined = run_path("app.py")
-    (stack,) = (each for each in defined["app"].node.children if isinstance(each, Stack))
-    return stack
+    children = run_path("app.py")["app"].node.children
+    return {each.stack_name: each for each in children if isinstance(each, Stack)}
 
 
-def test_the_guides_app_has_a_store_with_all_that_looks_after_it(guides_app: Stack) -> None:
-    functions = of_type(guides_app, FUNCTION)
+def test_the_guides_app_has_a_store_with_all_that_looks_after_it(guides_app: dict[str, Stack]) -> None:
+    functions = of_type(guides_app["Shop"], FUNCTION)
     assert {each["Properties"].get("FunctionName") for each in functions.values()} == {
         *(f"shop-events-{each}" for each in ("append", "replay", "feed", "indexer", "notifier", "auditor")),
-        "shop-events-reaction-departures-board",
         None,  # the app's own
     }
     checkout = named(functions, "Checkout")["Environment"]["Variables"]
     (code,) = (text for path, text in files(GUIDE) if path.endswith("checkout.py"))
     assert set(re.findall(r"EPOCHAL_\w+", code)) <= checkout.keys()
-    board = named(functions, "Board")
+    board = named(of_type(guides_app["Boards"], FUNCTION), "Board")
     assert board["Handler"] == "epochal.hosting.named.handler"
     assert board["Environment"]["Variables"]["EPOCHAL_ENTRY"] == "board:departures"
+
+
+def test_the_guides_reactions_are_in_a_stack_of_their_own_beside_no_retained_table(
+    guides_app: dict[str, Stack],
+) -> None:
+    """Else a reaction that fails to deploy rolls the store's first deployment back, and its names are taken."""
+    boards = guides_app["Boards"]
+    resources = template(boards)["Resources"].values()
+    assert not [each["Type"] for each in resources if each.get("DeletionPolicy") == "Retain"]
+    assert "Custom::EpochalWakeUp" not in str(template(guides_app["Shop"]))
+    assert "Fn::ImportValue" not in str(template(boards))
 
 
 def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:

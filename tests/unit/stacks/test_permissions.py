@@ -35,6 +35,7 @@ ROLES = {
     "notifier": ("feed", ROLE, "NoticesNotifierRole"),
     "auditor": ("feed", ROLE, "AuditAuditorRole"),
     "reaction": ("reactions", ROLE, "boardFunctionRole"),
+    "waker": ("reactions", ROLE, "EpochalWaker"),
 }
 """Where roles are that are not in the stack of the API."""
 
@@ -151,6 +152,11 @@ EXPECTED: dict[str, Allowed] = {
         *on("board", "PutItem"),
         *on("read-models", "GetItem", "PutItem", "DeleteItem"),
     },
+    "waker": {
+        *OWN_LOG,
+        *on("index", "GetItem", "Query"),
+        *on("own queue", "SendMessage", service="sqs"),
+    },
 }
 
 
@@ -165,7 +171,7 @@ def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
 ) -> None:
     added = allowed(synthesise("prod", kms_key=KEY, **ALLOWING), name) - EXPECTED[name]
     reading = {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
-    if name in ("replay", "feed"):
+    if name in ("replay", "feed", "waker"):
         assert added == reading
     else:
         assert reading < added

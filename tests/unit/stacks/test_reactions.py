@@ -65,10 +65,22 @@ def test_a_stage_without_reactions_has_no_stack_of_them(synthesise: Synthesise) 
 
 def test_each_declared_reaction_is_a_function_of_its_own(deployed: Deployment) -> None:
     functions = deployed.of_type("reactions", FUNCTION).values()
-    assert {each["Properties"]["FunctionName"] for each in functions} == {
+    assert {each["Properties"].get("FunctionName") for each in functions} == {
         "epochal-prod-reaction-board",
         "epochal-prod-reaction-delays",
+        None,  # the waker
     }
+
+
+def test_lambda_lets_reactions_wake_themselves_for_as_long_as_they_like_and_no_other_function(
+    deployed: Deployment,
+) -> None:
+    looping = {
+        each["Properties"].get("FunctionName")
+        for each in deployed.resources()
+        if each["Type"] == FUNCTION and each["Properties"].get("RecursiveLoop") == "Allow"
+    }
+    assert looping == {"epochal-prod-reaction-board", "epochal-prod-reaction-delays"}
 
 
 def test_it_is_told_its_name_its_queue_and_where_everything_is(deployed: Deployment) -> None:
@@ -156,13 +168,41 @@ def test_queues_take_no_plain_http(deployed: Deployment) -> None:
 
 def test_its_deployment_wakes_it_once_it_is_subscribed(deployed: Deployment) -> None:
     wake_up = deployed.named("reactions", "Custom::EpochalWakeUp", "boardFirstWakeUp")
-    function = id_of(deployed, FUNCTION, "boardFunction")
-    assert wake_up["Properties"]["ServiceToken"] == {"Fn::GetAtt": [function, "Arn"]}
+    assert wake_up["Properties"]["Queue"] == {"Ref": id_of(deployed, QUEUE_TYPE, "boardQueue")}
     assert {
         id_of(deployed, MAPPING, "boardWakeUps"),
         id_of(deployed, "AWS::SNS::Subscription", "boardNotices"),
         id_of(deployed, "AWS::SQS::QueuePolicy", "boardQueuePolicy"),
     } <= set(wake_up["DependsOn"])
+
+
+def test_no_function_with_a_users_code_answers_cloudformation(deployed: Deployment) -> None:
+    """One that cannot be imported answers neither the creation nor the rollback's deletion."""
+    waker = id_of(deployed, FUNCTION, "EpochalWaker")
+    answering = {
+        str(each["Properties"]["ServiceToken"])
+        for each in deployed.resources()
+        if each["Type"].startswith("Custom::") or "ServiceToken" in each.get("Properties", {})
+    }
+    assert answering == {str({"Fn::GetAtt": [waker, "Arn"]})}
+    function = deployed.of_type("reactions", FUNCTION)[waker]["Properties"]
+    assert function["Handler"] == "handler.handler"
+    assert function["Environment"]["Variables"].keys() == {
+        variable("index_table"),
+        "POWERTOOLS_LOG_LEVEL",
+        "POWERTOOLS_SERVICE_NAME",
+    }
+
+
+def test_the_waker_may_wake_the_queues_of_all_reactions_in_its_stack(deployed: Deployment) -> None:
+    role = deployed.named("reactions", "AWS::IAM::Role", "EpochalWaker")["Properties"]["Policies"][0]
+    (sending,) = [each for each in role["PolicyDocument"]["Statement"] if "sqs:" in str(each["Action"])]
+    queues = [id_of(deployed, QUEUE_TYPE, f"{name}Queue") for name in ("board", "delays")]
+    assert sending == {
+        "Action": "sqs:SendMessage",
+        "Effect": "Allow",
+        "Resource": [{"Fn::GetAtt": [each, "Arn"]} for each in queues],
+    }
 
 
 def test_a_deployment_that_hangs_ends_within_minutes(deployed: Deployment) -> None:
@@ -200,8 +240,10 @@ def test_a_schedule_makes_up_for_lost_wake_ups(deployed: Deployment) -> None:
 @pytest.mark.parametrize(
     ("alarm", "namespace", "measured", "above"),
     [
-        ("lags", "AWS/SQS", "ApproximateAgeOfOldestMessage", 300),
+        ("lags", "Epochal", "Reaction.behind", 300_000),
+        ("waits", "AWS/SQS", "ApproximateAgeOfOldestMessage", 300),
         ("gave-up", "AWS/SQS", "ApproximateNumberOfMessagesVisible", 0),
+        ("stopped", "AWS/Lambda", "RecursiveInvocationsDropped", 0),
         ("parked", "Epochal", "Reaction.parked", 0),
         ("blocked", "Epochal", "Reaction.blocked", 0),
         ("unmet", "Epochal", "Reaction.unmet", 0),
@@ -216,7 +258,7 @@ def test_what_someone_should_know_of_it_alarms(
     (found,) = [each for each in alarms if each["AlarmName"] == f"epochal-prod-reaction-board-{alarm}"]
     assert (found["Namespace"], found["MetricName"], found["Threshold"]) == (namespace, measured, above)
     (dimension,) = found["Dimensions"]
-    queues = {"lags": "boardQueue", "gave-up": "boardFailed"}
+    queues = {"waits": "boardQueue", "gave-up": "boardFailed"}
     expected = {
         "AWS/SQS": lambda: {"Fn::GetAtt": [id_of(deployed, QUEUE_TYPE, queues[alarm]), "QueueName"]},
         "Epochal": lambda: "epochal-prod-reaction-board",
@@ -261,14 +303,16 @@ def test_the_construct_stands_in_any_stack_with_numbers_of_ones_own(sources: Sou
         reserved_concurrency=5,
         allowed=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["arn:aws:ses:::identity/me"])],
     )
-    (function,) = template.find_resources(FUNCTION).values()
+    (function,) = [each for id_, each in template.find_resources(FUNCTION).items() if id_.startswith("Mine")]
     assert function["Properties"]["ReservedConcurrentExecutions"] == 5
     assert function["Properties"]["Timeout"] == 600
     queues = [each["Properties"] for each in template.find_resources(QUEUE_TYPE).values()]
     assert [each["RedrivePolicy"]["maxReceiveCount"] for each in queues if "RedrivePolicy" in each] == [3]
     template.has_resource_properties(MAPPING, {"BatchSize": 1})
     template.has_resource_properties("AWS::Events::Rule", {"ScheduleExpression": "rate(1 hour)"})
-    (role,) = template.find_resources("AWS::IAM::Role").values()
+    (role,) = [
+        each for id_, each in template.find_resources("AWS::IAM::Role").items() if id_.startswith("Mine")
+    ]
     assert "ses:SendEmail" in str(role)
 
 

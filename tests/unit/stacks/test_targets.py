@@ -18,7 +18,7 @@ INTENDED = {
     r".*/(DeletionPolicy|UpdateReplacePolicy)": "the embedded AWS keeps nothing",
     r".*/Replicas/0/DeletionProtectionEnabled": "the same",
     r"/\w+/Resources/(Bodies|Failures|NoticesTopic|board(Queue|Failed))Policy.*": "plain HTTP is all it speaks",
-    r".*/(NoticesNotifier|boardFunction)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
+    r".*/(NoticesNotifier|boardFunction|EpochalWaker\w+)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
     r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
     r".*/LayersLibrary\w+/Properties/Content/S3Key": "on its interpreter, with its bytecode",
     r".*/LayersVendor\w+/Properties/Content/S3Key": "and with its wheels",

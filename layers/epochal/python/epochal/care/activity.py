@@ -9,8 +9,7 @@ from typing import Final
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import read_spans
 from epochal.index.feed_walk import PlacedEntry, Walk, step
-from epochal.index.stored import read_data, read_event
-from epochal.model.times import parse_time, unix_seconds
+from epochal.index.stored import read_data
 from epochal.store.driver import Driver
 
 PAGE: Final = 200
@@ -41,5 +40,4 @@ def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> I
 
 def _arrival(placed: PlacedEntry) -> Arrival:
     spans = read_spans(placed.kind, read_data(placed.event))
-    written = parse_time(read_event(placed.kind, placed.event).timestamp)
-    return Arrival(seconds=unix_seconds(written), events=sum(len(span.types) for span in spans))
+    return Arrival(seconds=placed.seconds, events=sum(len(span.types) for span in spans))

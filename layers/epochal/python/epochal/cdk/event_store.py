@@ -7,6 +7,11 @@
             super().__init__(scope, id_)
             store = EventStore(self, "Events", retain=True, recovery_days=35)
             store.grant_append(checkout)
+            self.store = store
+
+    class Boards(Stack):
+        def __init__(self, scope: Construct, id_: str, *, store: EventStore) -> None:
+            super().__init__(scope, id_)
             Reaction(self, "Board", store=store, entry="reactions/board", handler="board:departures")
 
 It holds what a stage of ours is: tables and a bucket, the indexer, the notifier and the auditor, an HTTP API, alarms

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import CfnOutput, CustomResource, Duration, FileSystem, IgnoreMode
+from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -33,11 +33,12 @@ from constructs import Construct
 
 from epochal.cdk.parts import allowed as permissions
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
 from epochal.cdk.parts.entries import declared_name, module_of
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared
+from epochal.cdk.parts.functions import MEMORY_MB, Code, Function, Shared
 from epochal.cdk.parts.names import function_of, queue_of
+from epochal.cdk.parts.waker import Waker
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
 from epochal.hosting.named import ENTRY
@@ -66,9 +67,6 @@ REQUIREMENTS: Final = "requirements.txt"
 
 NAMED: Final = "epochal.hosting.named.handler"
 """The handler of a function that is told its reaction."""
-
-WAKE_UP_TIMEOUT: Final = Duration.minutes(2)
-"""CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
 
 
 class Reaction(Construct):
@@ -176,9 +174,22 @@ class Reaction(Construct):
             memory_mb=memory_mb,
             reserved_concurrency=reserved_concurrency,
             more_layers=[*self._packages(entry, code), *more_layers],
+            wakes_itself=True,
         ).function
         mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))
-        self._first_wake_up(entry, layers).node.add_dependency(mapping, subscription, self.queue)
+        # Last: this wake-up reads what was appended before, notices tell of what comes after. What nobody said of the
+        # function, as another Python, is not the waker's.
+        waker = Waker.of(
+            self, store, Shared(stage=stage, stores=stores, code=store.code(), layers=store.layers(self))
+        )
+        first = waker.wake(
+            self,
+            "FirstWakeUp",
+            queue=self.queue,
+            entry=entry,
+            layers=layers,
+        )
+        first.node.add_dependency(mapping, subscription, self.queue)
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
         rule.add_target(LambdaFunction(self.function))
         self._watch(Alarms(self, stage), name)
@@ -257,21 +268,6 @@ class Reaction(Construct):
             raw_message_delivery=True,
         )
 
-    def _first_wake_up(self, entry: Path, layers: Layers) -> CustomResource:
-        """Asked for whenever the code is another: CloudFormation passes over a resource that has not changed.
-
-        It comes after the subscription. This wake-up reads what was appended before; notices tell of what comes after.
-        """
-        code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)
-        return CustomResource(
-            self,
-            "FirstWakeUp",
-            service_token=self.function.function_arn,
-            resource_type="Custom::EpochalWakeUp",
-            service_timeout=WAKE_UP_TIMEOUT,
-            properties={"Code": code, "Layers": [each.layer_version_arn for each in layers.versions]},
-        )
-
     def _watch(self, alarms: Alarms, name: str) -> None:
         subject = function_of(name)
         entry = function_of("name")  # the runbook says it of all reactions
@@ -279,10 +275,18 @@ class Reaction(Construct):
         alarms.when(
             f"{subject}-lags",
             f"The reaction {name} is minutes behind the feed.",
+            behind(self._name),
+            above=LAG_SECONDS * 1_000,
+            minutes=LASTING,
+            entry=f"{entry}-lags",
+        )
+        alarms.when(
+            f"{subject}-waits",
+            f"Wake-ups of the reaction {name} wait: its function fails, is throttled, or is not called.",
             _largest("ApproximateAgeOfOldestMessage", self.queue),
             above=LAG_SECONDS,
             minutes=LASTING,
-            entry=f"{entry}-lags",
+            entry=f"{entry}-waits",
         )
         alarms.when(
             f"{subject}-gave-up",
@@ -290,6 +294,13 @@ class Reaction(Construct):
             _largest("ApproximateNumberOfMessagesVisible", self.failed),
             minutes=ONCE,
             entry=f"{entry}-gave-up",
+        )
+        alarms.when(
+            f"{subject}-stopped",
+            f"Lambda takes long catch-ups of the reaction {name} for a loop, and ends them.",
+            metric("AWS/Lambda", "RecursiveInvocationsDropped", {"FunctionName": self._name}),
+            minutes=ONCE,
+            entry=f"{entry}-stopped",
         )
         for what, description in (
             ("parked", "has parked streams: their events wait to be replayed."),

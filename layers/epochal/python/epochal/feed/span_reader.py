@@ -40,6 +40,8 @@ class _Page:
     at: Checkpoint
     spans: list[Span] = field(default_factory=list)
     count: int = 0
+    first: PlacedEntry | None = None
+    last: PlacedEntry | None = None
 
     @property
     def full(self) -> bool:
@@ -47,6 +49,7 @@ class _Page:
 
     def take(self, placed: PlacedEntry) -> None:
         """Take in an entry; `at` is then the checkpoint after it."""
+        self.first, self.last = self.first or placed, placed
         kept = [span for span in placed.entry().spans if self.wanted(span)]
         self.spans += kept
         self.count += sum(len(span.types) for span in kept)
@@ -63,6 +66,8 @@ class SpanReader:
         at_tail: nothing lay beyond the walk.
         items: of the index that the next request asks for.
         ahead: where requests are made that nobody waits for yet; one at a time.
+        first: the first entry of the last page.
+        following: the one after that page, where it is here already; else the page's last.
     """
 
     driver: Driver
@@ -72,6 +77,8 @@ class SpanReader:
     at_tail: bool = False
     items: int = FIRST_ITEMS
     ahead: Executor | None = None
+    first: PlacedEntry | None = None
+    following: PlacedEntry | None = None
     _coming: Future[WalkPage] | None = None
 
     @classmethod
@@ -96,6 +103,7 @@ class SpanReader:
             if at_tail and not page.spans and now < patience:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
             elif at_tail or page.full or now >= ends:
+                self.first, self.following = page.first, self.left[0] if self.left else page.last
                 return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
 
     def entries(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> Iterator[SpanPage]:

@@ -1,9 +1,10 @@
 """The entry point of a reaction's function: what wakes it, and what it answers.
 
     messages of its queue           partitions have moved: run them; answers which messages must come again
-    a deployment of its stack       wake every partition, so that a new reaction begins without waiting for an event
-    its schedule                    likewise, in case a wake-up was lost
+    its schedule                    wake every partition, in case a wake-up was lost
     an operator's command           about parked streams (`hosting.commands`)
+
+A deployment of its stack wakes it by a function of ours (`hosting.waker`).
 
 Time ends before the function's own does, so that a handler's last call can return and be saved.
 """
@@ -19,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.stores import HERE
-from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
+from epochal.dynamo.wakeups import Call, Queue, read_wake_ups, tick
 from epochal.errors import InvalidInput
 from epochal.hosting.commands import operate
-from epochal.hosting.custom_resource import respond
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import source_of
 from epochal.metrics.ending import metrics_of
@@ -34,7 +34,7 @@ from epochal.reactions.handling import Failure
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.wakeups import Woken, wake
+from epochal.reactions.wakeups import Standstill, Woken, wake
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 
 SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""
-
-TICK_SECONDS: Final = 60
-"""Wake-ups by schedule or deployment within the same minute count as one."""
 
 
 def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.environ) -> Handler:
@@ -106,9 +103,6 @@ class ReactionFunction:
 
         if "Records" in event:
             return self._wake(event, remaining)
-        if "RequestType" in event:
-            respond(event, self._wake_all)
-            return {}
         if "command" in event:
             return operate(Parking(reactor=self.reactor), event, remaining())
         self._tell_of_unmet()
@@ -116,26 +110,21 @@ class ReactionFunction:
 
     def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
         def run(partition: int, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
-            return self.reactor.run(partition, seconds=seconds, careful=careful)
+            return self.reactor.run(partition, seconds=seconds, careful=careful, tell=self._tell_behind)
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
         woken = wake(wake_ups, remaining, run, self._again)
         self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
-    def _again(self, partition: int, position: Checkpoint, at: Checkpoint) -> None:
+    def _again(self, partition: int, position: Checkpoint, standing: Standstill) -> None:
         """A long catch-up sends itself a wake-up: a failed message would count towards its last delivery."""
-        self.queue.send(
-            [Call(partition=partition, position=position, occasion=f"at-{int(at)}-{self.now():.3f}")]
-        )
+        occasion = f"at-{int(standing.at)}-{self.now():.3f}"
+        self.queue.send([Call(partition=partition, position=position, occasion=occasion, standing=standing)])
 
     def _wake_all(self) -> int:
-        minute = int(self.now() // TICK_SECONDS)
-        return self.queue.send(
-            Call(partition=each.partition, position=each.tail, occasion=f"tick-{minute}")
-            for each in self.reactor.member.reader.partitions()
-            if self._concerned(each.partition)
-        )
+        tails = self.reactor.member.reader.partitions()
+        return self.queue.send(tick((each for each in tails if self._concerned(each.partition)), self.now()))
 
     def _concerned(self, partition: int) -> bool:
         return source_of(partition) in self.reactor.member.reaction.sources
@@ -146,9 +135,18 @@ class ReactionFunction:
                 self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
             if ran.blocked is not None:
                 self.logger.error("blocked", **_place(partition, ran.blocked))
+        for partition, standing in woken.stuck.items():
+            self.logger.error(
+                "a catch-up does not get on",
+                partition=partition,
+                checkpoint=str(standing.at),
+                hops=standing.hops,
+            )
         runs = woken.runs.values()
+        if behind := [ran.behind for ran in runs if ran.behind is not None]:
+            self._tell_behind(max(behind))
         parked = sum(len(ran.parked) for ran in runs)
-        blocked = sum(ran.blocked is not None for ran in runs)
+        blocked = sum(ran.blocked is not None for ran in runs) + len(woken.stuck)
         self.metrics.add(
             counts={
                 "Reaction.handled": sum(ran.events for ran in runs),
@@ -157,6 +155,10 @@ class ReactionFunction:
             },
             urgent=parked + blocked > 0,
         )
+
+    def _tell_behind(self, seconds: float) -> None:
+        """While a catch-up runs as well: each of its runs replaces the message whose age the queue would tell."""
+        self.metrics.add(times={"Reaction.behind": seconds * 1000})
 
     def _tell_of_unmet(self) -> None:
         """Categories and types of which nothing has come since the group began: misspelt, or early."""

@@ -14,7 +14,8 @@ from epochal.index.chain import epoch_tip, is_closed, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.series import read_series
-from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_data, stand
+from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_data, read_timestamp, stand
+from epochal.model.times import parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 
@@ -32,6 +33,11 @@ class PlacedEntry:
     def entry(self) -> Entry:
         """Decode it; raises `CorruptData`."""
         return Entry(read_spans(self.kind, read_data(self.event)))
+
+    @property
+    def seconds(self) -> int:
+        """When it was written, in seconds since 1970; raises `InvalidInput` where that is no time."""
+        return unix_seconds(parse_time(read_timestamp(self.event)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

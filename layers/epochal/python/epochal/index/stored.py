@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from epochal.layout.tips.items import is_tip as is_tip
     from epochal.layout.tips.items import read_data as read_data
     from epochal.layout.tips.items import read_event as read_event
+    from epochal.layout.tips.items import read_timestamp as read_timestamp
     from epochal.layout.tips.items import read_unfold as read_unfold
     from epochal.layout.tips.items import tip_key as tip_key
     from epochal.layout.tips.keyed import append_once as append_once
@@ -57,6 +58,7 @@ _NAMES: Final = {
         "is_tip",
         "read_data",
         "read_event",
+        "read_timestamp",
         "read_unfold",
         "tip_key",
     ),

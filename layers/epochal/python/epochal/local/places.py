@@ -72,6 +72,7 @@ def here(start: Path | None = None) -> Places:
 
 def _around(start: Path) -> Places | None:
     for directory in (start, *start.resolve().parents):
-        if any((directory / marker).exists() for marker in MARKERS):
+        # Of a folder above that this user may not read pathlib raises.
+        if any(os.path.exists(directory / marker) for marker in MARKERS):  # noqa: PTH110
             return Places(directory.resolve())
     return None

@@ -20,6 +20,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from epochal.errors import InvalidInput
 from epochal.feed.categories import wanted
 from epochal.feed.results import SpanPage
 from epochal.feed.span_reader import SpanReader
@@ -39,6 +40,9 @@ PAGE_SECONDS: Final = 10.0
 
 SAVE_SECONDS: Final = 5.0
 """Seconds after which a long page is saved in part, which bounds what is repeated after a crash."""
+
+TELL_SECONDS: Final = 10.0
+"""Between tellings of how far a run is behind, which may last for minutes."""
 
 CONFLICT_SECONDS: Final = 1.0
 """The longest pause before going on from another's state, at random: two in step would do everything twice."""
@@ -60,6 +64,7 @@ class Run:
         blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
         at_tail: everything that the index held is handled or parked.
         moved: whether it has got the group any further.
+        tell: called every few seconds with how far the group is `behind`.
         meeting: which categories and types have come.
     """
 
@@ -69,6 +74,7 @@ class Run:
     ends: float
     careful: bool = False
     executor: Callable[[int], Executor] = ThreadPoolExecutor
+    tell: Callable[[float], object] = lambda _behind: None
     parked: list[Failure] = field(default_factory=list)
     blocked: Failure | None = None
     at_tail: bool = False
@@ -79,9 +85,11 @@ class Run:
     _streak: Streak = field(default_factory=Streak)
     _span_reader: SpanReader | None = None
     _next: Checkpoint | None = None
+    _told: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.meeting = Meeting(partition=self.partition)
+        self._told = self.member.driver.clock()
 
     @property
     def state(self) -> GroupState:
@@ -98,6 +106,22 @@ class Run:
     def over(self) -> bool:
         """Whether time is over, or the partition is blocked."""
         return self.blocked is not None or self.member.driver.clock() >= self.ends
+
+    @property
+    def behind(self) -> float | None:
+        """Seconds since the oldest entry of the index was written that the checkpoint has not passed; None where nobody
+        knows, since nothing has been read.
+        """
+        if self.at_tail:
+            return 0.0
+        if self._span_reader is None or self._next is None:
+            return None
+        done = self.checkpoint >= self._next
+        oldest = self._span_reader.following if done else self._span_reader.first
+        try:
+            return 0.0 if oldest is None else max(0.0, self.member.now() / 1e9 - oldest.seconds)
+        except InvalidInput:
+            return None  # another program's entry, with no time that can be read
 
     def begin(self) -> None:
         """Read the group's state. A new group first puts on record where it begins."""
@@ -121,6 +145,7 @@ class Run:
                 if not self._save(after):
                     return
                 self.moved = True
+            self._tell()
         self.at_tail = page.at_tail and self.checkpoint == page.next
         self.careful = False
 
@@ -147,6 +172,12 @@ class Run:
         )
         self._next = page.next
         return page
+
+    def _tell(self) -> None:
+        now = self.member.driver.clock()
+        if now >= self._told + TELL_SECONDS and (behind := self.behind) is not None:
+            self._told = now
+            self.tell(behind)
 
     def _work(self, todo: PageTasks, begun: GroupState) -> Iterator[TaskResults]:
         """What is done so far, every few seconds and at the end."""

@@ -26,6 +26,8 @@ class Ran:
         parked: streams that this run gave up.
         blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
             that failed one after the other.
+        behind: seconds since the oldest entry of the index was written that the checkpoint has not passed; None where
+            there was no time to look.
         seen: categories and types that this run came across, while one that is asked for had not come yet.
     """
 
@@ -35,6 +37,7 @@ class Ran:
     events: int = 0
     parked: tuple[Failure, ...] = ()
     blocked: Failure | None = None
+    behind: float | None = None
     seen: frozenset[Name] = frozenset()
 
 
@@ -55,11 +58,19 @@ class Reactor:
     def __post_init__(self) -> None:
         object.__setattr__(self, "calls", Calls(self.member.reaction))
 
-    def run(self, partition: int, *, seconds: float, careful: bool = False) -> Ran:
+    def run(
+        self,
+        partition: int,
+        *,
+        seconds: float,
+        careful: bool = False,
+        tell: Callable[[float], object] = lambda _behind: None,
+    ) -> Ran:
         """Handle what there is, to the tail, or for about `seconds`.
 
         Args:
             careful: processes have died; find out over what.
+            tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
 
         Raises:
             Unavailable: the store kept failing; what is handled and not saved comes again.
@@ -71,6 +82,7 @@ class Reactor:
             ends=self.member.driver.clock() + seconds,
             careful=careful,
             executor=self.executor,
+            tell=tell,
         )
         with self.calls:
             run.begin()
@@ -83,5 +95,6 @@ class Reactor:
             events=run.events,
             parked=tuple(run.parked),
             blocked=run.blocked,
+            behind=run.behind,
             seen=frozenset(run.meeting.seen),
         )

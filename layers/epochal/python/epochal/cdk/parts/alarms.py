@@ -85,6 +85,11 @@ def metric(
     )
 
 
+def behind(function_name: str) -> cloudwatch.Metric:
+    """How far a reaction is behind the feed: milliseconds since what its checkpoint has not passed was indexed."""
+    return metric("Epochal", "Reaction.behind", {"service": function_name}, statistic="Maximum")
+
+
 def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:
     """Alarms on a function that answers every foreseen failure: an error is a fault of code or set-up.
 

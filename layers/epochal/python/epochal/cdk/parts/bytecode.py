@@ -9,6 +9,7 @@ only: slower to start, and as right.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -22,14 +23,25 @@ from typing import Final
 LITTER: Final = ("__pycache__", "*.pyc", "*.egg-info", ".*")
 """What lies about in a checkout and belongs to no layer."""
 
-_VERSION: Final = "import sys; print('%d.%d' % sys.version_info[:2])"
+_WHICH: Final = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
+
+_SHIMS: Final = ("PYENV_VERSION", "MISE_PYTHON_VERSION")
+"""Variables that tell version managers which Python is meant: what they put into the path runs none that is not
+chosen."""
 
 
 def interpreter_of(python: str) -> str | None:
-    """The interpreter of version `major.minor` on this machine; None where there is none that runs."""
-    for found in (sys.executable, shutil.which(f"python{python}")):
-        if found is not None and _version_of(found) == python:
-            return found
+    """The interpreter of version `major.minor` on this machine; None where there is none that runs.
+
+    A command of that name may be a version manager's, which runs nothing, and an interpreter lie behind it: in the
+    manager's keeping, or further on in the path.
+    """
+    if f"{sys.version_info.major}.{sys.version_info.minor}" == python:
+        return sys.executable
+    for folder in os.get_exec_path():
+        found = shutil.which(f"python{python}", path=folder)
+        if found is not None and (run := _run_by(found, python)) is not None:
+            return run
     return None
 
 
@@ -96,9 +108,14 @@ def _digest(layer: Path, below: str) -> str:
     return digest.hexdigest()[:24]
 
 
-def _version_of(interpreter: str) -> str | None:
+def _run_by(command: str, python: str) -> str | None:
+    """The interpreter that a command runs, if it is of that version: the command may be a shim before it."""
+    environment = {**os.environ, **dict.fromkeys(_SHIMS, python)}
     try:
-        ran = subprocess.run([interpreter, "-I", "-c", _VERSION], capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [command, "-I", "-c", _WHICH], capture_output=True, text=True, check=True, env=environment
+        )
     except (OSError, subprocess.CalledProcessError):
-        return None  # version managers put commands into the path that run nothing
-    return ran.stdout.strip()
+        return None
+    version, _, interpreter = ran.stdout.strip().partition(" ")
+    return interpreter if version == python and interpreter else None

@@ -1,6 +1,6 @@
 """The dashboard of a stage: what the alarms look at, over time, and what they do not: how much passes through.
 
-    how late      the indexer and the notifier behind their streams, reactions behind the feed
+    how late      the indexer and the notifier behind their streams, reactions behind the feed, wake-ups that wait
     how much      events indexed, notices, events handled
     what failed   records set aside, streams parked, wake-ups given up, errors
     at a ceiling  throttles of tables and functions
@@ -17,7 +17,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from epochal.cdk.parts.alarms import metric
+from epochal.cdk.parts.alarms import behind, metric
 from epochal.cdk.parts.names import function_of, queue_of
 from epochal.cdk.stages import Stage
 
@@ -44,7 +44,7 @@ def dashboard(
             _graph("Notices", [_own(stage, "Notified", "notifier", "published")]),
         ],
         [
-            _graph("Reactions behind the feed, s", [_lag(stage, each) for each in reactions]),
+            _graph("Reactions behind the feed, ms", [_lag(stage, each) for each in reactions]),
             _graph(
                 "Handled", [_own(stage, "Reaction.handled", function_of(each), each) for each in reactions]
             ),
@@ -59,6 +59,7 @@ def dashboard(
             _graph("Wake-ups given up", [_given_up(stage, each) for each in reactions]),
         ],
         [
+            _graph("Wake-ups waiting, s", [_waiting(stage, each) for each in reactions]),
             _graph("Errors", [_of_function(stage, each, "Errors") for each in functions]),
             _graph("Functions throttled", [_of_function(stage, each, "Throttles") for each in functions]),
             _graph(
@@ -98,6 +99,10 @@ def _age(stage: Stage, function: str) -> cloudwatch.IMetric:
 
 
 def _lag(stage: Stage, reaction: str) -> cloudwatch.IMetric:
+    return behind(stage.named(function_of(reaction))).with_(label=reaction)
+
+
+def _waiting(stage: Stage, reaction: str) -> cloudwatch.IMetric:
     dimensions = {"QueueName": queue_of(stage, reaction)}
     age = metric("AWS/SQS", "ApproximateAgeOfOldestMessage", dimensions, statistic="Maximum")
     return age.with_(label=reaction)

@@ -118,7 +118,7 @@ class Shared:
 class Function(Construct):
     """A function, allowed to write its log and what `allowed` says.
 
-    Its code is the folder `entry`, or else `lambdas/<name>`.
+    Its code is the folder `entry`, or else `lambdas/<name>`. CloudFormation names it where it is not `named`.
     """
 
     def __init__(
@@ -137,15 +137,17 @@ class Function(Construct):
         memory_mb: int = MEMORY_MB,
         reserved_concurrency: int | None = None,
         more_layers: Sequence[lambda_.ILayerVersion] = (),
+        wakes_itself: bool = False,
+        named: bool = True,
     ) -> None:
         super().__init__(scope, id_)
         stage, code = shared.stage, shared.code
         full_name = stage.named(name)
-        log = log_group(self, "Log", name=f"/aws/lambda/{full_name}", stage=stage)
+        log = log_group(self, "Log", name=f"/aws/lambda/{full_name}" if named else None, stage=stage)
         self.function: Final = lambda_.Function(
             self,
             "Function",
-            function_name=full_name,
+            function_name=full_name if named else None,
             description=f"Epochal: {description}",
             runtime=_runtime(code),
             architecture=code.architecture,
@@ -164,13 +166,15 @@ class Function(Construct):
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, allowed),
             log_group=log,
+            # Lambda ends what goes round some 16 times; where that is meant, the bound is the function's own.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if wakes_itself else None,
             logging_format=lambda_.LoggingFormat.JSON,
             system_log_level_v2=_own_lines(stage),
             application_log_level_v2=_printed(stage),
         )
 
 
-def log_group(scope: Construct, id_: str, *, name: str, stage: Stage) -> logs.LogGroup:
+def log_group(scope: Construct, id_: str, *, name: str | None, stage: Stage) -> logs.LogGroup:
     """A log that forgets after the stage's days. It goes with its stack, or its name would block the next."""
     group = logs.LogGroup(scope, id_, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
     # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.

@@ -97,6 +97,11 @@ def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
     return _allow("sns", actions, [topic.topic_arn])
 
 
+def on_queues(arns: list[str], *actions: str) -> iam.PolicyStatement:
+    """`actions` on the messages of several queues."""
+    return _allow("sqs", actions, arns)
+
+
 def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
     """`actions` on `queue`."""
     return _allow("sqs", actions, [queue.queue_arn])

@@ -6,6 +6,7 @@ for boto3's client to read, and so is a variable that is not known here.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,7 +88,9 @@ def _credentials(environment: Mapping[str, str]) -> Credentials | None:
 
 
 def _is_all(environment: Mapping[str, str], home: Path) -> bool:
-    return all(map(_is_known, environment)) and not any((home / ".aws" / each).exists() for each in _FILES)
+    # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
+    found = (os.path.exists(home / ".aws" / each) for each in _FILES)  # noqa: PTH110
+    return all(map(_is_known, environment)) and not any(found)
 
 
 def _is_known(name: str) -> bool:
