@@ -17,7 +17,7 @@ from epochal.local.processes import Server
 CONSOLE_SECONDS: Final = 30.0
 """Until it says where it is; it takes two."""
 
-_ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
+_ADDRESS: Final = re.compile(r"http://\S+@127\.0\.0\.1:\d+/")
 
 
 class AlreadyRuns(Exception):

@@ -1,6 +1,6 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
-// In, on standard input:  {base, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null}
+// In, on standard input:  {base, key, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null}
 // Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, live, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
@@ -20,20 +20,22 @@ const browser = await puppeteer.launch({
   headless: "shell",
   defaultViewport: VIEW,
 });
-const found = { entered: (await walked({ path: asked.enter, script: true, steps: [] })).url, pages: {}, flows: {} };
+// As somebody opens the address that the command prints: from then on the browser has the key.
+const keyed = asked.key ? asked.base.replace("//", `//epochal:${asked.key}@`) : asked.base;
+const found = { entered: (await walked({ at: keyed, path: asked.enter, script: true, steps: [] })).url, pages: {}, flows: {} };
 for (const [name, path] of Object.entries(asked.pages)) found.pages[name] = await visited(name, path);
 for (const [name, flow] of Object.entries(asked.flows)) found.flows[name] = await walked(flow);
 await browser.close();
 console.log(JSON.stringify(found));
 
-async function opened(path, script = true) {
+async function opened(path, script = true, at = asked.base) {
   const page = await browser.newPage();
   const complaints = [];
   page.on("console", (said) => { if (["error", "warn"].includes(said.type())) complaints.push(said.text()); });
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("request", (sent) => { if (!sent.url().startsWith("data:") && !sent.url().startsWith(asked.base)) complaints.push(`asks ${sent.url()}`); });
   await page.setJavaScriptEnabled(script);
-  const answer = await page.goto(asked.base + path);
+  const answer = await page.goto(at + path);
   return { page, complaints, status: answer.status() };
 }
 
@@ -100,8 +102,8 @@ function textOf(page) {
   });
 }
 
-async function walked({ path, script, steps }) {
-  const { page, complaints } = await opened(path, script);
+async function walked({ path, script, steps, at }) {
+  const { page, complaints } = await opened(path, script, at);
   for (const { press, type, click, wait } of steps) {
     if (press) await page.keyboard.press(press);
     if (type) await page.keyboard.type(type);

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,35 @@ FLOWS: dict[str, dict[str, Any]] = {
 }
 
 
+class AnotherProgram:
+    """Serves a page on another port of 127.0.0.1, and keeps the headers that a browser sends it."""
+
+    def __init__(self) -> None:
+        self.headers: list[dict[str, str]] = []
+        kept = self.headers
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                kept.append({name.lower(): value for name, value in self.headers.items()})
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(b"<!doctype html><title>another</title><main>another</main>")
+
+            def log_message(self, *_: object) -> None:
+                """Into no log."""
+
+        self._serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._serving.serve_forever)
+        self._thread.start()
+        self.address = f"http://127.0.0.1:{self._serving.server_port}"
+
+    def close(self) -> None:
+        self._serving.shutdown()
+        self._thread.join()
+        self._serving.server_close()
+
+
 @pytest.fixture(scope="module")
 def airport() -> Airport:
     airport = Airport()
@@ -101,11 +131,14 @@ def seen(airport: Airport, look: Look) -> Iterator[dict[str, Any]]:
     thread = threading.Thread(target=serving.serve_forever)
     thread.start()
     pictures = PICTURES if os.environ.get("PICTURES") else {}
+    another = AnotherProgram()
     try:
         base = f"http://127.0.0.1:{serving.server_port}"
-        asked = {"base": base, "enter": f"/?key={KEY}", "pages": PAGES, "flows": FLOWS, "pictures": pictures}
-        yield look(asked)
+        flows = {**FLOWS, "another port": {"at": another.address, "path": "/", "script": True, "steps": []}}
+        asked = {"base": base, "key": KEY, "enter": "/", "pages": PAGES, "flows": flows, "pictures": pictures}
+        yield {**look(asked), "another": another.headers}
     finally:
+        another.close()
         serving.shutdown()
         thread.join()
         serving.server_close()
@@ -144,14 +177,21 @@ def test_a_page_is_no_wider_than_a_telephone(page: dict[str, Any]) -> None:
     assert page["overflow"] <= 0
 
 
+def test_the_address_with_the_key_opens_the_console_and_no_other_port_gets_the_key(
+    seen: dict[str, Any],
+) -> None:
+    assert seen["entered"] == "/"
+    assert seen["flows"]["another port"]["text"] == "another"
+    assert seen["another"]
+    for headers in seen["another"]:
+        assert not {"cookie", "authorization"} & headers.keys()
+        assert KEY not in str(headers)
+
+
 def test_a_slash_leads_to_the_search_and_enter_starts_it(seen: dict[str, Any]) -> None:
     flow = seen["flows"]["keys"]
     assert flow["url"] == "/streams?search=Aircraft-N204"
     assert "Aircraft-N204UA" in flow["text"]
-
-
-def test_the_address_with_the_key_is_left_for_one_without(seen: dict[str, Any]) -> None:
-    assert seen["entered"] == "/"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def seen(flown: tuple[LocalDeployment, list[str]], look: Look) -> Iterator[dict[
     }
     try:
         base = f"http://127.0.0.1:{serving.server_port}"
-        yield look({"base": base, "enter": f"/?key={KEY}", "pages": pages, "flows": {}, "pictures": None})
+        yield look({"base": base, "key": KEY, "enter": "/", "pages": pages, "flows": {}, "pictures": None})
     finally:
         serving.shutdown()
         thread.join()

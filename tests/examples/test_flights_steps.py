@@ -202,7 +202,7 @@ def test_a_long_step_says_without_a_terminal_how_far_it_is_and_how_long_it_takes
     assert re.search(r"flights 100 of 400, some \d+ s left", shown.getvalue())
 
 
-@pytest.mark.parametrize("console", [None, "http://127.0.0.1:1/?key=k"])
+@pytest.mark.parametrize("console", [None, "http://epochal:k@127.0.0.1:1/"])
 def test_three_commands_to_try_next_are_shown_and_the_console_where_it_stays(console: str | None) -> None:
     shown = io.StringIO()
     Display(Console(file=shown, width=120)).next_steps(console, "Aircraft-N1", "2013-01-01/B61103/JFK")

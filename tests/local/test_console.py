@@ -71,14 +71,13 @@ def test_the_command_prints_an_address_that_opens_the_console_and_replays_reacti
     terminal.run("react", "boards:board", "--until-done")
     result = terminal.run("console", "--reaction", "boards:board")
     assert result.exit_code == 0, result.output
-    found = re.search(r"(http://127\.0\.0\.1:\d+)/\?key=([\w-]{20,}) ", result.output)
+    found = re.search(r"http://(\w+):([\w-]{20,})@(127\.0\.0\.1:\d+)/ ", result.output)
     assert found
-    client = served[0].test_client()
-    assert client.get("/", base_url=found[1]).status_code == 403
-    client.get(f"/?key={found[2]}", base_url=found[1])
-    page = client.get("/reactions?group=board", base_url=found[1]).text
+    client, base, key = served[0].test_client(), f"http://{found[3]}", (found[1], found[2])
+    assert client.get("/", base_url=base).status_code == 401
+    page = client.get("/reactions?group=board", base_url=base, auth=key).text
     (link,) = re.findall(r'href="(/parked\?act=replay[^"]*)"', page)
-    assert "This machine handles event 0" in client.get(html.unescape(link), base_url=found[1]).text
+    assert "This machine handles event 0" in client.get(html.unescape(link), base_url=base, auth=key).text
 
 
 @pytest.mark.proof

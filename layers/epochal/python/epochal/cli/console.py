@@ -30,7 +30,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     address that is printed, with the key in it, sees what they see.
     """
     try:
-        from epochal.console.guard import KEY, Guard  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.console.guard import Guard, address  # noqa: PLC0415  an extra, that no other command needs
         from epochal.console.server import server  # noqa: PLC0415
         from epochal.console.services import Services  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -49,9 +49,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     )
     guard = Guard(key=token_urlsafe(16))
     serving = server(store.deployment, name, port, services=services, guard=guard)
-    click.echo(
-        f"The console is at http://127.0.0.1:{serving.server_port}/?{KEY}={guard.key} (Ctrl-C ends it)"
-    )
+    click.echo(f"The console is at {address(serving.server_port, guard.key)} (Ctrl-C ends it)")
     try:
         serving.serve_forever()
     finally:

@@ -1,8 +1,12 @@
 """Who may call the console: whoever has the address that the command printed.
 
 its name    127.0.0.1 or localhost: another is a page elsewhere that has its name resolved to this machine
-the key     in the address at first, and from then on in a cookie of that port: other users of the machine have neither
+the key     in the address, as the password of HTTP's basic authentication: other users of the machine do not have it
+its pages   what another page asks for is refused: only this console's own, or somebody who opens the address, may ask
 a write     comes from a page of the console: by its origin, and by a token that only those pages have
+
+No cookie: browsers send those of one port to all ports of a machine, so that whatever program serves another would get
+the key. What they were given to authenticate by they send to the same scheme, name and port alone (RFC 7617, 2.2).
 """
 
 from __future__ import annotations
@@ -12,13 +16,13 @@ from hmac import compare_digest
 from secrets import token_urlsafe
 from typing import Final
 
-from flask import Response, abort, redirect, request
+from flask import Response, abort, request
 
 LOCAL: Final = {"127.0.0.1", "localhost", "[::1]"}
 """Names that a browser may call the console by."""
 
-KEY: Final = "key"
-"""What the key is called in an address."""
+USER: Final = "epochal"
+"""Who has the key."""
 
 TOKEN: Final = "token"  # noqa: S105  the name of a field
 
@@ -50,18 +54,20 @@ class Guard:
         name = request.host if request.host in LOCAL else request.host.rpartition(":")[0]
         if name not in LOCAL:
             abort(403, "The console answers to 127.0.0.1 and localhost alone.")
-        if self.key and not _same(request.cookies.get(_cookie(), ""), self.key):
-            return self._welcome()
+        if self.key and not self._has_key():
+            return _asked_for_key()
+        # Browsers that say nothing of where a request comes from have the origin of writes alone.
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            abort(403, "Another page leads here. Open the address that the command printed.")
         if request.method not in ("GET", "HEAD"):
             self._check_write()
         return None
 
-    def _welcome(self) -> Response:
-        if request.method != "GET" or not _same(request.args.get(KEY, ""), self.key):
-            abort(403, "Open the address that the command printed: it ends with a key.")
-        answer = redirect(request.path, 303)  # so that the key is in no address that is copied or kept
-        answer.set_cookie(_cookie(), self.key, httponly=True, samesite="Lax")
-        return Response(answer.get_data(), answer.status_code, answer.headers)
+    def _has_key(self) -> bool:
+        given = request.authorization
+        if given is None or given.type != "basic":
+            return False
+        return _same(given.username or "", USER) and _same(given.password or "", self.key)
 
     def _check_write(self) -> None:
         if request.headers.get("Origin") != request.host_url.rstrip("/"):
@@ -70,9 +76,15 @@ class Guard:
             abort(403, "The page is of a console that has ended: open it anew.")
 
 
-def _cookie() -> str:
-    """Browsers share cookies among the ports of a machine."""
-    return f"epochal-{request.host.rpartition(':')[2]}"
+def address(port: int, key: str) -> str:
+    """Where a console on this machine is, with its key."""
+    return f"http://{USER}:{key}@127.0.0.1:{port}/"
+
+
+def _asked_for_key() -> Response:
+    told = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
+    realm = f'Basic realm="Epochal console, port {request.host.rpartition(":")[2]}", charset="UTF-8"'
+    return Response(told, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"})
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -7,7 +7,7 @@ let live = false;
 
 async function again() {
   if (!part) { location.reload(); return; }
-  const answer = await fetch(location.href);
+  const answer = await fetch(location.origin + location.pathname + location.search);  // fetch refuses an address with a key in it
   if (!answer.ok) return;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = found.querySelector("[data-live]");
