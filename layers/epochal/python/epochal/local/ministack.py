@@ -6,9 +6,10 @@ Either is empty when it starts, and keeps nothing when it stops, unless `down` i
 It enforces IAM unless told otherwise: each function may do what its role grants, and no more, so a missing grant shows
 here and not in AWS. Callers use the key `test`, which may do everything.
 
+Its functions see their code, their layers and the SDK, as on AWS, and none of this interpreter's packages (`serve`).
+
 What it does not do, and tests here cannot show: throttling; partial batch responses, bisecting, retry limits and
-failure destinations of stream mappings; payload limits. Its functions see this interpreter's site-packages, so a
-dependency that a layer lacks goes unnoticed.
+failure destinations of stream mappings; payload limits.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ READY_SECONDS = 60.0
 """It takes one; a machine with every core busy takes longer."""
 
 RESET_SECONDS = 60.0
+
+SERVE = Path(__file__).with_name("serve.py")
 
 
 def up(
@@ -140,7 +143,7 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
     directory = places.running / f"ministack-{port}"
     return processes.start(
         NAME,
-        [sys.executable, "-m", "ministack"],
+        [sys.executable, "-P", str(SERVE)],  # -P: its own folder is no place to import from
         port=port,
         directory=directory,
         environment=_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
