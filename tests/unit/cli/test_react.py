@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -83,6 +84,22 @@ def test_a_stream_that_fails_is_told_listed_and_replayed(filled: Terminal) -> No
     assert HANDLED == [("Cart-2", 0), ("Cart-1", 0), ("Cart-1", 1)]
 
 
+def test_why_a_stream_is_parked_is_shown_with_its_trace_and_said_while_it_happens(filled: Terminal) -> None:
+    FAILING.add("Cart-1")
+    ran = filled.run("react", "boards:board", "--until-done")
+    first, *trace, second = ran.stderr.splitlines()
+    assert first == "Cart-1 at 0 and 1 more, attempt 1: ValueError: no"
+    assert second == "Cart-1 at 0, attempt 1: ValueError: no"  # of the same trace
+    assert trace[0].startswith(f'  File "{__file__}", line ')
+    assert trace[-1] == "ValueError"
+    head, cause, *shown = filled.lines("parked", "show", "board", "Cart-1")
+    assert head == "Cart-1  0"
+    assert re.fullmatch(r"ValueError: no, \S+, after 1 attempt", cause)
+    assert shown == trace
+    (document,) = filled.documents("parked", "show", "board", "Cart-1")
+    assert document["trace"].splitlines() == trace
+
+
 def test_what_a_stream_waits_for_can_be_given_up_once_that_is_confirmed(filled: Terminal) -> None:
     FAILING.add("Cart-1")
     filled.lines("react", "boards:board", "--until-done")
@@ -118,6 +135,7 @@ def test_one_event_is_given_up_that_was_asked_about_and_no_other(
     "command",
     [
         ("parked", "list", "bord"),
+        ("parked", "show", "bord", "Cart-1"),
         ("parked", "discard", "bord", "Cart-1", "--yes"),
         ("index", "status", "--group", "bord"),
     ],

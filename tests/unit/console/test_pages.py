@@ -172,6 +172,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
         page = _page(browser, path)
         assert "failing" in page
         assert "ValueError: &lt;script&gt;" in page
+        assert "test_pages.py&#34;, line" in page
         assert "parked discard failing STREAM" in page
         assert "act=discard&amp;group=failing" in page
     assert "No such group" in _page(browser, "/reactions?group=other")

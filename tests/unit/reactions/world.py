@@ -10,6 +10,7 @@ from typing import Any
 from epochal.index.groups import GroupState, group_stream
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.group_member import Member
+from epochal.reactions.handling import OnFailed
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
@@ -81,13 +82,13 @@ class World:
         assert not indexer.index(records).failed
         self.indexed += len(records)
 
-    def reactor(self, **reaction: Any) -> Reactor:
+    def reactor(self, on_failed: OnFailed = lambda _attempt: None, **reaction: Any) -> Reactor:
         """A process of the group `board`."""
         member = Member(
             reaction=Reaction(**{"name": "board", "handler": self.told, **reaction}),
             reader=self.feeds.reader(self.feeds.streams),
         )
-        return Reactor(member=member, executor=Inline)
+        return Reactor(member=member, on_failed=on_failed, executor=Inline)
 
     def parking(self, **reaction: Any) -> Parking:
         return Parking(reactor=self.reactor(**reaction))

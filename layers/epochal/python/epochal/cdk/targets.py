@@ -7,6 +7,7 @@
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
                 no data is kept, whatever the stage says, and no table has a replica: it is one region
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
+                functions log the words of handlers' errors, and names of streams: nobody but the developer reads it
                 no WatchStack: metric-math alarms are not emulated (decision 23)
 """
 
@@ -105,4 +106,5 @@ def fitted(stage: Stage, target: Target) -> Stage:
         replica_kms_key="",
         tls_only=False,
         batches_named=True,
+        log_level="DEBUG",
     )

@@ -99,6 +99,11 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: shown.update(task, description=f"{doing}: {text}")
 
 
+def harmless(text: str) -> list[str]:
+    """The lines of a text, which no terminal obeys."""
+    return [line.translate(_CONTROLS) for line in text.splitlines()]
+
+
 def _cut(line: str, width: int | None) -> str:
     line = line.translate(_CONTROLS)
     return line if width is None or len(line) <= width else f"{line[: width - 1]}…"

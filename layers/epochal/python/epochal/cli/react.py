@@ -24,9 +24,11 @@ from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
 from epochal.reactions.category_check import Name, told_of, unmet
 from epochal.reactions.group_member import Member
+from epochal.reactions.handling import Attempt, OnFailed
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.traces import trace_of
 
 
 @click.command()
@@ -40,7 +42,7 @@ def react(store: OpenedStore, *, target: str, until_done: bool, as_json: bool) -
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
     """
-    reactor = _reactor(store, load_reaction(target))
+    reactor = _reactor(store, load_reaction(target), _complaint())
     seen: set[Name] = set()
     teller = _teller(as_json=as_json)
 
@@ -80,6 +82,23 @@ def list_(store: OpenedStore, *, group: str, as_json: bool) -> None:
 
 
 @parked.command()
+@click.argument("group")
+@click.argument("stream")
+@output.json_option
+@pass_store
+def show(store: OpenedStore, *, group: str, stream: str, as_json: bool) -> None:
+    """Show why GROUP has parked STREAM: the handler's error, after how many attempts, and its trace."""
+    _check_there(store, group)
+    for each in _chosen(store, group, (stream,)):
+        cause = each.cause
+        text = f"{each.stream}  {each.index}"
+        if cause is not None:
+            tried = f"after {cause.attempts} attempt{'' if cause.attempts == 1 else 's'}"
+            text += f"\n{cause.text}, {cause.timestamp}, {tried}\n{cause.trace}"
+        output.document(parked_view(each), output.harmless(text), as_json=as_json)
+
+
+@parked.command()
 @click.argument("target", metavar="MODULE:REACTION")
 @click.argument("streams", nargs=-1)
 @output.json_option
@@ -93,7 +112,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json
     "stream": "..."}.
     """
     reaction = load_reaction(target)
-    parking = Parking(reactor=_reactor(store, reaction))
+    parking = Parking(reactor=_reactor(store, reaction, _complaint()))
     failed = False
     for each in _chosen(store, reaction.name, streams):
         with output.progress(f"replaying {each.stream}"):
@@ -157,8 +176,22 @@ def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
         click.echo(f"warning: {words}", err=True)
 
 
-def _reactor(store: OpenedStore, reaction: Reaction) -> Reactor:
-    return Reactor(member=Member(reaction=reaction, reader=store.feed))
+def _reactor(store: OpenedStore, reaction: Reaction, on_failed: OnFailed = lambda _attempt: None) -> Reactor:
+    return Reactor(member=Member(reaction=reaction, reader=store.feed), on_failed=on_failed)
+
+
+def _complaint() -> OnFailed:
+    """Says of each call that failed why and, where that is another than the last, the trace."""
+    last = ""
+
+    def complain(attempt: Attempt) -> None:
+        nonlocal last
+        trace = trace_of(attempt.error)
+        text = f"{attempt}\n{trace}" if trace != last else str(attempt)
+        click.echo("\n".join(output.harmless(text)), err=True)
+        last = trace
+
+    return complain
 
 
 def _parking(store: OpenedStore, group: str) -> Parking:

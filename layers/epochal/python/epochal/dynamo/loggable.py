@@ -7,29 +7,24 @@ operation and the code say enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from traceback import format_tb
 
 from botocore.exceptions import ClientError
 
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.errors import EpochalError, InvalidRequest
+from epochal.reactions.traces import chain
 
 
 def told_of(error: BaseException) -> dict[str, str]:
     """Fields for a line of a log: `error`, with what it came from, and `trace`, which is code and no values."""
-    chain = list(_chain(error))
-    traces = ("".join(format_tb(each.__traceback__)) for each in reversed(chain))
-    return {"error": ", from ".join(map(_name, chain)), "trace": "\n".join(filter(None, traces))}
+    traces = ("".join(format_tb(each.__traceback__)) for each in reversed(list(chain(error))))
+    return {"error": kinds_of(error), "trace": "\n".join(filter(None, traces))}
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes, each once: a chain may be a ring."""
-    met: set[int] = set()
-    while error is not None and id(error) not in met:
-        met.add(id(error))
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+def kinds_of(error: BaseException) -> str:
+    """The kinds of an error and of what it came from, with the words that may be logged."""
+    return ", from ".join(map(_name, chain(error)))
 
 
 def _name(error: BaseException) -> str:

@@ -78,13 +78,12 @@ def parked_view(parked: ParkedStream) -> dict[str, Any]:
         "cause": None if cause is None else cause.text,
         "attempts": None if cause is None else cause.attempts,
         "since": None if cause is None else cause.timestamp,
+        "trace": None if cause is None else cause.trace,
     }
 
 
 def _replayed(replayed: Replayed) -> dict[str, Any]:
-    failure = replayed.failure
-    return {
-        "next": replayed.next,
-        "unparked": replayed.unparked,
-        "failure": None if failure is None else {"index": failure.index, "cause": failure.cause},
-    }
+    failure = None
+    if (failed := replayed.failure) is not None:
+        failure = {"index": failed.index, "cause": failed.cause, "trace": failed.trace}
+    return {"next": replayed.next, "unparked": replayed.unparked, "failure": failure}

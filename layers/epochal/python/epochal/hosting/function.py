@@ -11,10 +11,12 @@ Time ends before the function's own does, so that a handler's last call can retu
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.clients import sqs_client
@@ -24,13 +26,14 @@ from epochal.dynamo.wakeups import Call, Queue, read_wake_ups, tick
 from epochal.errors import InvalidInput
 from epochal.hosting.commands import operate
 from epochal.index.checkpoints import Checkpoint
+from epochal.index.parked import MAX_CAUSE
 from epochal.layout.registry import source_of
 from epochal.metrics.ending import metrics_of
 from epochal.metrics.lines import Metrics
 from epochal.model.kinds import must_be
 from epochal.reactions.category_check import unmet
 from epochal.reactions.group_member import Member
-from epochal.reactions.handling import Failure
+from epochal.reactions.handling import Attempt, Failure, words_of
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
@@ -63,10 +66,34 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     queue = Queue(lazily(sqs_client), settings.queue)
     service = service_name(environment, reaction.name)
     logger = _logger(service)
-    reactor = Reactor(member=Member(reaction=reaction, reader=HERE.deployment(settings).feed))
+    member = Member(reaction=reaction, reader=HERE.deployment(settings).feed)
+    reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
     metrics = metrics_of(service, environment)
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
+
+
+def log_attempt(logger: Logger, attempt: Attempt) -> None:
+    """A line for a call that failed: where, at which attempt, and the trace, which is code and no values.
+
+    The words of a handler's errors and the names of streams may identify people, and a log outlives both: the line has
+    them where the level is DEBUG, and `parked` has them for as long as the stream waits.
+    """
+    from epochal.dynamo.loggable import kinds_of  # noqa: PLC0415  nothing but a failure needs them
+    from epochal.reactions.traces import place_of, trace_of  # noqa: PLC0415
+
+    fields = {
+        "attempt": attempt.number,
+        "partition": attempt.partition,
+        "index": attempt.index,
+        "events": attempt.events,
+        "error": kinds_of(attempt.error),
+        "place": place_of(attempt.error),
+        "trace": trace_of(attempt.error),
+    }
+    if logger.log_level <= logging.DEBUG:
+        fields |= {"stream": attempt.stream, "cause": words_of(attempt.error)[:MAX_CAUSE]}
+    logger.warning("a handler failed", extra=fields)
 
 
 def _logger(service: str) -> Logger:

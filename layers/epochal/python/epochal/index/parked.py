@@ -13,21 +13,22 @@ from typing import Final
 from epochal.index.names import MAX_KEY_BYTES
 from epochal.plan.batches import get_all
 from epochal.plan.ops import Delete, Put, Steps
-from epochal.plan.values import Key, number, read_number, text
+from epochal.plan.values import Key, number, read_number, read_text, text
 
 MAX_CAUSE: Final = 800
-"""Characters of a cause that are kept: an item then costs one write unit."""
+"""Characters of a cause that are kept. Whoever takes the trace bounds it: an item costs three write units, or four."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why a stream was parked at an index, after how many attempts, and when."""
+    """Why a stream was parked at an index, after how many attempts, when, and where that was raised."""
 
     stream: str
     index: int
     text: str
     attempts: int
     timestamp: str
+    trace: str = ""
 
 
 def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[None]:
@@ -41,6 +42,7 @@ def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[No
         "a": number(cause.attempts),
         "t": text(cause.timestamp),
         "x": text(cause.text[:MAX_CAUSE] or "-"),
+        **({"w": text(cause.trace)} if cause.trace else {}),
     }
     yield Put(table=table, item=item)
 
@@ -63,6 +65,7 @@ def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) 
             text=item["x"]["S"],
             attempts=read_number(item, "a") or 0,
             timestamp=item["t"]["S"],
+            trace=read_text(item, "w") or "",
         )
     return found
 

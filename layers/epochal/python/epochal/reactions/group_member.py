@@ -97,6 +97,7 @@ class Member:
             stream=failure.stream,
             index=failure.index,
             text=failure.cause,
+            trace=failure.trace,
             attempts=failure.attempts,
             timestamp=self._ids().timestamp,
         )

@@ -18,6 +18,7 @@ from epochal.feed.results import FeedEvent
 from epochal.reactions.causes import caused_by
 from epochal.reactions.progress import Task
 from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.traces import trace_of
 from epochal.store.driver import Patience
 
 PAUSES: Final = Patience(first=0.2, longest=5.0)
@@ -30,12 +31,44 @@ what handlers depend on parks a few streams a run, and not all there are."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A stream was given up at an event."""
+    """A stream was given up at an event.
+
+    Attributes:
+        cause: kind and words of what the handler raised.
+        trace: where it was raised, which has no values; empty where nothing was raised.
+    """
 
     stream: str
     index: int
     cause: str
     attempts: int
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A call of a handler that failed.
+
+    Attributes:
+        index: of the first of its `events`.
+        number: 1, and more where it repeated one that failed.
+    """
+
+    partition: int
+    stream: str
+    index: int
+    events: int
+    number: int
+    error: Exception
+
+    def __str__(self) -> str:
+        """For people: where, and why."""
+        more = f" and {self.events - 1} more" if self.events > 1 else ""
+        return f"{self.stream} at {self.index}{more}, attempt {self.number}: {words_of(self.error)}"
+
+
+OnFailed = Callable[[Attempt], None]
+"""Called with each call that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +104,7 @@ class Work:
     Attributes:
         reader: reads their events, and has the clock.
         call: calls the reaction's handler, and waits until it is done.
+        on_failed: called with each call that fails; from several threads.
         ends: clock reading after which no further call is made.
     """
 
@@ -79,6 +113,7 @@ class Work:
     reader: FeedReader
     partition: int
     ends: float
+    on_failed: OnFailed = lambda _attempt: None
     streak: Streak = field(default_factory=Streak)
 
     def handle(self, task: Task) -> Progress:
@@ -146,6 +181,17 @@ class Work:
             with caused_by(*events):
                 self.call(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
+            first = events[0].index
+            self.on_failed(
+                Attempt(
+                    partition=self.partition,
+                    stream=stream,
+                    index=first,
+                    events=len(events),
+                    number=attempt,
+                    error=cause,
+                )
+            )
             return cause
         return None
 
@@ -154,10 +200,11 @@ class Work:
 
 
 def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failure:
-    return Failure(stream=stream, index=index, cause=_words(cause), attempts=attempts)
+    trace = trace_of(cause).encode("utf-8", "backslashreplace").decode()
+    return Failure(stream=stream, index=index, cause=words_of(cause), attempts=attempts, trace=trace)
 
 
-def _words(cause: Exception) -> str:
+def words_of(cause: Exception) -> str:
     """A handler's exception as text that can be stored, whatever the events hold: the stream must be parked."""
     try:
         said = str(cause)

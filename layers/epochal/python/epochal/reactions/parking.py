@@ -150,6 +150,7 @@ class Parking:
         return Work(
             reaction=member.reaction,
             call=self.reactor.calls,
+            on_failed=self.reactor.on_failed,
             reader=member.reader,
             partition=partition,
             ends=member.driver.clock() + seconds,

@@ -28,7 +28,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
 from epochal.reactions.category_check import Meeting, at_first
 from epochal.reactions.group_member import Member
-from epochal.reactions.handling import Failure, Progress, Streak, Work
+from epochal.reactions.handling import Failure, OnFailed, Progress, Streak, Work
 from epochal.reactions.progress import PageTasks, Task, TaskResults, may_park, settled, tasks_of
 from epochal.reactions.reaction import Delivery
 
@@ -58,6 +58,7 @@ class Run:
 
     Attributes:
         call: calls the handler, and waits until it is done.
+        on_failed: called with each call that fails.
         ends: clock reading after which nothing further is begun.
         careful: whether processes have died; over once a page has been survived.
         parked: streams that this run has given up.
@@ -72,6 +73,7 @@ class Run:
     call: Callable[[Delivery], object]
     partition: int
     ends: float
+    on_failed: OnFailed = lambda _attempt: None
     careful: bool = False
     executor: Callable[[int], Executor] = ThreadPoolExecutor
     tell: Callable[[float], object] = lambda _behind: None
@@ -257,6 +259,7 @@ class Run:
         return Work(
             reaction=self.member.reaction,
             call=self.call,
+            on_failed=self.on_failed,
             reader=self.member.reader,
             partition=self.partition,
             ends=self.ends,

@@ -10,7 +10,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.reactions.calls import Calls
 from epochal.reactions.category_check import Name
 from epochal.reactions.group_member import Member
-from epochal.reactions.handling import Failure
+from epochal.reactions.handling import Failure, OnFailed
 from epochal.reactions.partition_run import Run
 
 
@@ -46,12 +46,14 @@ class Reactor:
     """Runs one reaction.
 
     Attributes:
+        on_failed: called with each call of the handler that fails.
         executor: makes the threads in which so many streams are handled side by side.
         calls: to its handler. One who runs it again and again stays in this context, so that an `async def` keeps its
             event loop.
     """
 
     member: Member
+    on_failed: OnFailed = lambda _attempt: None
     executor: Callable[[int], Executor] = ThreadPoolExecutor
     calls: Calls = field(init=False, repr=False, compare=False)
 
@@ -78,6 +80,7 @@ class Reactor:
         run = Run(
             member=self.member,
             call=self.calls,
+            on_failed=self.on_failed,
             partition=partition,
             ends=self.member.driver.clock() + seconds,
             careful=careful,

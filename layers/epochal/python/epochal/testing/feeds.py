@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Final
 
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
@@ -13,14 +15,18 @@ from epochal.layout.registry import source_of
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.reactions.category_check import told_of, unmet
 from epochal.reactions.group_member import Member
+from epochal.reactions.handling import Attempt
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
+from epochal.reactions.traces import trace_of
 from epochal.store.driver import Driver, Meter
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings
+
+_LOGGER: Final = logging.getLogger("epochal.reactions")
 
 
 def _all_tables() -> MemoryTables:
@@ -66,7 +72,8 @@ class MemoryFeed:
     def react(self, reaction: Reaction) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
 
-        Warns of categories of which no stream has come, and of types of which no event has: they may be misspelt.
+        Each call of a handler that fails is logged by `epochal.reactions`, with its trace. Warns of categories of which
+        no stream has come, and of types of which no event has: they may be misspelt.
         """
         self.index()
         reactor = self._reactor(reaction)
@@ -85,4 +92,9 @@ class MemoryFeed:
         return Parking(reactor=self._reactor(reaction))
 
     def _reactor(self, reaction: Reaction) -> Reactor:
-        return Reactor(member=Member(reaction=reaction, reader=self.reader))
+        return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
+
+
+def _log(attempt: Attempt) -> None:
+    """Say it where pytest shows it of a test that fails."""
+    _LOGGER.warning("%s\n%s", attempt, trace_of(attempt.error))
