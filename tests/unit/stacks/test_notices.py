@@ -36,15 +36,27 @@ def test_only_tips_of_epochs_wake_it_and_at_once(mapping: dict[str, Any]) -> Non
     assert mapping["MaximumBatchingWindowInSeconds"] == 0
 
 
-def test_a_notice_is_tried_until_it_is_too_old_to_matter_and_then_kept_as_evidence(
+def test_a_notice_is_tried_for_a_while_and_then_kept_as_evidence(
     synthesise: Synthesise, mapping: dict[str, Any]
 ) -> None:
     (bucket,) = synthesise().of_type("feed", "AWS::S3::Bucket")
-    assert mapping["MaximumRetryAttempts"] == -1
-    assert 15 * 60 < mapping["MaximumRecordAgeInSeconds"] < 24 * 60 * 60
+    assert mapping["MaximumRetryAttempts"] == 20
     assert mapping["BisectBatchOnFunctionError"] is True
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [bucket, "Arn"]}}}
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
+
+
+def test_what_a_new_mapping_finds_in_a_stream_that_is_there_is_not_too_old_for_it(
+    synthesise: Synthesise,
+) -> None:
+    """A feed that is deployed anew on tables that are there begins with a day's records: those that are too old would
+    go to the bucket unseen, with an alarm.
+    """
+    day = 24 * 60 * 60
+    mappings = synthesise().of_type("feed", "AWS::Lambda::EventSourceMapping").values()
+    for each in (mapping["Properties"] for mapping in mappings):
+        assert each["StartingPosition"] == "TRIM_HORIZON"
+        assert 0.9 * day < each["MaximumRecordAgeInSeconds"] < day
 
 
 def test_the_topic_is_fifo_by_partition_and_deduplicates_by_what_a_notice_says(

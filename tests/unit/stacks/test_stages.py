@@ -114,6 +114,16 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("prefix", "epochal-"),
         ("tags", {"team": 1}),
         ("tags", ["team"]),
+        ("tags", {"team": "flights & rails"}),  # CDK takes it, IAM refuses it
+        ("tags", {"team": "a,b"}),
+        ("tags", {"te*m": "flights"}),
+        ("tags", {"team": "flights\n"}),
+        ("tags", {"": "flights"}),
+        ("tags", {"t" * 129: "flights"}),
+        ("tags", {"aws:team": "flights"}),
+        ("tags", {"epochal:stage": "prod"}),
+        ("tags", {"team": "flights", "Team": "flights"}),
+        ("tags", {f"tag-{number}": "x" for number in range(50)}),
         ("retain", "true"),
         ("retain", 1),
         ("deletion_protection", None),
@@ -277,6 +287,11 @@ def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> N
     assert not here.deletion_protection
     assert changed <= {"retain", "deletion_protection", "tls_only", "batches_named"}
     assert there == STAGES[name]
+
+
+def test_tags_may_have_what_iam_takes() -> None:
+    tags = {"Cost centre/α": "Flüge 12:30 = a+b@c_d-e.f", "owner": "me@shop.example"}
+    assert stage_from("prod", {"prod": {"tags": tags}}).tags == tags
 
 
 def test_tags_are_on_everything_that_is_paid_for(synthesise: Synthesise) -> None:

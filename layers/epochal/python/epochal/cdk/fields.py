@@ -6,13 +6,14 @@ what is deployed also runs.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 
 from epochal.cdk.declared import reactions
-from epochal.cdk.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
+from epochal.cdk.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null, wrong
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
@@ -47,6 +48,28 @@ def _aggregate_types(value: object) -> tuple[str, ...]:
     return types
 
 
+_MOST_TAGS: Final = 49
+"""Beside `epochal:stage`: a resource takes 50."""
+
+
+def _tags(value: object) -> Mapping[str, str]:
+    """Tags as IAM takes them, the pickiest of the services that get them: CDK takes any, and the deployment fails."""
+    tags: Mapping[str, str] = a_map(a_text(r"(?s).{1,256}", "text of 1 to 256 characters"))(value)
+    for each in (each for pair in tags.items() for each in pair):
+        if not all(unicodedata.category(letter)[0] in "LNZ" or letter in "_.:/=+-@" for letter in each):
+            raise wrong("letters, digits, spaces and _ . : / = + - @ alone, which is what IAM takes", each)
+    lower = [key.lower() for key in tags]
+    for key, same in zip(tags, lower, strict=True):
+        if not 1 <= len(key) <= 128 or same.startswith(("aws:", "epochal:")) or lower.count(same) > 1:  # noqa: PLR2004
+            rule = (
+                "keys of 1 to 128 characters, not of aws: nor epochal:, that differ in more than their case"
+            )
+            raise wrong(rule, key)
+    if len(tags) > _MOST_TAGS:
+        raise wrong(f"at most {_MOST_TAGS} tags", len(tags))
+    return tags
+
+
 def _rule(option: Setting) -> Rule:
     """What a stage may choose for a setting of the library."""
     match option.kind:
@@ -79,7 +102,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "aggregate_types": _aggregate_types,
         # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
         "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
-        "tags": a_map(a_text(r".{1,256}", "text of 1 to 256 characters")),
+        "tags": _tags,
         "retain": a_flag,
         "deletion_protection": a_flag,
         "recovery_days": a_number(0, 35),

@@ -19,6 +19,16 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.buckets import private_bucket
 from epochal.cdk.stages import Stage
 
+RETRIES: Final = 20
+"""Functions wait out throttling by themselves, and the indexer sets poison aside. What still raises is a crash, which
+fails within seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts
+last for the better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the
+bucket."""
+
+MAX_AGE_SECONDS: Final = 22 * 60 * 60
+"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting. Not less, even
+where old ones matter little: a new mapping begins with all that the stream has, which would be given up unseen."""
+
 DAYS: Final = 90
 
 PREFIX: Final = "aws/lambda/"

@@ -26,7 +26,7 @@ from constructs import Construct
 from epochal.cdk.parts import allowed, grants
 from epochal.cdk.parts.audit import AuditResources
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.failures import Failures
+from epochal.cdk.parts.failures import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.heads import heads_of
 from epochal.cdk.parts.notices import Notices
@@ -45,14 +45,6 @@ Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6
 PARALLELIZATION: Final = 1
 """More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
 at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
-
-RETRIES: Final = 20
-"""The function waits out throttling by itself and sets poison aside. What still raises is a crash, which fails within
-seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts last for the
-better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the bucket."""
-
-MAX_AGE_SECONDS: Final = 22 * 60 * 60
-"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting."""
 
 TIMEOUT: Final = Duration.minutes(2)
 """A batch takes a second or two; healing a long gap and waiting out throttling take longer."""

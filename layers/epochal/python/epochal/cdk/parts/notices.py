@@ -3,7 +3,7 @@
 A notice is a wake-up and carries no data, so what becomes of one may be decided lightly:
 
     a batch is published at once           waiting would add to the time from append to reaction
-    it is tried again for an hour          later notices, and reactions' schedules, make up for what is older
+    it is tried again for most of an hour  later notices, and reactions' schedules, make up for what is given up
     what is given up goes to the bucket    as the indexer's, with its cause
     a new mapping tells all that is there  the topic drops what it has had lately, and a reaction that has got
                                            further does nothing
@@ -21,7 +21,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from epochal.cdk.parts import grants, heads
-from epochal.cdk.parts.failures import Failures
+from epochal.cdk.parts.failures import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.names import topic_of
 from epochal.cdk.parts.stores import Stores
@@ -31,9 +31,6 @@ from epochal.settings import Settings
 
 BATCH_SIZE: Final = 100
 """Changes of Tips, which are whole epochs' ends: a record may have tens of kilobytes, a batch at most 6 MB."""
-
-MAX_AGE_SECONDS: Final = 60 * 60
-"""Four schedules of a reaction that has the usual one."""
 
 TIMEOUT: Final = Duration.seconds(30)
 
@@ -92,8 +89,7 @@ class Notices(Construct):
                 filters=[mapping.FilterProperty(pattern=heads.epochs())]
             ),
             bisect_batch_on_function_error=True,
-            # Until it is too old.
-            maximum_retry_attempts=-1,
+            maximum_retry_attempts=RETRIES,
             maximum_record_age_in_seconds=MAX_AGE_SECONDS,
             destination_config=failures.destination(),
             metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
