@@ -27,7 +27,7 @@ SEEDS ?= 10000
 NEEDED := node npm
 test bench proof: NEEDED := node npm java
 
-.PHONY: help setup check test lint format demo docs pictures wheel bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo docs pictures dist bench load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -80,8 +80,10 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link
 pictures: tested ## those of the console in the guide, taken by its tests
 	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
 
-wheel: tested ## what other projects install, in build
-	$(BIN)/python -m build --wheel --outdir build
+dist: tested ## what other projects install, and a release publishes: wheel and source distribution, in build/dist
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/python -m twine check --strict build/dist/*
 
 bench: tested $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
