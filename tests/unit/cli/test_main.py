@@ -16,9 +16,11 @@ from epochal.cli import main as command_line
 from epochal.cli import target
 from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
-from epochal.cli.target import Choice, OpenedStore, open_store
+from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
 from epochal.layout.registry import layouts
+from epochal.local.deploy import LocalStore
+from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables, memory_tips
@@ -257,6 +259,28 @@ def test_tables_are_named_by_options_or_by_the_functions_own_environment(
     monkeypatch.setenv("EPOCHAL_INDEX_TABLE", "i")
     exits("--index-table", "other", "--region", "eu-central-1", "stats")
     assert seen == [Choice(settings=Settings.of(tips_table="t", index_table="other"), region="eu-central-1")]
+
+
+def test_a_shell_that_local_env_points_at_a_store_has_all_of_its_tables(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read models and archives too: without them the console says that there are none, and what was pruned is gone."""
+    seen: list[Choice] = []
+
+    def remember(choice: Choice) -> None:
+        seen.append(choice)
+        raise StreamDeleted("enough", 0)
+
+    tables = {name: f"epochal-dev-{flag[2:]}" for flag, (name, _) in TABLES.items()}
+    assert {"read_models_table", "streams_archive_table", "projection_states_table"} < tables.keys()
+    settings = Settings.of(**tables, bucket="b")
+    store = LocalStore(name="", endpoint=Endpoint(url="http://127.0.0.1:1"), settings=settings, api_id="")
+    for name, value in store.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(command_line, "open_store", remember)
+    exits("stats")
+    assert {name: seen[0].settings.value(name) for name in tables} == tables
+    assert tables_of(seen[0].settings) == tables, "and each is in `local status` and `stats`"
 
 
 def _leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:

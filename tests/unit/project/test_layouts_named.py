@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.layout.registry import layouts
+from epochal.layout.registry import layout_of, layouts
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
@@ -121,3 +121,22 @@ def test_what_all_layouts_have_in_common_names_none() -> None:
     assert not named(
         "from epochal.layout.port import Port\nfrom epochal.feed.histories.streams import StreamHistory"
     )
+
+
+def test_an_example_that_names_a_partition_names_one_of_streams() -> None:
+    """A reaction's function that is asked about partition 0 looks at tips, where most stores have nothing."""
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        *LIBRARY.joinpath("epochal", "cli").rglob("*.py"),
+        ROOT / "README.md",
+    ]
+    named = {
+        (page.name, int(number))
+        for page in pages
+        if "decisions" not in page.parts
+        for number in re.findall(r'"partition": (\d+)|/feed/(\d+)', page.read_text())
+        for number in number
+        if number
+    }
+    assert len(named) > 1
+    assert {each for each in named if layout_of(each[1]).name != "pages"} == set()

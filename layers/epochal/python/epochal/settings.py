@@ -218,13 +218,11 @@ class Settings(Options):
     states_prefix: str = of_tables(
         PROJECTIONS, Text(), "Where large states lie in the bucket", ("append", "replay")
     )
-    archive_table: str = setting(
-        "", Text(), "Tips as they were before pruning", (*_API, "reaction"), output=True
+    archive_table: str = of_tables("", Text(), "Tips as they were before pruning", (*_API, "reaction"))
+    streams_archive_table: str = of_tables(
+        "", Text(), "Streams as they were before pruning", (*_API, "reaction")
     )
-    streams_archive_table: str = setting(
-        "", Text(), "Streams as they were before pruning", (*_API, "reaction"), output=True
-    )
-    read_models_table: str = setting("", Text(), "Read models of reactions", ("reaction",), output=True)
+    read_models_table: str = of_tables("", Text(), "Read models of reactions", ("reaction",))
     topic: str = setting(
         "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
     )

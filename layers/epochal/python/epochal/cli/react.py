@@ -108,7 +108,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json
 
     Then they go on. Without any, all that are parked are handled.
 
-    A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 0,
+    A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 30000,
     "stream": "..."}.
     """
     reaction = load_reaction(target)

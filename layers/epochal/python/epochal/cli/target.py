@@ -163,8 +163,11 @@ def open_store(choice: Choice) -> OpenedStore:
         heads = (declared()[each.table].flag for each in layouts())
         raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
     place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
+    # An archive's items are those of the table that it keeps: they do not tell which of the two they are in.
     kinds = {
-        choice.settings.value(name): kind for name, kind in TABLES.values() if choice.settings.value(name)
+        choice.settings.value(name): kind
+        for name, kind in TABLES.values()
+        if choice.settings.value(name) and not kind.endswith("archive")
     }
     s3 = lazily(partial(s3_client, **place))
     client = partial(service_client, endpoint=choice.endpoint or None, region=choice.region or None)
@@ -200,8 +203,8 @@ def _opened(
 
 
 def tables_of(settings: Settings) -> dict[str, str]:
-    """The tables of heads that a store has, and its index, by the names of the settings."""
-    return {name: settings.value(name) for name in (*(each.table for each in layouts_in(settings)), INDEX)}
+    """All tables that a store has, by the names of the settings."""
+    return {name: settings.value(name) for name, _ in TABLES.values() if settings.value(name)}
 
 
 def _size(dynamodb: Any, name: str) -> TableSize:
