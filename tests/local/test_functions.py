@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.local.endpoint import Endpoint
+from epochal.local.logs import logs_of
 
 pytestmark = pytest.mark.embedded
 
@@ -109,3 +110,18 @@ def test_a_module_that_fails_is_told_of_with_its_trace(
     for _ in range(2):  # a second environment fails alike
         assert made.answer()["errorMessage"] == told
     assert made.log().count("Traceback") >= 2
+
+
+def test_prints_and_the_trace_of_what_a_handler_raises_are_in_the_logs_that_are_followed(
+    embedded: Endpoint,
+) -> None:
+    code = "def handler(event, context):\n    print('began', event)\n    return {}['price']\n"
+    made = Made(embedded, code)
+    logs = logs_of([embedded], made.name)
+    assert logs.more() == []
+    for _ in range(2):
+        assert made.answer()["errorMessage"] == "'price'"
+        shown = [text for each in logs.more() for text in each.lines()]
+        assert shown[0] == "began {}"
+        assert shown[-1] == "KeyError: 'price'"
+        assert any('work.py", line 3, in handler' in each for each in shown)

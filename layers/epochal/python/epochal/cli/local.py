@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +17,12 @@ from epochal.care.verify import Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import open_local, tables_of
+from epochal.errors import EpochalError
 from epochal.layout.registry import declared
-from epochal.local import deploy, keeping, ministack
+from epochal.local import deploy, keeping, ministack, outputs, watching
 from epochal.local.deploy import LocalDeployment, LocalStore
 from epochal.local.endpoint import SECRET
+from epochal.local.logs import POLL_SECONDS, Line, logs_of
 from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
 
@@ -49,13 +53,17 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
     help=f"Where it listens.  [default: {ministack.DEFAULT_PORT} or a free one, or that of what was kept]",
 )
 @click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
+@click.option("--watch", is_flag=True, help="Go on, and deploy again whenever files of the project change.")
 @output.json_option
-def up(app: str | None, context: dict[str, str], port: int | None, authorise: bool, as_json: bool) -> None:
+def up(
+    *, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool, as_json: bool
+) -> None:
     """Start the embedded AWS and deploy this project to it.
 
     Run it again to deploy what has changed. What `down --keep` kept goes on.
     """
     places = Places(Path.cwd()) if app else here()
+    changed = watching.changes(places.root) if watch else None
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
         deployment = deploy.deploy(places, server, app=app, context=context, tell=tell)
@@ -63,6 +71,68 @@ def up(app: str | None, context: dict[str, str], port: int | None, authorise: bo
             _repair(deployment, tell)
             keeping.repaired(places)
     _print(server, deployment, as_json=as_json)
+    if changed is not None:
+        _deploy_changes(
+            changed, lambda tell: deploy.deploy(places, server, app=app, context=context, tell=tell)
+        )
+
+
+def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[Tell], object]) -> None:
+    """Until it is interrupted; what cannot be deployed is said, and mended by the next change."""
+    click.echo("watching; Ctrl-C ends this, and the embedded AWS runs on", err=True)
+    try:
+        for names in changed:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            click.echo(f"{names[0]}{more} changed", err=True)
+            began = time.monotonic()
+            try:
+                with output.progress("deploying") as tell:
+                    deploy_again(tell)
+            except EpochalError as error:
+                click.echo("\n".join(output.harmless(f"not deployed: {error}")), err=True)
+            else:
+                click.echo(f"deployed in {time.monotonic() - began:.1f} s", err=True)
+    except KeyboardInterrupt:
+        click.echo("no longer watching; `epochal local down` stops the embedded AWS", err=True)
+
+
+@local.command()
+@click.argument("name", default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option(
+    "--last",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    help="Begin with so many of the latest lines.",
+)
+@output.json_option
+def logs(name: str, follow: bool, last: int, as_json: bool) -> None:
+    """Print what functions have logged, or those with NAME in their names.
+
+    That is what they print, what they log, and the trace of what a handler raises.
+    """
+    places = here()
+    server = ministack.require(places)
+    deployed = outputs.remembered(server) or outputs.RememberedDeployment()
+    environments = outputs.environments_of(deployed)
+    found = logs_of([ministack.endpoint(server, each) for each in environments], name)
+    latest = [each for each in found.more() if each.lines()]
+    _print_logs(latest[max(0, len(latest) - last) :], as_json=as_json)
+    while follow:
+        time.sleep(POLL_SECONDS)
+        ministack.require(places)
+        _print_logs(found.more(), as_json=as_json)
+
+
+def _print_logs(lines: Iterable[Line], *, as_json: bool) -> None:
+    for each in lines:
+        at = datetime.fromtimestamp(each.at / 1000).astimezone()
+        view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}
+        shown = output.harmless("\n".join(each.lines()))
+        if shown or as_json:
+            head = f"{at:%H:%M:%S} {each.function}  "
+            output.document(view, [head + shown[0], *shown[1:]] if shown else [], as_json=as_json)
 
 
 @local.command()

@@ -14,6 +14,7 @@ LocalError
 ├── LookupNeeded (LookupError)           an application looks something up in an account that is not here
 ├── OutputMissing (LookupError)          no stack has an output by which a store is known
 ├── StoreUnclear (LookupError)           several stores are deployed, or none of this name
+├── TooManyFiles (ValueError)           a folder that is to be watched holds more than a project does
 └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
 """
 
@@ -142,6 +143,13 @@ class StoreUnclear(LocalError, LookupError):
         asked = f"no store is called {name}" if name else "it is not clear which store is meant"
         super().__init__(f"{asked}: name one of {', '.join(stores)}, as `epochal local env --store` does")
         self.stores = tuple(stores)
+
+
+class TooManyFiles(LocalError, ValueError):
+    """There are more than `most` files in `folder`, which is to be watched."""
+
+    def __init__(self, folder: str, most: int) -> None:
+        super().__init__(f"{folder} holds more than {most:,} files: watch the folder of a project")
 
 
 class CommandFailed(LocalError, RuntimeError):
