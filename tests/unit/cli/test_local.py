@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from epochal.cli import local
 from epochal.local import deploy, keeping, ministack, outputs, watching
 from epochal.local.errors import CommandFailed, NotRunning
-from epochal.local.logs import Line
+from epochal.local.logs import LogLine
 from epochal.local.processes import Server
 
 SERVER = Server(name="it", pid=1, born="", port=4566, directory=Path("nowhere"))
@@ -70,15 +70,15 @@ def test_without_watching_it_ends_after_one_deployment(deployed: list[str]) -> N
 class Followed:
     """Logs, of which more comes at each look."""
 
-    def __init__(self, *looks: list[Line]) -> None:
+    def __init__(self, *looks: list[LogLine]) -> None:
         self.looks = iter(looks)
 
-    def more(self) -> list[Line]:
+    def more(self) -> list[LogLine]:
         return next(self.looks)
 
 
-def line(text: str) -> Line:
-    return Line(at=1_000, function="board", text=text)
+def line(text: str) -> LogLine:
+    return LogLine(at=1_000, function="board", text=text)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.local.logs import LATE_MS, Line, Logs, logs_of
+from epochal.local.logs import LATE_MS, LogLine, Logs, logs_of
 
 
 class NotThere(Exception): ...
@@ -57,7 +57,7 @@ BOARD = {"FunctionName": "shop-reaction-board"}
 FEED = {"FunctionName": "shop-feed", "LoggingConfig": {"LogGroup": "feeds"}}
 
 
-def texts(lines: list[Line]) -> list[tuple[str, str]]:
+def texts(lines: list[LogLine]) -> list[tuple[str, str]]:
     return [(each.function, each.text) for each in lines]
 
 
@@ -120,4 +120,4 @@ def test_a_name_is_part_of_those_of_the_functions_that_are_meant() -> None:
     ids=["a print", "JSON of its own", "a list", "Lambda's", "Lambda's report", "metrics", "a logger's"],
 )
 def test_a_line_is_shown_as_people_read_it(text: str, shown: list[str]) -> None:
-    assert Line(at=0, function="f", text=text).lines() == shown
+    assert LogLine(at=0, function="f", text=text).lines() == shown

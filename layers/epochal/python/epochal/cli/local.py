@@ -22,7 +22,7 @@ from epochal.layout.registry import declared
 from epochal.local import deploy, keeping, ministack, outputs, watching
 from epochal.local.deploy import LocalDeployment, LocalStore
 from epochal.local.endpoint import SECRET
-from epochal.local.logs import POLL_SECONDS, Line, logs_of
+from epochal.local.logs import POLL_SECONDS, LogLine, logs_of
 from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
 
@@ -125,7 +125,7 @@ def logs(name: str, follow: bool, last: int, as_json: bool) -> None:
         _print_logs(found.more(), as_json=as_json)
 
 
-def _print_logs(lines: Iterable[Line], *, as_json: bool) -> None:
+def _print_logs(lines: Iterable[LogLine], *, as_json: bool) -> None:
     for each in lines:
         at = datetime.fromtimestamp(each.at / 1000).astimezone()
         view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}

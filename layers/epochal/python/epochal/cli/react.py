@@ -87,7 +87,10 @@ def list_(store: OpenedStore, *, group: str, as_json: bool) -> None:
 @output.json_option
 @pass_store
 def show(store: OpenedStore, *, group: str, stream: str, as_json: bool) -> None:
-    """Show why GROUP has parked STREAM: the handler's error, after how many attempts, and its trace."""
+    """Show why GROUP has parked STREAM.
+
+    That is what the handler raised, after how many attempts, and the trace.
+    """
     _check_there(store, group)
     for each in _chosen(store, group, (stream,)):
         cause = each.cause

@@ -29,7 +29,7 @@ _DULL: Final = frozenset({"level", "message", "timestamp", "service", "location"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogLine:
     """What a function said: `at` is in milliseconds since 1970."""
 
     at: int
@@ -64,7 +64,7 @@ class Logs:
     _since: int = 0
     _had: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
-    def more(self) -> list[Line]:
+    def more(self) -> list[LogLine]:
         """What has come since the last time, in its order."""
         found = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
         if found:
@@ -74,7 +74,7 @@ class Logs:
             )
         return found
 
-    def _of(self, group: tuple[Any, str, str]) -> Iterator[Line]:
+    def _of(self, group: tuple[Any, str, str]) -> Iterator[LogLine]:
         client, function, name = group
         passed = Counter[tuple[str, str, int]]()
         try:
@@ -89,7 +89,7 @@ class Logs:
             passed[moment] += 1
             if passed[moment] > self._had[moment]:
                 self._had[moment] += 1
-                yield Line(at=event["timestamp"], function=function, text=event["message"])
+                yield LogLine(at=event["timestamp"], function=function, text=event["message"])
 
 
 def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
