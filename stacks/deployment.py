@@ -49,26 +49,23 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> N
         }
 
     store = StoreStack(app, stage.named("store"), stage=stage, **common("tables and bucket"))
+    watched = target is Target.AWS
     feed = FeedStack(
-        app, stage.named("feed"), stage=stage, store=store, code=code, **common("indexer and notifier")
+        app, stage.named("feed"), stage=stage, code=code, watched=watched, **common("indexer and notifier")
     )
-    api = ApiStack(app, stage.named("api"), stage=stage, store=store, code=code, **common("HTTP API"))
+    api = ApiStack(app, stage.named("api"), stage=stage, code=code, watched=watched, **common("HTTP API"))
+    # Stacks find what they need by names, which say nothing about who has to be there first.
+    feed.add_stack_dependency(store)
+    api.add_stack_dependency(store)
     if stage.reactions:
         reactions = ReactionsStack(
             app, stage.named("reactions"), stage=stage, code=code, root=root, **common("reactions")
         )
-        # It finds what it needs by names, which say nothing about who has to be there first.
         reactions.add_stack_dependency(feed)
-    if target is Target.AWS:
-        WatchStack(
-            app,
-            stage.named("watch"),
-            stage=stage,
-            store=store,
-            feed=feed,
-            api=api,
-            **common("dashboard and alarms"),
-        )
+    if watched:
+        watch = WatchStack(app, stage.named("watch"), stage=stage, **common("dashboard and alarms"))
+        watch.add_stack_dependency(feed)
+        watch.add_stack_dependency(api)
 
 
 def _place(stage: Stage) -> Environment | None:

@@ -9,17 +9,21 @@ from constructs import Construct
 
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared
+from epochal.cdk.parts.stores import Stores, streams_named
+from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
-from stacks.store import StoreStack
 
 
 class FeedStack(Stack):
-    """The functions that streams and schedules wake."""
+    """The functions that streams and schedules wake; and, where it is `watched`, alarms on what wakes them."""
 
     def __init__(
-        self, scope: Construct, id_: str, *, stage: Stage, store: StoreStack, code: Code, **stack: Any
+        self, scope: Construct, id_: str, *, stage: Stage, code: Code, watched: bool, **stack: Any
     ) -> None:
         super().__init__(scope, id_, **stack)
         layers = Layers(self, "Layers", code=code)
-        shared = Shared(stage=stage, stores=store.storage.stores, code=code, layers=layers)
-        self.feed: Final = Feed(self, shared)
+        stores = Stores.named(Construct(self, "Stores"), stage)
+        shared = Shared(stage=stage, stores=stores, code=code, layers=layers)
+        self.feed: Final = Feed(self, shared, streams_named(self, stage))
+        if watched:
+            watch_mappings(Construct(self, "Watch"), stage=stage, feed=self.feed)

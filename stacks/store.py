@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aws_cdk import CfnResource, CfnWaitConditionHandle, Stack
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from epochal.cdk.parts.names import stream_of
 from epochal.cdk.parts.storage import Storage
 from epochal.cdk.stages import Stage
 
@@ -21,7 +23,20 @@ class StoreStack(Stack):
     def __init__(self, scope: Construct, id_: str, *, stage: Stage, **stack: Any) -> None:
         super().__init__(scope, id_, **stack)
         self.storage: Final = Storage(self, stage=stage)
+        self._tell_streams(stage)
         self._exist()
+
+    def _tell_streams(self, stage: Stage) -> None:
+        """To the stack that follows them; of a table that is taken over, the setting says it."""
+        for kind, arn in self.storage.streams.items():
+            if not stage.existing(kind):
+                ssm.StringParameter(
+                    self,
+                    f"Stream-{kind}",
+                    parameter_name=stream_of(stage, kind),
+                    string_value=arn,
+                    description=f"Epochal: the stream of {stage.named(kind)}",
+                )
 
     def _exist(self) -> None:
         """Where everything is taken over, make what costs and does nothing.

@@ -109,6 +109,20 @@ class Deployment:
         return found
 
 
+def stream_told(deployment: Deployment, reference: dict[str, str]) -> str:
+    """The logical id of the table whose stream the stack `feed` refers to: one parameter tells it, the other asks."""
+    asked = deployment["feed"].to_json()["Parameters"][reference["Ref"]]
+    assert asked["Type"] == "AWS::SSM::Parameter::Value<String>"
+    (told,) = [
+        each["Properties"]["Value"]
+        for each in deployment.of_type("store", "AWS::SSM::Parameter").values()
+        if each["Properties"]["Name"] == asked["Default"]
+    ]
+    table, attribute = told["Fn::GetAtt"]
+    assert attribute == "StreamArn"
+    return str(table)
+
+
 def context_of_repository() -> dict[str, Any]:
     """The context of cdk.json, with the feature flags that templates depend on."""
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]

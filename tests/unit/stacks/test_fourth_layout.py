@@ -12,7 +12,7 @@ from epochal.cdk.sources import Sources
 from epochal.layout import registry
 from epochal.settings import Settings, variable
 from stacks.deployment import deployment
-from tests.support.permissions import allowed, on
+from tests.support.permissions import allowed
 from tests.unit.layout.test_toy_layout import LISTS, PORT, TOY
 from tests.unit.stacks.templates import Deployment, context_of_repository
 from tests.unit.stacks.test_permissions import listed, statements
@@ -51,11 +51,10 @@ def test_a_function_is_told_of_it_and_allowed_what_it_does_there(deployed: Deplo
     granted = {
         (action, LISTS.kind)
         for statement in statements(deployed, function)
-        if "GetAttLists" in json.dumps(statement["Resource"])
+        if ":table/epochal-dev-lists" in json.dumps(statement["Resource"])
         for action in listed(statement["Action"])
     }
-    following = on(LISTS.kind, "DescribeStream", "GetRecords", "GetShardIterator")
-    assert granted - following == allowed(PORT, function)
+    assert granted == allowed(PORT, function)
     (told,) = [
         each["Properties"]["Environment"]["Variables"]
         for each in deployed.of_type(FUNCTIONS[function], "AWS::Lambda::Function").values()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from epochal.layout.dcb.items import Keys
-from epochal.layout.journal.tables import SNAPSHOT
 from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.tables import ARCHIVES, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
@@ -20,13 +19,7 @@ from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
-TABLES = {
-    "".join(word.capitalize() for word in spec.kind.split("-")): spec.kind
-    for spec in sorted(
-        (*store_tables(), *ARCHIVES.values(), READ_MODELS), key=lambda spec: len(spec.kind), reverse=True
-    )
-}
-"""Tables by how their logical ids begin, the longer first: one may begin as another."""
+KINDS = [spec.kind for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)]
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
@@ -379,28 +372,21 @@ def plainly(resource: Any) -> str:
     if isinstance(resource, str):
         return text
     for pattern, meaning in (
-        *((rf"GetAtt{id_}\w+StreamArn", f"stream of {kind}") for id_, kind in TABLES.items()),
         *(
-            (rf"GetAttSnapshot\w+Arn\w+'}}, '/index/{each.name}'", f"{each.name} of snapshot")
-            for each in SNAPSHOT.indexes
+            (rf"Parameter\w+streams{kind.replace('-', '')}C96584B6\w+'", f"stream of {kind}")
+            for kind in KINDS
         ),
-        *((rf"GetAtt{id_}\w+Arn\w+'}}, '/index/GSI1", f"GSI1 of {kind}") for id_, kind in TABLES.items()),
-        *((rf"GetAtt{id_}\w+Arn", kind) for id_, kind in TABLES.items()),
-        (r"GetAttBodies\w+Arn.*/bodies/\*", "bodies/*"),
-        (r"GetAttBodies\w+Arn.*/uploads/\*", "uploads/*"),
-        (r"GetAttBodies\w+Arn.*/projections/\*", "projections/*"),
-        (r"GetAttBodies\w+Arn.*/projections/shop/\*", "projections/shop/*"),
-        (r"GetAttBodies\w+Arn", "bodies"),
+        *((rf":table/epochal-\w+-{kind}/index/([\w-]+)'", rf"\1 of {kind}") for kind in KINDS),
+        *((rf":table/epochal-\w+-{kind}'", kind) for kind in KINDS),
+        (r":table/board", "board"),
         (r"'Failures\w+', 'Arn'.*/aws/lambda/\*", "failures/aws/lambda/*"),
         (r"'Failures\w+', 'Arn'", "failures"),
         (r"'Ref': 'NoticesTopic\w+'", "notices"),
-        *((rf":table/epochal-\w+-{kind}'", kind) for kind in TABLES.values()),
-        (r":table/board", "board"),
         (r"'boardQueue\w+', 'Arn'", "own queue"),
-        (r":s3:::epochal-\w+-bodies-.*'/bodies/\*", "bodies/*"),
+        (r":s3:::epochal-\w+-bodies-.*'/((?:bodies|uploads|projections|projections/shop)/\*)", r"\1"),
         (r":s3:::epochal-\w+-bodies-", "bodies"),
         (r"'\w+Log\w+', 'Arn'", "own log"),
     ):
-        if re.search(pattern, text):
-            return meaning
+        if found := re.search(pattern, text):
+            return found.expand(meaning)
     return text

@@ -39,7 +39,7 @@ def test_there_is_no_gateway_and_nobody_is_let_in_by_the_functions_themselves(ad
 
 
 def test_failing_requests_alarm_over_all_addresses(addressed: Deployment) -> None:
-    alarms = [each["Properties"] for each in addressed.of_type("watch", "AWS::CloudWatch::Alarm").values()]
+    alarms = [each["Properties"] for each in addressed.of_type("api", "AWS::CloudWatch::Alarm").values()]
     (alarm,) = [each for each in alarms if each["AlarmName"] == "epochal-prod-api-fails"]
     metrics: dict[str, Any] = {each["Id"]: each for each in alarm["Metrics"]}
     (share,) = [each["Expression"] for each in metrics.values() if "Expression" in each]

@@ -18,7 +18,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"
 @pytest.fixture(scope="module")
 def alarms(synthesise: Synthesise) -> dict[str, dict[str, Any]]:
     """Properties of alarms, by name without stage."""
-    found = [each["Properties"] for each in synthesise("prod").of_type("watch", ALARM).values()]
+    found = [each["Properties"] for each in synthesise("prod").resources() if each["Type"] == ALARM]
     return {each["AlarmName"].removeprefix("epochal-prod-"): each for each in found}
 
 
@@ -58,7 +58,7 @@ def test_a_record_that_was_given_up_on_alarms(
     key, value = dimension(alarm)
     assert metric(alarm) == ("AWS/Lambda", measured, "Sum")
     assert key == "EventSourceMappingUUID"
-    assert value["Fn::ImportValue"].startswith(f"epochal-prod-feed:ExportsOutputFnGetAtt{mapping}Id")
+    assert value == {"Fn::GetAtt": [mapping, "Id"]}
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 1)
 
 
@@ -73,7 +73,7 @@ def test_so_does_a_notice_that_was(alarms: dict[str, dict[str, Any]], name: str,
     key, value = dimension(alarms[name])
     assert metric(alarms[name]) == ("AWS/Lambda", measured, "Sum")
     assert key == "EventSourceMappingUUID"
-    assert value["Fn::ImportValue"].startswith("epochal-prod-feed:ExportsOutputFnGetAttNoticesIndex")
+    assert value["Fn::GetAtt"][0].startswith("NoticesIndex")
 
 
 def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
@@ -111,8 +111,7 @@ def test_lasting_throttles_of_every_table_alarm(
     key, value = dimension(alarm)
     assert metric(alarm) == ("AWS/DynamoDB", f"{what}ThrottleEvents", "Sum")
     assert key == "TableName"
-    logical_id = "".join(word.capitalize() for word in table.split("-"))
-    assert value["Fn::ImportValue"].startswith(f"epochal-prod-store:ExportsOutputRef{logical_id}")
+    assert value == f"epochal-prod-{table}"
     assert 1 < alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
 
 
@@ -162,8 +161,11 @@ def test_silence_is_no_alarm_and_every_alarm_says_what_it_means(alarms: dict[str
 
 
 def test_alarms_go_to_the_stages_topic(synthesise: Synthesise) -> None:
-    for alarm in synthesise("prod", alarm_topic=TOPIC).of_type("watch", ALARM).values():
-        assert alarm["Properties"]["AlarmActions"] == [TOPIC]
+    deployed = synthesise("prod", alarm_topic=TOPIC)
+    for kind in ("feed", "api", "watch"):
+        alarms = deployed.of_type(kind, ALARM).values()
+        assert alarms
+        assert all(alarm["Properties"]["AlarmActions"] == [TOPIC] for alarm in alarms)
 
 
 @pytest.mark.parametrize("stage", ["dev", "staging", "prod"])

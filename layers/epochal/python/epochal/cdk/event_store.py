@@ -38,7 +38,7 @@ from epochal.cdk.parts.functions import Shared
 from epochal.cdk.parts.outputs import whose
 from epochal.cdk.parts.storage import Storage
 from epochal.cdk.parts.stores import Stores
-from epochal.cdk.parts.watch import Watch
+from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import MakeCode, Store
@@ -105,19 +105,22 @@ class EventStore(Store):
         self.tables: Final = self._stores.tables
         self.bucket: Final = self._stores.bucket
         shared = Shared(stage=stage, stores=self._stores, code=self.code(), layers=layers, outputs=outputs)
-        feed = Feed(Construct(self, "Feed"), shared)
+        feed = Feed(Construct(self, "Feed"), shared, storage.streams)
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
         served = Api(Construct(self, "Api"), shared) if api else None
         self.functions: Final = served.functions if served else {}
         self.gateway: Final = served.gateway if served else None
-        watched = (
-            Watch(Construct(self, "Watch"), stage=stage, stores=self._stores, feed=feed, api=served)
-            # The embedded AWS knows no alarms on several metrics.
-            if watch and target is Target.AWS
-            else None
-        )
+        # The embedded AWS knows no alarms on several metrics.
+        watched = self._watch(stage, feed, served) if watch and target is Target.AWS else None
         self.dashboard: Final = watched.dashboard if watched else None
+
+    def _watch(self, stage: Stage, feed: Feed, api: Api | None) -> Watch:
+        scope = Construct(self, "Watch")
+        watch_mappings(Construct(scope, "Mappings"), stage=stage, feed=feed)
+        if api:
+            watch_api(Construct(scope, "Api"), stage=stage, api=api)
+        return Watch(scope, stage=stage, stores=self._stores, functions=self.functions)
 
     @classmethod
     def from_name(

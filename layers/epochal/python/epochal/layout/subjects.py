@@ -4,9 +4,9 @@
     key           everybody seals and unseals with it
     tombstone     the subject is forgotten, for ever: nobody puts a key there again
 
-The table has no point-in-time recovery and no stream, and belongs in no backup: what brings a key back brings back all
-that was sealed with it. A second table, the forget log, may hold the tombstones alone: it has nothing to hide, may be
-backed up, and says who is forgotten whatever becomes of the first.
+The table has no point-in-time recovery, no stream of more than names, and belongs in no backup: what brings a key back
+brings back all that was sealed with it. A second table, the forget log, may hold the tombstones alone: it has nothing
+to hide, may be backed up, and says who is forgotten whatever becomes of the first.
 """
 
 from __future__ import annotations

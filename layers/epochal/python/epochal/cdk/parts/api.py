@@ -33,6 +33,8 @@ from epochal.settings import REQUEST_SECONDS
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
 """A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
 
+FUNCTIONS: Final = ("append", "replay", "feed")
+
 ACCESS_LOG: Final = json.dumps(
     {
         "requestId": "$context.requestId",

@@ -17,7 +17,8 @@ looks after what nobody told the indexer (`audit.py`).
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
@@ -31,10 +32,10 @@ from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.heads import heads_of
 from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.outputs import output
-from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
 from epochal.layout.port import Port
 from epochal.layout.registry import layouts
+from epochal.layout.tables import INDEX
 from epochal.plan.tables import TableSpec
 from epochal.settings import Settings
 
@@ -57,26 +58,29 @@ class Feed:
         mappings: of the indexer, by the kind of their table.
     """
 
-    def __init__(self, scope: Construct, shared: Shared) -> None:
+    def __init__(self, scope: Construct, shared: Shared, streams: Mapping[str, str]) -> None:
+        """Make them; `streams` are ARNs by the kinds of their tables."""
         stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
-        self.indexer: Final = self._indexer(shared)
+        self.indexer: Final = self._indexer(shared, streams)
         settings = Settings(service=stage.service)
         self.mappings: Final = {
             port.heads.kind: self._mapping(
-                _id(port.heads), _stream_of(port.heads, stores), heads_of(port.source(settings)), stage
+                _id(port.heads), streams[port.heads.kind], heads_of(port.source(settings)), stage
             )
             for port in _ports(stage)
         }
-        self.notices: Final = Notices(scope, "Notices", shared, self._failures)
+        self.notices: Final = Notices(
+            scope, "Notices", shared, failures=self._failures, stream=streams[INDEX.kind]
+        )
         self.audit: Final = AuditResources(scope, "Audit", shared)
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 
-    def _indexer(self, shared: Shared) -> lambda_.Function:
+    def _indexer(self, shared: Shared, streams: Mapping[str, str]) -> lambda_.Function:
         stage, stores = shared.stage, shared.stores
-        following = grants.on_streams([_stream_of(port.heads, stores) for port in _ports(stage)])
+        following = grants.on_streams([streams[port.heads.kind] for port in _ports(stage)])
         return Function(
             self._scope,
             "Indexer",
@@ -123,8 +127,3 @@ def _id(heads: TableSpec) -> str:
     refuses as long as the first one is there.
     """
     return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
-
-
-def _stream_of(spec: TableSpec, stores: Stores) -> str:
-    """The stream of a table of heads, which its specification asks for."""
-    return cast(str, stores.tables[spec.kind].table_stream_arn)

@@ -10,6 +10,11 @@ def topic_of(stage: Stage) -> str:
     return f"{stage.named('notices')}.fifo"
 
 
+def stream_of(stage: Stage, kind: str) -> str:
+    """The parameter, in Parameter Store, that holds the ARN of a table's stream, which nobody can tell by its name."""
+    return f"/epochal/{stage.named('')}/streams/{kind}"
+
+
 def function_of(reaction: str) -> str:
     """The kind of a reaction's function, which `stage.named` makes a name of."""
     return f"reaction-{reaction}"

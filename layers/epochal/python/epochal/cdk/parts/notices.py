@@ -13,7 +13,7 @@ The topic is FIFO, so that notices of a partition come one after the other, and 
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
@@ -26,7 +26,6 @@ from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.names import topic_of
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
-from epochal.layout.tables import INDEX
 from epochal.settings import Settings
 
 BATCH_SIZE: Final = 100
@@ -38,11 +37,13 @@ TIMEOUT: Final = Duration.seconds(30)
 class Notices(Construct):
     """The topic, the function `notifier`, and its mapping to the stream of the index."""
 
-    def __init__(self, scope: Construct, id_: str, shared: Shared, failures: Failures) -> None:
+    def __init__(
+        self, scope: Construct, id_: str, shared: Shared, *, failures: Failures, stream: str
+    ) -> None:
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
         self.topic: Final = self._topic(stage, stores)
-        self._stream: Final = cast(str, stores.tables[INDEX.kind].table_stream_arn)
+        self._stream: Final = stream
         self.notifier: Final = Function(
             self,
             "Notifier",

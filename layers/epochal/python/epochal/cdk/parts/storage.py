@@ -6,7 +6,7 @@ Names are explicit, so that a table that outlived its stack is found again, by h
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
@@ -25,12 +25,21 @@ from epochal.plan.tables import TableSpec
 
 
 class Storage:
-    """The tables of every layout, the index, and the bucket, as children of `scope`."""
+    """The tables of every layout, the index, and the bucket, as children of `scope`.
+
+    Attributes:
+        streams: ARNs of the tables' streams, of those that somebody follows, by the kind of their table.
+    """
 
     def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
         self._scope: Final = scope
         self.key: Final = kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
+        self.streams: Final = {
+            spec.kind: cast(str, self.tables[spec.kind].table_stream_arn)
+            for spec in specs_of(stage)
+            if spec.stream
+        }
         self.stores: Final = Stores(tables=self.tables, bucket=self._bucket(stage), key=self.key)
         self._outputs(stage, outputs)
 

@@ -1,7 +1,12 @@
 """What a deployment keeps, as functions are told and allowed it: made by `StoreStack`, or found by name.
 
-Names are the same in every deployment of a stage, so a stack of one's own needs no export of Epochal's to use what is
-there: neither stack then holds up a change of the other.
+Names are the same in every deployment of a stage, so a stack needs no export of another to use what is there. That is
+how all stacks of Epochal's know each other: CloudFormation refuses to take away or change an export as long as it is
+imported, and every table may be left out or taken over one day.
+
+What a stream is called, its table's name does not tell: the stack that makes the table puts the ARN where the one that
+follows it looks, into a parameter of Parameter Store. CloudFormation reads it while it plans an update, so it sees that
+nothing has changed where nothing has; `Fn::GetStackOutput` is read too late for that, and a mapping would be replaced.
 """
 
 from __future__ import annotations
@@ -14,8 +19,10 @@ from aws_cdk import Aws
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from epochal.cdk.parts.names import stream_of
 from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
@@ -49,6 +56,16 @@ class Stores:
             bucket=s3.Bucket.from_bucket_name(scope, "Bodies", bucket),
             key=kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None,
         )
+
+
+def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
+    """ARNs of the streams that somebody follows, of a stage whose tables another stack makes, by the kinds of these."""
+    return {
+        spec.kind: stage.existing(spec.kind)
+        or ssm.StringParameter.value_for_string_parameter(scope, stream_of(stage, spec.kind))
+        for spec in specs_of(stage)
+        if spec.stream
+    }
 
 
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:

@@ -5,7 +5,8 @@ table, and a table that outlived its stack can be found again. An existing table
 ARN, which names the table as well, or by its own where it needs no stream.
 
 A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have a
-stream; one that is nobody's news has one that nobody reads, which costs nothing.
+stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the beginning; where
+nobody reads it, it costs nothing and holds keys alone.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def keyed_table(
         sort_key=_attribute(spec.sort) if spec.sort else None,
         global_secondary_indexes=[_index(index) for index in spec.indexes] or None,
         time_to_live_attribute=spec.ttl,
-        dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else None,
+        dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else dynamodb.StreamViewType.KEYS_ONLY,
         billing=_billing(stage),
         encryption=_encryption(stage, key),
         point_in_time_recovery_specification=_recovery(stage),
@@ -85,17 +86,18 @@ def _encryption(stage: Stage, key: kms.IKey | None) -> dynamodb.TableEncryptionV
 def _billing(stage: Stage) -> dynamodb.Billing:
     if stage.billing == "provisioned":
         return dynamodb.Billing.provisioned(
-            read_capacity=dynamodb.Capacity.autoscaled(
-                min_capacity=stage.min_read_units, max_capacity=stage.max_read_units
-            ),
-            write_capacity=dynamodb.Capacity.autoscaled(
-                min_capacity=stage.min_write_units, max_capacity=stage.max_write_units
-            ),
+            read_capacity=_autoscaled(stage.min_read_units, stage.max_read_units),
+            write_capacity=_autoscaled(stage.min_write_units, stage.max_write_units),
         )
     return dynamodb.Billing.on_demand(
         max_read_request_units=stage.max_read_units or None,
         max_write_request_units=stage.max_write_units or None,
     )
+
+
+def _autoscaled(least: int, most: int) -> dynamodb.Capacity:
+    """A table that was on demand is refused without a seed: what it has until autoscaling is there."""
+    return dynamodb.Capacity.autoscaled(min_capacity=least, max_capacity=most, seed_capacity=least)
 
 
 def _recovery(stage: Stage) -> dynamodb.PointInTimeRecoverySpecification:

@@ -8,6 +8,10 @@
     the API answers 5xx      as a share of requests: one in a million is no reason to wake anyone
 
 What to do about each is in docs/runbook.md.
+
+Metrics know mappings and the gateway by what AWS calls them, which is another name whenever they are made anew. So
+their alarms are made where they are, in one update with them: elsewhere they would look at what is gone until somebody
+deploys that as well. Everything else has names that stay.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
-from epochal.cdk.parts.api import Api
+from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.dashboard import dashboard
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.names import function_of
@@ -33,38 +37,30 @@ FAILING_PERCENT: Final = 1
 
 
 class Watch:
-    """Alarms on what is deployed, but for reactions, which bring their own; and a dashboard of it all; as children of
-    `scope`.
+    """Alarms on what is deployed, but for reactions, which bring their own, and what `watch_mappings` and `watch_api`
+    look at; and a dashboard of it all; as children of `scope`.
+
+    `functions` are those of the API.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        *,
-        stage: Stage,
-        stores: Stores,
-        feed: Feed,
-        api: Api | None,
+        self, scope: Construct, *, stage: Stage, stores: Stores, functions: Iterable[str] = FUNCTIONS
     ) -> None:
         self._stage: Final = stage
         self._alarms: Final = Alarms(scope, stage)
-        self._watch_feed(feed)
-        functions = (*(api.functions if api else ()), "indexer", "notifier")
-        for name in functions:
+        self._watch_feed()
+        watched = (*functions, "indexer", "notifier")
+        for name in watched:
             watch_function(self._alarms, name, stage.named(name))
         for spec in specs_of(stage):
             table_name = stores.tables[spec.kind].table_name
             self._watch_table(spec.kind, table_name)
             if spec.indexes:
                 self._watch_indexes(spec, table_name)
-        if api:
-            self._watch_api(api)
         reacting = [function_of(name) for name in sorted(stage.reactions)]
-        self.dashboard: Final = dashboard(
-            scope, stage, functions=(*functions, *reacting), tables=stores.tables
-        )
+        self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *reacting), tables=stores.tables)
 
-    def _watch_feed(self, feed: Feed) -> None:
+    def _watch_feed(self) -> None:
         self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
         self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
         self._alarms.when(
@@ -73,9 +69,6 @@ class Watch:
             metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
             minutes=ONCE,
         )
-        for kind, mapping in feed.mappings.items():
-            self._watch_mapping("feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
-        self._watch_mapping("notices", "", "Notices", feed.notices.mapping.attr_id)
 
     def _watch_lag(self, name: str, function: str, description: str) -> None:
         dimensions = {"FunctionName": self._stage.named(function)}
@@ -92,23 +85,6 @@ class Watch:
             f"Records that the {function} gave up on could not be put into the failures bucket.",
             metric("AWS/Lambda", "DestinationDeliveryFailures", dimensions),
             minutes=ONCE,
-        )
-
-    def _watch_mapping(self, subject: str, suffix: str, records: str, mapping_id: str) -> None:
-        dimensions = {"EventSourceMappingUUID": mapping_id}
-        self._alarms.when(
-            f"{subject}-gave-up{suffix}",
-            f"{records} were given up on: they are in the failures bucket, with the cause.",
-            metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
-            minutes=ONCE,
-            entry=f"{subject}-gave-up{'-table' if suffix else ''}",
-        )
-        self._alarms.when(
-            f"{subject}-dropped{suffix}",
-            f"{records} were dropped, and are nowhere to be found.",
-            metric("AWS/Lambda", "DroppedEventCount", dimensions),
-            minutes=ONCE,
-            entry=f"{subject}-dropped{'-table' if suffix else ''}",
         )
 
     def _watch_table(self, kind: str, table_name: str) -> None:
@@ -146,34 +122,61 @@ class Watch:
             entry="table-indexes-throttled",
         )
 
-    def _watch_api(self, api: Api) -> None:
-        failed, requests = self._requests(api)
-        share = cloudwatch.MathExpression(
-            expression=f"100 * {_sum(failed)} / {_sum(requests)}",
-            label="requests answered 5xx, %",
-            using_metrics={**failed, **requests},
-            period=Duration.minutes(1),
-        )
-        self._alarms.when(
-            "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
-        )
 
-    def _requests(self, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
-        """Requests that failed, and all: of the gateway, or of each function's own address."""
-        if api.gateway is not None:
-            dimensions = {"ApiId": api.gateway.api_id}
-            failed = metric("AWS/ApiGateway", "5xx", dimensions)
-            return {"failed": failed}, {"requests": metric("AWS/ApiGateway", "Count", dimensions)}
+def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
+    """Alarms on what mappings of streams give up, as children of `scope`, in the stack of `feed`."""
+    alarms = Alarms(scope, stage)
+    for kind, mapping in feed.mappings.items():
+        _watch_mapping(alarms, "feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
+    _watch_mapping(alarms, "notices", "", "Notices", feed.notices.mapping.attr_id)
 
-        def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
-            return {
-                f"{counted}{number}": metric(
-                    "AWS/Lambda", name, {"FunctionName": self._stage.named(function)}
-                )
-                for number, function in enumerate(api.functions)
-            }
 
-        return of_each("failed", "Url5xxCount"), of_each("requests", "UrlRequestCount")
+def _watch_mapping(alarms: Alarms, subject: str, suffix: str, records: str, mapping_id: str) -> None:
+    dimensions = {"EventSourceMappingUUID": mapping_id}
+    alarms.when(
+        f"{subject}-gave-up{suffix}",
+        f"{records} were given up on: they are in the failures bucket, with the cause.",
+        metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
+        minutes=ONCE,
+        entry=f"{subject}-gave-up{'-table' if suffix else ''}",
+    )
+    alarms.when(
+        f"{subject}-dropped{suffix}",
+        f"{records} were dropped, and are nowhere to be found.",
+        metric("AWS/Lambda", "DroppedEventCount", dimensions),
+        minutes=ONCE,
+        entry=f"{subject}-dropped{'-table' if suffix else ''}",
+    )
+
+
+def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
+    """An alarm on requests that fail, as a child of `scope`, in the stack of `api`."""
+    failed, requests = _requests(stage, api)
+    share = cloudwatch.MathExpression(
+        expression=f"100 * {_sum(failed)} / {_sum(requests)}",
+        label="requests answered 5xx, %",
+        using_metrics={**failed, **requests},
+        period=Duration.minutes(1),
+    )
+    Alarms(scope, stage).when(
+        "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
+    )
+
+
+def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
+    """Requests that failed, and all: of the gateway, or of each function's own address."""
+    if api.gateway is not None:
+        dimensions = {"ApiId": api.gateway.api_id}
+        failed = metric("AWS/ApiGateway", "5xx", dimensions)
+        return {"failed": failed}, {"requests": metric("AWS/ApiGateway", "Count", dimensions)}
+
+    def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
+        return {
+            f"{counted}{number}": metric("AWS/Lambda", name, {"FunctionName": stage.named(function)})
+            for number, function in enumerate(api.functions)
+        }
+
+    return of_each("failed", "Url5xxCount"), of_each("requests", "UrlRequestCount")
 
 
 def _sum(names: Iterable[str]) -> str:
