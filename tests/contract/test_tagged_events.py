@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 
 from epochal.errors import InvalidInput
@@ -10,6 +13,9 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
+
+LARGE = json.dumps(random.Random(1).randbytes(700).hex())
+"""A body of over a kilobyte, however it is compressed."""
 
 OWN = "00000000-0000-4000-8000-000000000001"
 
@@ -23,6 +29,23 @@ def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
     assert isinstance(
         everywhere.try_append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), TaggedAppended
     )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20])
+def test_a_condition_after_a_position_meets_what_its_tag_has_got_since(
+    store: TaggedStore, count: int
+) -> None:
+    """Events of a kilobyte take a page each where streams are stored as pages."""
+    store.append([event("Subscribed", "course:1", data=LARGE)])
+    seen = store.read(COURSE)
+    for _ in range(count):
+        store.append([event("Subscribed", "course:1", data=LARGE)])
+
+    refused = store.try_append([SUBSCRIBED], fail_if=COURSE, after=seen.position)
+
+    assert isinstance(refused, TaggedConflict)
+    assert len(refused.events) == count
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=refused.position), TaggedAppended)
 
 
 def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(store: TaggedStore) -> None:

@@ -198,12 +198,12 @@ def test_a_calf_that_cannot_be_read_hides_nothing_before_it(layouts: Layouts) ->
     [
         {"payload": binary(b"not JSON")},
         {"payload": text("no bytes")},
-        {"seq_nr": text("two")},
+        {"seq_nr": {"N": "1.5"}},
         {"seq_nr": number(0)},
         {"seq_nr": number(1)},
         {"seq_nr": number(4)},
     ],
-    ids=["no JSON", "no bytes", "no number", "no event's number", "another's number", "a later number"],
+    ids=["no JSON", "no bytes", "no whole number", "no event's number", "another's number", "a later number"],
 )
 def test_an_aggregates_event_that_cannot_be_read_stops_itself_alone(
     layouts: Layouts, changed: dict[str, Item]

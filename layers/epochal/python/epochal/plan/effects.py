@@ -26,7 +26,8 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
         case Compare():
             return item is not None and condition.name in item and _compares(condition, item[condition.name])
         case BeginsWith(name, prefix):
-            return item is not None and item.get(name, {}).get("S", "").startswith(prefix)
+            found = None if item is None else item.get(name, {}).get("S")
+            return found is not None and found.startswith(prefix)
         case Not(compared):
             return not holds(compared, item)
         case All(conditions):

@@ -179,18 +179,13 @@ class _Walk:
         at = self.start
         while not self.cursor.at_end:
             yield from self._archived(at, self.cursor.at)
-            at = self.cursor.at
-            part = yield from self._part()
-            at = part.spans[-1].next if part.spans else at
-            self.cursor = part.cursor
+            at = yield from self._part(self.cursor.at)
         yield from self._archived(at, self.cursor.head.version)
 
     def _backward(self) -> Iterator[Found]:
         at = self.start + 1
         while not self.cursor.at_end:
-            part = yield from self._part()
-            at = part.spans[-1].base if part.spans else at
-            self.cursor = part.cursor
+            at = yield from self._part(at)
         if at > 0 and self.reader.archive is not None:
             yield from self.reader.archive.found(self.cursor.head.stream, at - 1, "backward")
 
@@ -214,29 +209,42 @@ class _Walk:
         if at > 0:
             yield Hole(first=0, end=at)
 
-    def _part(self) -> Generator[Found, None, ReadPart[EventSpan, ReadCursor]]:
-        """One part more. Nothing of it is held once it has been consumed: a part in wire form is large."""
-        reader, stream = self.reader, self.cursor.head.stream
+    def _part(self, at: int) -> Generator[Found, None, int]:
+        """One part more, from `at` on, and forward what the archive has of what the part lacks: a page that was pruned
+        in part shows it only once it is read. Nothing of a part is held once it has been consumed: in wire form it is
+        large.
+
+        Returns:
+            where the part ends.
+        """
+        reader, stream, forward = self.reader, self.cursor.head.stream, self.cursor.forward
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)  # a read of no events asks for some and takes none
-        for chunk in _chunks(part.spans, size, forward=self.cursor.forward):
-            yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
-        return part
+        for spans in _in_a_row(part.spans, forward=forward):
+            if forward:
+                yield from self._archived(at, spans[0].base)
+            for chunk in _chunks(spans, size, forward=forward):
+                yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+            at = spans[-1].next if forward else spans[-1].base
+        self.cursor = part.cursor
+        return at
 
     @property
     def _left(self) -> int | None:
-        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again."""
+        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again; for
+        none, one is asked for, since DynamoDB takes no limit of 0.
+        """
         if self.limit is None:
             return None
         passed = abs(self.cursor.at - self.start)
-        return self.limit - passed if passed < self.limit else self.limit
+        return self.limit - passed if passed < self.limit else max(1, self.limit)
 
     def _archived(self, first: int, end: int) -> Iterator[Found]:
         """What the archive has of events `first` to `end - 1`."""
         if self.reader.archive is None or first >= end:
             return iter(())
-        found = self.reader.archive.found(self.cursor.head.stream, first)
+        found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
         return takewhile(lambda each: each.index < end, found)
 
 
@@ -260,6 +268,18 @@ def _readable(found: Found) -> Recorded:
     if isinstance(found, Unreadable):
         raise found.fault
     return found
+
+
+def _in_a_row(spans: Iterable[EventSpan], *, forward: bool) -> list[list[EventSpan]]:
+    """Spans, those together that follow each other."""
+    rows: list[list[EventSpan]] = []
+    for span in spans:
+        last = rows[-1][-1] if rows else None
+        if last is not None and (last.next == span.base if forward else last.base == span.next):
+            rows[-1].append(span)
+        else:
+            rows.append([span])
+    return rows
 
 
 def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator[list[_Places]]:

@@ -1,7 +1,8 @@
 """DynamoDB in memory: the interpreter that tests run on.
 
-It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB,
-limits, capacity, and the change records of a table's stream. The contract suite holds it to DynamoDB Local.
+It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB, limits,
+what is malformed (`testing.refusals`), capacity, and the change records of a table's stream. The contract suite holds
+it to DynamoDB Local.
 What only a distributed store does (throttling, lost responses, late index reads) is not here but in
 `testing.faults`, so that a test chooses it.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
-from epochal.errors import MissingTable
+from epochal.errors import InvalidRequest, MissingTable
 from epochal.plan import limits
 from epochal.plan.capacity import units
 from epochal.plan.effects import after, comparable, holds
@@ -41,6 +42,7 @@ from epochal.plan.ops import (
 from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, Key
+from epochal.testing import refusals
 
 _Sort = Any
 
@@ -77,7 +79,6 @@ class _Table:
             if items.pop(sort, None) is not None:
                 order.remove(sort)
             return
-        _refuse_empty_keys(self.spec, item)
         if sort not in items:
             insort(order, sort)
         if self.spec.stream and items.get(sort) != item:
@@ -99,11 +100,15 @@ class MemoryTables:
         Raises:
             TooLarge: a limit of DynamoDB.
             MissingTable: no such table.
+            InvalidRequest: what DynamoDB takes for malformed.
+            WrongTable: a table of other keys, or without such an index.
         """
         limits.check(op)
         with self._lock:
+            refusals.check(op, self._spec)
             if isinstance(op, Query | Scan):
                 return self._page(op)
+            refusals.check_stored(op, self._stored)
             cost = units(op, self._stored)
             return replace(self._perform(op), units=cost)
 
@@ -145,6 +150,9 @@ class MemoryTables:
             return self._tables[name]
         except KeyError:
             raise MissingTable(name) from None
+
+    def _spec(self, table: str) -> TableSpec:
+        return self._table(table).spec
 
     def _stored(self, table: str, key: Key) -> Item | None:
         return self._table(table).get(key)
@@ -200,14 +208,6 @@ def _reused(op: Transact) -> Refusal:
     return Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
 
 
-def _refuse_empty_keys(spec: TableSpec, item: Item) -> None:
-    """DynamoDB takes no empty string as a key, not even of an index; it is a defect of a layout."""
-    names = {name for index in spec.indexes for name in index.key_names(spec)}.union(spec.keys)
-    empty = sorted(name for name in names if item.get(name) in ({"S": ""}, {"B": b""}))
-    if empty:
-        raise ValueError(f"table {spec.kind}: the key attribute {empty[0]} must not be empty")
-
-
 def _key(write: TransactionWrite) -> Key:
     return write.item if isinstance(write, Put) else write.key
 
@@ -240,6 +240,10 @@ def _scanned_rows(stored: _Table, scan: Scan) -> Iterator[Item]:
     ]
     if scan.after is not None:
         last = place(scan.after)
+        if last[0] % total != segment:
+            raise InvalidRequest(
+                "Scan", "ValidationException", "Exclusive start key must lie within the segment"
+            )
         rows = [item for item in rows if place(item) > last]
     rows.sort(key=place)
     return _projected(stored.spec, scan.index, rows)

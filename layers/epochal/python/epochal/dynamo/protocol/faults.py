@@ -11,6 +11,7 @@ anything else                                InvalidRequest, with DynamoDB's wor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -77,7 +78,8 @@ _DENIED: Final = frozenset(
         "ExpiredTokenException",
     }
 )
-_TOO_LARGE: Final = "exceeded the maximum allowed size"
+_TOO_LARGE: Final = re.compile("Item size.*exceeded the maximum allowed size")
+"""Of an expression DynamoDB says nearly the same."""
 
 _OTHER_KEYS: Final = (
     "does not match the schema",
@@ -103,7 +105,7 @@ def reply_to(fault: DynamoFault, op: Op) -> Reply:
         return Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
     if code == "TransactionCanceledException":
         return _cancelled(fault, op)
-    if code == "ValidationException" and _TOO_LARGE in message:
+    if code == "ValidationException" and _TOO_LARGE.search(message):
         return Overflow()
     if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
         raise WrongTable(_table(op)) from fault
@@ -130,7 +132,7 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
     if any(failed):
         items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
         return _refusal(tuple(items), failed, fault, factor=2)
-    if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
+    if any(_TOO_LARGE.search(reason.get("Message", "")) for reason in reasons):
         return Overflow()
     if any(said in reason.get("Message", "") for reason in reasons for said in _OTHER_KEYS):
         raise WrongTable(_table(op)) from fault

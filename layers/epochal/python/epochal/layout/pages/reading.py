@@ -212,8 +212,11 @@ def _begin_at_first(table: str, stream: str, most: int) -> Steps[Cursor | None]:
 
 def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     stream, end = cursor.head.stream, cursor.head.index
-    held = cursor.ahead or ((cursor.head,) if cursor.at >= end else ())
-    part = _onward(replace(cursor, ahead=()), held)
+    held, cursor = cursor.ahead, replace(cursor, ahead=())
+    part = _onward(cursor, held)
+    if cursor.at >= end and part is None:
+        # The last page has all that is left, so that what follows asks for pages before it alone.
+        return _onward(cursor, (cursor.head,))
     if part is None and cursor.located:
         most = cursor.pages_of(limit)
         reply = yield query(table, stream, cursor.at, end - 1, limit=most, consistent=consistent)

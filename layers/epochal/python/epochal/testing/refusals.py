@@ -1,0 +1,397 @@
+"""What DynamoDB refuses as malformed, refused in memory too: else only the tables of a test would take a plan.
+
+Rules that need nothing but the operation and the keys of its tables:
+
+    keys          exactly those of the table, of their types, neither empty nor longer than 2,048 and 1,024 bytes
+    index keys    where an item has them: likewise
+    values        numbers of 38 digits between 1e-130 and 1e126, no empty set and nothing twice in one, 32 levels
+    names         1 to 65,535 bytes
+    expressions   not empty, at most 4 KB; sizes are compared of texts, numbers and bytes alone
+    updates       of something, of no key, of nothing twice; lists are extended by lists
+    queries       upper bounds not below lower ones, a limit of 1 at least, consistent only of the table itself, and a
+                  key to go on after that the query could have ended with
+    several       not none, and nothing twice; tokens of 1 to 36 characters
+
+And one that needs the item: what is no list is not extended (`check_stored`). `plan.limits` has the limits of sizes.
+
+Source: AWS, "Service, account, and table quotas" and "Expressions", and what DynamoDB Local answers: random plans hold
+these rules to it (tests/contract), and name those that it does not check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Final, NoReturn
+
+from epochal.dynamo.protocol.requests import request_of
+from epochal.errors import InvalidRequest, WrongTable
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.effects import comparable, holds
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Delete,
+    Extend,
+    Get,
+    Op,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    TransactGet,
+    TransactionWrite,
+    Update,
+)
+from epochal.plan.sizes import value_size
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.values import AttributeValue, Item, Key
+
+SpecOf = Callable[[str], TableSpec]
+"""What a table looks like, by its name; raises `MissingTable`."""
+
+NAME_BYTES: Final = 65_535
+PARTITION_KEY_BYTES: Final = 2_048
+SORT_KEY_BYTES: Final = 1_024
+EXPRESSION_BYTES: Final = 4_096
+TOKEN_LENGTH: Final = 36
+SEGMENTS: Final = 1_000_000
+LEVELS: Final = 32
+"""Of an attribute in an item; of a value to compare with, one more."""
+
+DIGITS: Final = 38
+HIGHEST: Final = 125
+LOWEST: Final = -130
+"""Powers of ten of a number's first digit."""
+
+_FEW: Final = 64
+"""Clauses that fit an expression, whatever they are."""
+
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_ORDERED: Final = frozenset("SNB")
+_PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "S": str,
+    "N": str,
+    "B": bytes,
+    "BOOL": bool,
+    "NULL": bool,
+    "L": (list, tuple),
+    "M": Mapping,
+    "SS": (list, tuple),
+    "NS": (list, tuple),
+    "BS": (list, tuple),
+}
+_ACTIONS: Final[Mapping[type, str]] = {
+    Get: "GetItem",
+    BatchGet: "BatchGetItem",
+    TransactGet: "TransactGetItems",
+    Query: "Query",
+    Scan: "Scan",
+    Put: "PutItem",
+    Update: "UpdateItem",
+    Delete: "DeleteItem",
+    Transact: "TransactWriteItems",
+}
+
+
+class _MalformedError(Exception):
+    """What is wrong, in a few words."""
+
+
+def check(op: Op, spec_of: SpecOf) -> None:
+    """Raise what the interpreter of DynamoDB raises for an operation that is malformed, whatever is stored.
+
+    Raises:
+        InvalidRequest: as DynamoDB refuses it.
+        WrongTable: the table has other keys or indexes.
+        MissingTable: no such table.
+    """
+    try:
+        _check(op, spec_of)
+    except _MalformedError as malformed:
+        _refuse(op, str(malformed))
+
+
+def check_stored(op: Op, stored: Callable[[str, Key], Item | None]) -> None:
+    """Likewise, where what is stored decides: a condition that fails is answered first."""
+    for write in op.writes if isinstance(op, Transact) else (op,):
+        if not isinstance(write, Update) or not any(isinstance(change, Extend) for change in write.sets):
+            continue
+        before = stored(write.table, write.key)
+        if before is None or not holds(write.condition, before):
+            continue
+        if any(
+            isinstance(each, Extend) and "L" not in before.get(each.name, {"L": []}) for each in write.sets
+        ):
+            _refuse(op, "An operand in the update expression has an incorrect data type")
+
+
+def _refuse(op: Op, words: str) -> NoReturn:
+    raise InvalidRequest(_ACTIONS[type(op)], "ValidationException", words)
+
+
+def _check(op: Op, spec_of: SpecOf) -> None:
+    match op:
+        case Get() | BatchGet() | TransactGet():
+            _check_keys_read(op, spec_of)
+        case Query():
+            _check_query(op, spec_of(op.table))
+        case Scan():
+            _check_scan(op, spec_of(op.table))
+        case Transact():
+            _check_transaction(op, spec_of)
+        case Check():
+            raise TypeError("a Check stands only in a transaction")
+        case _:
+            _check_write(op, spec_of(op.table))
+
+
+def _check_keys_read(op: Get | BatchGet | TransactGet, spec_of: SpecOf) -> None:
+    if isinstance(op, Get):
+        _check_key(spec_of(op.table), op.table, op.key)
+        return
+    places = op.keys if isinstance(op, TransactGet) else [(op.table, key) for key in op.keys]
+    for table, key in places:
+        _check_key(spec_of(table), table, key)
+    _check_several(places, spec_of)
+
+
+def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
+    """There are some, and none is there twice."""
+    if not places:
+        raise _MalformedError("of nothing")
+    known = {(table, *(repr(comparable(key[name])) for name in spec_of(table).keys)) for table, key in places}
+    if len(known) < len(places):
+        raise _MalformedError("multiple operations on one item")
+
+
+def _check_transaction(op: Transact, spec_of: SpecOf) -> None:
+    if op.token is not None and not 1 <= len(op.token) <= TOKEN_LENGTH:
+        raise _MalformedError("a token of 1 to 36 characters is wanted")
+    for write in op.writes:
+        _check_write(write, spec_of(write.table))
+    _check_several(
+        [(each.table, each.item if isinstance(each, Put) else each.key) for each in op.writes], spec_of
+    )
+
+
+def _check_write(write: TransactionWrite, spec: TableSpec) -> None:
+    clauses = 0
+    if isinstance(write, Put):
+        _check_item(spec, write.table, write.item)
+    else:
+        _check_key(spec, write.table, write.key)
+    if isinstance(write, Update):
+        _check_update(write, spec)
+        clauses = len(write.sets) + len(write.removes)
+    if write.condition is not None:
+        clauses += _clauses_of(write.condition)
+    if clauses > _FEW:
+        alone = Transact(writes=(write,))
+        ((request,),) = (each.values() for each in request_of(alone).parameters["TransactItems"])
+        _check_expressions(request)
+
+
+def _check_expressions(request: Mapping[str, object]) -> None:
+    for name, expression in request.items():
+        if name.endswith("Expression") and len(str(expression)) > EXPRESSION_BYTES:
+            raise _MalformedError(f"Invalid {name}: Expression size has exceeded the maximum allowed size")
+
+
+def _check_item(spec: TableSpec, table: str, item: Item) -> None:
+    if not item.keys() >= set(spec.keys):
+        raise WrongTable(table)
+    _check_key(spec, table, {name: item[name] for name in spec.keys})
+    for name, value in item.items():
+        _check_name(name)
+        _check_value(value, LEVELS)
+    for index in spec.indexes:
+        _check_key_values(index, item)
+
+
+def _check_update(update: Update, spec: TableSpec) -> None:
+    names = [*(change.name for change in update.sets), *update.removes]
+    if not names:
+        raise _MalformedError("Invalid UpdateExpression: The expression can not be empty")
+    if len(set(names)) < len(names):
+        raise _MalformedError("Invalid UpdateExpression: Two document paths overlap with each other")
+    for name in names:
+        _check_name(name)
+        if name in spec.keys:
+            raise _MalformedError(f"Cannot update attribute {name}. This attribute is part of the key")
+    for change in update.sets:
+        _check_value(change.value, LEVELS)
+        if isinstance(change, Extend) and "L" not in change.value:
+            raise _MalformedError("Invalid UpdateExpression: Incorrect operand type for list_append")
+    values = {change.name: change.value for change in update.sets}
+    for index in spec.indexes:
+        _check_key_values(index, values)
+
+
+def _check_key(spec: TableSpec, table: str, key: Key) -> None:
+    if key.keys() != set(spec.keys) or any(each.type not in key[each.name] for each, _ in _limits(spec)):
+        raise WrongTable(table)
+    _check_key_values(spec, key)
+
+
+def _check_key_values(spec: TableSpec | IndexSpec, item: Item) -> None:
+    """Those that the item has, of the keys of a table or an index."""
+    for attribute, limit in _limits(spec):
+        if attribute.name in item:
+            _check_key_value(attribute, item[attribute.name], limit)
+
+
+def _limits(spec: TableSpec | IndexSpec) -> list[tuple[KeyAttribute, int]]:
+    """Key attributes, and the most bytes of each."""
+    partition = (spec.partition, PARTITION_KEY_BYTES)
+    return [partition] if spec.sort is None else [partition, (spec.sort, SORT_KEY_BYTES)]
+
+
+def _check_key_value(attribute: KeyAttribute, value: AttributeValue, limit: int) -> None:
+    if attribute.type not in value:
+        raise _MalformedError(f"{attribute.name}: Type mismatch")
+    _check_value(value, LEVELS)
+    if not value[attribute.type]:
+        raise _MalformedError(f"{attribute.name}: a key attribute cannot contain an empty value")
+    if value_size(value) > limit:
+        raise _MalformedError(f"{attribute.name}: a key attribute of more than {limit} bytes")
+
+
+def _check_query(query: Query, spec: TableSpec) -> None:
+    index = _index_of(query, spec)
+    partition, sort = (spec.partition, spec.sort) if index is None else (index.partition, index.sort)
+    name, value = query.partition
+    if name != partition.name:
+        raise WrongTable(query.table)
+    _check_key_value(partition, value, PARTITION_KEY_BYTES)
+    if query.sort is not None:
+        if sort is None:
+            raise _MalformedError("Query key condition not supported")
+        if query.sort[0] != sort.name:
+            raise WrongTable(query.table)
+        low, high = query.sort[1:]
+        _check_key_value(sort, low, SORT_KEY_BYTES)
+        _check_key_value(sort, high, SORT_KEY_BYTES)
+        if comparable(low) > comparable(high):
+            raise _MalformedError(
+                "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal "
+                "to lower bound"
+            )
+    _check_paging(query, spec, index)
+    if query.after is not None and not _could_end(query, query.after):
+        raise _MalformedError(
+            "The provided starting key is outside query boundaries based on provided conditions"
+        )
+
+
+def _could_end(query: Query, after: Key) -> bool:
+    """Whether a page of the query may have ended with this key."""
+    name, value = query.partition
+    if comparable(after[name]) != comparable(value):
+        return False
+    if query.sort is None:
+        return True
+    name, low, high = query.sort
+    return bool(comparable(low) <= comparable(after[name]) <= comparable(high))
+
+
+def _check_scan(scan: Scan, spec: TableSpec) -> None:
+    segment, total = scan.segment
+    if not 0 <= segment < total <= SEGMENTS:
+        raise _MalformedError(f"there is no segment {segment} of {total}")
+    _check_paging(scan, spec, _index_of(scan, spec))
+    if scan.where is not None and _clauses_of(scan.where) > _FEW:
+        _check_expressions(request_of(scan).parameters)
+
+
+def _check_paging(op: Query | Scan, spec: TableSpec, index: IndexSpec | None) -> None:
+    if op.limit is not None and op.limit < 1:
+        raise _MalformedError("Limit must be greater than or equal to 1")
+    if op.after is None:
+        return
+    if op.after.keys() != set(spec.keys if index is None else index.key_names(spec)):
+        raise _MalformedError("Exclusive Start Key must have same size as table's key schema")
+    _check_key_values(spec, op.after)
+    if index is not None:
+        _check_key_values(index, op.after)
+
+
+def _index_of(op: Query | Scan, spec: TableSpec) -> IndexSpec | None:
+    if op.index is None:
+        return None
+    index = next((each for each in spec.indexes if each.name == op.index), None)
+    if index is None:
+        raise WrongTable(op.table)
+    if op.consistent:
+        raise _MalformedError("Consistent read cannot be true when querying a GSI")
+    return index
+
+
+def _clauses_of(condition: Condition) -> int:
+    """How many clauses a condition has; raises where it is malformed."""
+    match condition:
+        case Absent(name) | Present(name) | BeginsWith(name):
+            _check_name(name)
+        case Compare(name, operator, value):
+            _check_name(name)
+            _check_value(value, LEVELS + 1)
+            if operator != "=" and not value.keys() & _ORDERED:
+                raise _MalformedError(
+                    f"Invalid ConditionExpression: Incorrect operand type for operator {operator}"
+                )
+        case Not(compared):
+            return _clauses_of(compared)
+        case All(conditions) | AnyOf(conditions):
+            if not conditions:
+                raise _MalformedError("Invalid ConditionExpression: The expression can not be empty")
+            return sum(map(_clauses_of, conditions))
+    return 1
+
+
+def _check_name(name: str) -> None:
+    if not 1 <= len(name.encode()) <= NAME_BYTES:
+        raise _MalformedError("an attribute's name has 1 to 65,535 bytes")
+
+
+def _check_value(value: AttributeValue, levels: int) -> None:
+    """Raise where a value is none that DynamoDB has; containers count as levels, and so does what they hold."""
+    if not levels:
+        raise _MalformedError("Nesting Levels have exceeded supported limits")
+    ((kind, content),) = value.items()
+    if not isinstance(value[kind], _PYTHON.get(kind, ())):
+        raise _MalformedError(f"a value of the type {kind} that is none")
+    if kind == "N":
+        _check_number(content)
+    elif kind == "L":
+        for each in content:
+            _check_value(each, levels - 1)
+    elif kind == "M":
+        for name, each in content.items():
+            _check_name(name)
+            _check_value(each, levels - 1)
+    elif kind == "NULL" and not content:
+        raise _MalformedError("Null attribute value types must have the value of true")
+    elif kind in ("SS", "NS", "BS"):
+        _check_set(kind[0], content)
+
+
+def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
+    found = [{kind: member} for member in members]
+    for each in found:
+        _check_value(each, 1)
+    if not found or len({comparable(each) for each in found}) < len(found):
+        raise _MalformedError("a set has something, and nothing twice")
+
+
+def _check_number(digits: str) -> None:
+    if len(digits) <= DIGITS and digits.isascii() and digits.isdecimal():
+        return  # as nearly all are
+    if not _NUMBER.fullmatch(digits):
+        raise _MalformedError("A value provided cannot be converted into a number")
+    number = Decimal(digits)
+    significant = "".join(map(str, number.as_tuple().digits)).strip("0")
+    if len(significant) > DIGITS:
+        raise _MalformedError("DynamoDB only supports precision up to 38 digits")
+    if significant and not LOWEST <= number.adjusted() <= HIGHEST:
+        raise _MalformedError("a number with a magnitude out of the supported range")
