@@ -19,8 +19,9 @@ from stacks.stages import ALSO_CONTEXT, check_context, stage_from
 from stacks.store import StoreStack
 from stacks.watch import WatchStack
 
+ACCOUNT: Final = "CDK_DEFAULT_ACCOUNT"
 REGION: Final = "CDK_DEFAULT_REGION"
-"""Where the CDK command line says which region the caller's credentials and environment are of."""
+"""Where the CDK command line says of which account and region the caller's credentials and environment are."""
 
 
 def deployment(app: App, sources: Sources) -> None:
@@ -72,12 +73,13 @@ def _place(stage: Stage) -> Environment | None:
     """Any account and region; but a key exists in one region only, and a table with a replica names both of its own.
 
     Raises:
-        BadSetting: nobody said which region is deployed to, or it is the replica's.
+        BadSetting: nobody said which region is deployed to, or it is the replica's; the account is another.
     """
-    if stage.kms_key:
-        return Environment(region=stage.kms_key.split(":")[3])
-    if not stage.replica_region:
-        return None
+    _refuse_another_account(stage)
+    region = stage.region or (stage.kms_key.split(":")[3] if stage.kms_key else "")
+    if region or not stage.replica_region:
+        account = stage.account or None
+        return Environment(account=account, region=region or None) if account or region else None
     region = os.environ.get(REGION, "")
     setting = f"stages.{stage.name}.replica_region"
     if not region:
@@ -86,7 +88,16 @@ def _place(stage: Stage) -> Environment | None:
         raise BadSetting(
             setting, f"must be another region than {region}, which is deployed to (docs/guide/failover.md)"
         )
-    return Environment(region=region)
+    return Environment(account=stage.account or None, region=region)
+
+
+def _refuse_another_account(stage: Stage) -> None:
+    """CDK itself refuses to deploy to another account than a stack names, but only after it has synthesised for it."""
+    here = os.environ.get(ACCOUNT, "")
+    if stage.account and here and here != stage.account:
+        raise BadSetting(
+            f"stages.{stage.name}.account", f"is {stage.account}, and the credentials are of account {here}"
+        )
 
 
 def _tag(app: App, stage: Stage) -> None:

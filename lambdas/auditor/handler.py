@@ -7,7 +7,9 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
+from epochal.dynamo.mappings import disabled
 from epochal.metrics.lines import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
@@ -18,7 +20,8 @@ SHARE = 0.4
 service = service_name(os.environ, "auditor")
 logger = Logger(service=service)
 metrics = Metrics(service)
-auditor = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).auditor
+settings = Settings.from_environment(os.environ)
+auditor = deployed(settings, at_once=SIDE_BY_SIDE).auditor
 
 
 def handler(_event: dict[str, Any], context: Any) -> None:
@@ -35,3 +38,12 @@ def handler(_event: dict[str, Any], context: Any) -> None:
             logger.info("a dictionary is in use", category=trained.category, dictionary=trained.dictionary)
     for trouble in audit.troubles:
         logger.error(trouble)
+    look_at_mappings()
+
+
+def look_at_mappings() -> None:
+    """A mapping that is disabled has no metric that would tell."""
+    found = disabled(service_client("lambda"), settings.mappings) if settings.mappings else []
+    metrics.add(counts={"Audit.disabled": len(found)})
+    for mapping in found:
+        logger.error("a mapping is disabled or gone", mapping=mapping)

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo import opening
+from epochal.dynamo import clients, opening
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
 from tests.unit.care.damage import Damaged
+from tests.unit.dynamo.test_mappings import Lambda
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "auditor" / "handler.py"
 
@@ -33,6 +34,7 @@ class Context:
 def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     """One tick, in a new process."""
     monkeypatch.setattr(opening, "execute_through", lambda _: world.layouts.execute)
+    monkeypatch.setattr(clients, "service_client", lambda _: Lambda(one="Enabled", two="Disabled"))
     for name, value in {
         variable("tips_table"): "tips",
         variable("journal_table"): "journal",
@@ -42,6 +44,7 @@ def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
         variable("events_table"): "events",
         variable("tags_table"): "tags",
         variable("index_table"): "index",
+        variable("mappings"): "one,two",
         "AWS_LAMBDA_FUNCTION_NAME": "auditor",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
@@ -74,6 +77,7 @@ def test_a_tick_heals_the_index_and_says_what_it_found(
     invoke(world, monkeypatch)
     printed = capsys.readouterr().out
     assert metrics_of(printed) == {
+        "Audit.disabled": 1,
         "Audit.checked": 14,
         "Audit.missing": 1,
         "Audit.healed": 2,

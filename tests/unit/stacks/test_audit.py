@@ -12,6 +12,7 @@ from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
+from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.unit.care.damage import Damaged
@@ -43,12 +44,31 @@ def test_it_is_told_what_the_indexer_is_told(deployed: Deployment) -> None:
         told = deployed.named("feed", FUNCTION, name)["Properties"]["Environment"]["Variables"]
         return {name: value for name, value in told.items() if name.startswith("EPOCHAL_")}
 
-    assert environment("AuditAuditor") == environment("IndexerFunction")
+    told = environment("AuditAuditor")
+    del told[variable("mappings")]
+    assert told == environment("IndexerFunction")
+
+
+def test_it_may_ask_how_the_mappings_are_of_which_it_is_told(deployed: Deployment) -> None:
+    told = deployed.named("feed", FUNCTION, "AuditAuditor")["Properties"]["Environment"]["Variables"]
+    mappings = deployed.of_type("feed", "AWS::Lambda::EventSourceMapping").keys()
+    assert {each["Fn::GetAtt"][0] for each in told[variable("mappings")]["Fn::Join"][1][::2]} == mappings
+    role = deployed.named("feed", "AWS::IAM::Role", "AuditAuditorRole")["Properties"]
+    (asking,) = [
+        each
+        for each in role["Policies"][0]["PolicyDocument"]["Statement"]
+        if each["Action"] == "lambda:GetEventSourceMapping"
+    ]
+    assert {each["Fn::Join"][1][-1]["Fn::GetAtt"][0] for each in asking["Resource"]} == mappings
 
 
 @pytest.mark.parametrize(
     ("name", "counted"),
-    [("index-gaps-found", "Audit.missing"), ("index-audit-troubles", "Audit.troubles")],
+    [
+        ("index-gaps-found", "Audit.missing"),
+        ("index-audit-troubles", "Audit.troubles"),
+        ("mappings-disabled", "Audit.disabled"),
+    ],
 )
 def test_what_it_finds_alarms(deployed: Deployment, name: str, counted: str) -> None:
     (alarm,) = [
@@ -97,4 +117,5 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
         world.layouts.append("Long-1", *moved)
         pages.append("Long-3", [Event(type=each, data=each.encode()) for each in moved])
         pages.prune("Long-3", 10)
-    assert used == EXPECTED["auditor"] - OWN_LOG
+    asking = {each for each in EXPECTED["auditor"] if each[0].startswith("lambda:")}
+    assert used == EXPECTED["auditor"] - OWN_LOG - asking

@@ -59,7 +59,13 @@ def test_every_route_stands_beside_its_scope(route: Operation) -> None:
 
 
 def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthesise: Synthesise) -> None:
-    deployment = synthesise("prod", reactions={"board": {"entry": "board"}}, read_models=True)
+    deployment = synthesise(
+        "prod",
+        reactions={"board": {"entry": "board"}},
+        read_models=True,
+        region="eu-west-1",
+        replica_region="eu-central-1",
+    )
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-"): each["Properties"]["AlarmDescription"]
         for kind in deployment.templates
@@ -76,7 +82,8 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
 def general(name: str) -> str:
     """An alarm's name as the runbook has it, with a word for each kind of thing that there are several of."""
     name = re.sub(rf"^({'|'.join(FUNCTIONS)})-(fails|throttled)$", r"<function>-\2", name)
-    name = re.sub(rf"^({TABLES})-(reads|writes|indexes)-throttled$", r"<table>-\2-throttled", name)
+    of_tables = "(?:reads|writes|indexes)-throttled|replica-lags"
+    name = re.sub(rf"^({TABLES})-({of_tables})$", r"<table>-\2", name)
     name = name.replace("reaction-board-", "reaction-<name>-")
     return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", name)
 

@@ -32,7 +32,10 @@ from tests.unit.stacks.templates import ROOT
 GUIDE = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
 FUNCTION = "AWS::Lambda::Function"
 TABLE = "AWS::DynamoDB::GlobalTable"
-APPS_OWN = {"prefix", "reactions", "tags", "api"}
+APPS_OWN = {
+    *("prefix", "reactions", "tags", "api"),
+    *("account", "region", "domain_name", "domain_certificate", "monthly_budget"),
+}
 """Settings of `cdk.json` that are no options: an app says these in other ways."""
 
 Resources = dict[str, dict[str, Any]]

@@ -118,6 +118,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("snapshot", "GetItem", "Scan"),
         *on("tags", "GetItem", "Query", "Scan"),
         *on("streams", "GetItem", "Query", "Scan", "PutItem"),
+        *on("own mappings", "GetEventSourceMapping", service="lambda"),
     },
     "notifier": {
         *OWN_LOG,
@@ -383,6 +384,7 @@ def plainly(resource: Any) -> str:
         (r"'Failures\w+', 'Arn'", "failures"),
         (r"'Ref': 'NoticesTopic\w+'", "notices"),
         (r"'boardQueue\w+', 'Arn'", "own queue"),
+        (r":event-source-mapping:.*'Id'", "own mappings"),
         (r":s3:::epochal-\w+-bodies-.*'/((?:bodies|uploads|projections|projections/shop)/\*)", r"\1"),
         (r":s3:::epochal-\w+-bodies-", "bodies"),
         (r"'\w+Log\w+', 'Arn'", "own log"),

@@ -76,7 +76,7 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
     [
         ("stag", "did you mean stage? there are stage, stages, target, layouts, api"),
         ("Stage", "did you mean stage? there are stage, stages, target, layouts, api"),
-        ("account", "is no context value; there are stage, stages, target, layouts, api"),
+        ("team", "is no context value; there are stage, stages, target, layouts, api"),
         ("partitions", "is a setting of a stage: it stands in cdk.json, as stages.<stage>.partitions"),
     ],
 )
@@ -285,7 +285,7 @@ def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> N
     changed = {each.name for each in fields(Stage) if getattr(here, each.name) != getattr(there, each.name)}
     assert not here.retain
     assert not here.deletion_protection
-    assert changed <= {"retain", "deletion_protection", "tls_only", "batches_named"}
+    assert changed <= {"retain", "deletion_protection", "tls_only", "batches_named", "log_level"}
     assert there == STAGES[name]
 
 

@@ -23,6 +23,8 @@ INTENDED = {
     r".*/LayersLibrary\w+/Properties/Content/S3Key": "on its interpreter, with its bytecode",
     r".*/LayersVendor\w+/Properties/Content/S3Key": "and with its wheels",
     r"/\w+/(Parameters/BootstrapVersion|Rules/CheckBootstrapVersion)/.*": "no bootstrap is needed",
+    r".*/Variables/POWERTOOLS_LOG_LEVEL": "nobody but the developer reads its logs",
+    r".*/LoggingConfig/(Application|System)LogLevel": "the same",
     r"/\w+/Resources/Watch.*": "it knows no alarms on several metrics",
 }
 

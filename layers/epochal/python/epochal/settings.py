@@ -226,6 +226,9 @@ class Settings(Options):
     topic: str = setting(
         "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
     )
+    mappings: tuple[str, ...] = setting(
+        (), Names(), "Mappings of streams to functions, which have to be enabled", ("auditor",)
+    )
     reaction: str = setting("", Text(), "Name of the reaction that a function runs", ("reaction",))
     queue: str = setting("", Text(), "URL of the queue that wakes it", ("reaction",))
 

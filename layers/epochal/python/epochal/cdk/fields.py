@@ -31,6 +31,7 @@ _ARN: Final = r"arn:aws[a-z-]*"
 _PLACE: Final = r"[a-z0-9-]+:\d{12}"
 _KEY: Final = a_text(rf"({_ARN}:kms:{_PLACE}:key/\S+)?", "the ARN of a KMS key")
 _TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic")
+_REGION: Final = a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1")
 _STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
 _TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
 _WORD: Final = a_text(r"\S+", "text without spaces")
@@ -100,6 +101,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
         **{name: _rule(partitions_setting(name)) for name in PARTITIONS},
         "aggregate_types": _aggregate_types,
+        "account": a_text(r"(\d{12})?", "an account's 12 digits"),
+        "region": _REGION,
         # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
         "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
         "tags": _tags,
@@ -112,8 +115,14 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "max_read_units": a_number(0, 1_000_000),
         "max_write_units": a_number(0, 1_000_000),
         "log_days": _LOG_DAYS,
+        "log_kms_key": _KEY,
         "log_level": one_of("DEBUG", "INFO", "WARNING", "ERROR"),
         "api": one_of("gateway", "urls"),
+        "domain_name": a_text(
+            r"(?:(?=.{4,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?",
+            "a name such as events.shop.example",
+        ),
+        "domain_certificate": a_text(rf"({_ARN}:acm:{_PLACE}:certificate/\S+)?", "the ARN of a certificate"),
         "access_logs": a_flag,
         "requests_per_second": a_number(1, 100_000),
         "burst": a_number(1, 50_000),
@@ -122,12 +131,13 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "feed_window_seconds": a_number(0, 300),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
-        "replica_region": a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1"),
+        "replica_region": _REGION,
         "replica_kms_key": _KEY,
         "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
         "jwt_audience": a_list(_WORD),
         # An empty list would let any token through.
         "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
+        "monthly_budget": a_number(0, 1_000_000),
         "alarm_topic": _TOPIC,
         "archive": a_flag,
         "reactions": reactions,

@@ -60,6 +60,7 @@ class StoreOptions(TypedDict, total=False):
     kms_key: str | kms.IKey
     layouts: Sequence[str] | None
     log_days: int
+    log_kms_key: str | kms.IKey
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
     max_read_units: int
     max_upload_bytes: int

@@ -32,6 +32,7 @@ class Stage(Options):
 
     Attributes:
         name: `dev`, `staging` or `prod`; of a store in an app of one's own, what everything of it is called after.
+        account, region: where it is deployed, and nowhere else; wherever credentials lead where they are not said.
         prefix: begins the name of every table, bucket and function, if it is not empty; never change it where data
             must stay.
         tags: put on everything that can carry tags, beside `epochal:stage`.
@@ -42,9 +43,12 @@ class Stage(Options):
         min_read_units, min_write_units: autoscaling's floor per table; `provisioned` only.
         max_read_units, max_write_units: ceiling of units a second per table; 0 is the account's own.
         log_days: retention of function and access logs.
+        log_kms_key: ARN of a key of one's own for logs, whose policy lets CloudWatch Logs use it.
         log_level: from which level functions log.
         api: how functions are reached: through one `gateway`, or by `urls` of their own, which cost nothing and know no
             routes.
+        domain_name: of the gateway, beside the address that it has.
+        domain_certificate: ARN of a certificate for that name, of the same region.
         access_logs: one line for every HTTP request, without the stream's name.
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
@@ -59,6 +63,7 @@ class Stage(Options):
         jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
         jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
             a scope that is not here stands for itself, so that leaving one out opens nothing.
+        monthly_budget: dollars a month that the stage may cost before `alarm_topic` is told; 0 for none.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
         layouts: names of those that are deployed; None for all. Of one that is left out there is no table, and nothing
             that looks after one.
@@ -74,6 +79,8 @@ class Stage(Options):
     """
 
     name: str
+    account: str = ""
+    region: str = ""
     prefix: str = "epochal"
     tags: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     retain: bool = False
@@ -85,8 +92,11 @@ class Stage(Options):
     max_read_units: int = 0
     max_write_units: int = 0
     log_days: int = 7
+    log_kms_key: str = ""
     log_level: str = "INFO"
     api: Literal["gateway", "urls"] = "gateway"
+    domain_name: str = ""
+    domain_certificate: str = ""
     access_logs: bool = True
     requests_per_second: int = 1_000
     burst: int = 500
@@ -99,6 +109,7 @@ class Stage(Options):
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
     jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    monthly_budget: int = 0
     alarm_topic: str = ""
     layouts: tuple[str, ...] | None = None
     archive: bool = False
@@ -219,7 +230,13 @@ def coherent(where: str, stage: Stage) -> Stage:
             f"{where}.jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
         )
     if stage.api == "urls":
-        _without_gateway(where, {"jwt_issuer": stage.jwt_issuer, "route_limits": stage.route_limits})
+        of_gateway = ("jwt_issuer", "route_limits", "domain_name")
+        _without_gateway(where, {key: getattr(stage, key) for key in of_gateway})
+    if bool(stage.domain_name) != bool(stage.domain_certificate):
+        raise BadSetting(f"{where}.domain_certificate", "must be set with domain_name, and not without")
+    if stage.monthly_budget and not stage.alarm_topic:
+        raise BadSetting(f"{where}.alarm_topic", "must be set with monthly_budget, to be told")
+    _placed(where, stage)
     _replicated(where, stage)
     _tables(where, stage)
     _equinox(where, stage)
@@ -260,6 +277,16 @@ def _tables(where: str, stage: Stage) -> None:
         raise BadSetting(f"{where}.archive", f"must be true with {name}, which means nothing without")
 
 
+def _placed(where: str, stage: Stage) -> None:
+    """What is named by an ARN is in the stage's region, and in its account where it is used by nobody else's leave."""
+    for key in ("kms_key", "log_kms_key", "domain_certificate", "alarm_topic"):
+        there, here = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
+        if there and here and there != here:
+            raise BadSetting(f"{where}.{key}", f"must be in {here}, where the stage is, not in {there}")
+    if stage.replica_region and stage.replica_region == stage.region:
+        raise BadSetting(f"{where}.replica_region", f"must be another region than {stage.region}")
+
+
 def _equinox(where: str, stage: Stage) -> None:
     """Rules of a table that Equinox applications use too."""
     for name in ("equinox_calving", "equinox_max_bytes", "equinox_max_events"):
@@ -286,4 +313,5 @@ def _replicated(where: str, stage: Stage) -> None:
 
 
 def _region(arn: str) -> str:
-    return arn.split(":")[3] if arn else ""
+    """None of an ARN that CDK knows only once it is deployed."""
+    return arn.split(":")[3] if arn.startswith("arn:") else ""

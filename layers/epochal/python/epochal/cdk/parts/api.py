@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -101,8 +102,25 @@ class Api:
         )
         live = self._stage(stage, api)
         output(self._scope, "ApiUrl", live.url, "Where the HTTP API is", of=self._outputs)
+        if stage.domain_name:
+            self._domain(stage, api, live)
         output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics", of=self._outputs)
         return api
+
+    def _domain(self, stage: Stage, api: apigateway.HttpApi, live: apigateway.HttpStage) -> None:
+        """A name for the gateway. Where DNS is, only its owner knows: the output is what an alias there leads to."""
+        certificate = acm.Certificate.from_certificate_arn(
+            self._scope, "Certificate", stage.domain_certificate
+        )
+        domain = apigateway.DomainName(
+            self._scope, "Domain", domain_name=stage.domain_name, certificate=certificate
+        )
+        apigateway.ApiMapping(self._scope, "DomainMapping", api=api, domain_name=domain, stage=live)
+        for name, value, description in (
+            ("DomainTarget", domain.regional_domain_name, "What an alias of the domain leads to"),
+            ("DomainZone", domain.regional_hosted_zone_id, "The hosted zone of that name"),
+        ):
+            output(self._scope, name, value, description, of=self._outputs)
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
         authorizer = _authorizer(stage)

@@ -1,19 +1,23 @@
 """The auditor: on a schedule it compares a bit of every table of heads with the index, and mends the index.
 
 Each invocation scans on from where the last one stopped, at a price that does not grow with the store
-(decision 103). What it finds missing is indexed by then: the alarm asks why nobody had told.
+(decision 103). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
+mappings are enabled that bring streams to the indexer and the notifier: one that is not has no metrics to alarm on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import allowed
+from epochal.cdk.parts import allowed, grants
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.functions import Function, Shared
@@ -29,7 +33,13 @@ TIMEOUT: Final = Duration.minutes(10)
 class AuditResources(Construct):
     """The function `auditor`, its schedule, and its alarms."""
 
-    def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        shared: Shared,
+        mappings: Sequence[lambda_.CfnEventSourceMapping],
+    ) -> None:
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
         self.function: Final = Function(
@@ -39,8 +49,10 @@ class AuditResources(Construct):
             description="heads of tables against the index, a bit at a time",
             shared=shared,
             timeout=TIMEOUT,
-            environment=settings_of(stage, stores).environment("auditor"),
-            allowed=allowed.auditor(stage, stores),
+            environment=replace(
+                settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
+            ).environment("auditor"),
+            allowed=[*allowed.auditor(stage, stores), grants.on_mappings(mappings)],
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
         # A tick that failed is made up for by the next one.
@@ -52,6 +64,11 @@ class AuditResources(Construct):
         for name, measure, description in (
             ("index-gaps-found", "missing", "Events were missing from the index, and are indexed now."),
             ("index-audit-troubles", "troubles", "The auditor met what it could neither read nor mend."),
+            (
+                "mappings-disabled",
+                "disabled",
+                "A stream does not reach its function: the mapping is disabled.",
+            ),
         ):
             counted = metric("Epochal", f"Audit.{measure}", {"service": stage.named("auditor")})
             alarms.when(name, description, counted, minutes=ONCE)

@@ -74,7 +74,9 @@ class Feed:
         self.notices: Final = Notices(
             scope, "Notices", shared, failures=self._failures, stream=streams[INDEX.kind]
         )
-        self.audit: Final = AuditResources(scope, "Audit", shared)
+        self.audit: Final = AuditResources(
+            scope, "Audit", shared, [*self.mappings.values(), self.notices.mapping]
+        )
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 

@@ -177,8 +177,10 @@ class Function(Construct):
 def log_group(scope: Construct, id_: str, *, name: str | None, stage: Stage) -> logs.LogGroup:
     """A log that forgets after the stage's days. It goes with its stack, or its name would block the next."""
     group = logs.LogGroup(scope, id_, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
+    made = cast(logs.CfnLogGroup, group.node.default_child)
     # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.
-    cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = stage.log_days
+    made.retention_in_days = stage.log_days
+    made.kms_key_id = stage.log_kms_key or None
     return group
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from aws_cdk import Aws
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -95,6 +97,12 @@ def on_listing(bucket: s3.IBucket, *prefixes: str) -> iam.PolicyStatement:
 def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
     """`actions` on `topic`."""
     return _allow("sns", actions, [topic.topic_arn])
+
+
+def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping]) -> iam.PolicyStatement:
+    """To ask how mappings of the same account and region are."""
+    begin = f"arn:{Aws.PARTITION}:lambda:{Aws.REGION}:{Aws.ACCOUNT_ID}:event-source-mapping"
+    return _allow("lambda", ("GetEventSourceMapping",), [f"{begin}:{each.attr_id}" for each in mappings])
 
 
 def on_queues(arns: list[str], *actions: str) -> iam.PolicyStatement:

@@ -4,6 +4,7 @@
     a record was set aside   nothing can be made of it; an operator decides
     records were given up    the failure destination got something, or could not be reached
     a function failed        handlers answer every foreseen failure, so an error is a fault of code or set-up
+    a replica lags           a second region is further behind than usual
     something throttled      functions or tables at a ceiling: the stage's, or the account's
     the API answers 5xx      as a share of requests: one in a million is no reason to wake anyone
 
@@ -36,6 +37,10 @@ FAILING_PERCENT: Final = 1
 """Of requests answered 5xx. Clients retry those, so that few users notice less."""
 
 
+REPLICA_MS: Final = 60_000
+"""A replica is usually a second or two behind."""
+
+
 class Watch:
     """Alarms on what is deployed, but for reactions, which bring their own, and what `watch_mappings` and `watch_api`
     look at; and a dashboard of it all; as children of `scope`.
@@ -57,6 +62,8 @@ class Watch:
             self._watch_table(spec.kind, table_name)
             if spec.indexes:
                 self._watch_indexes(spec, table_name)
+            if stage.replica_region and not stage.existing(spec.kind):
+                self._watch_replica(spec.kind, table_name)
         reacting = [function_of(name) for name in sorted(stage.reactions)]
         self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *reacting), tables=stores.tables)
 
@@ -96,6 +103,17 @@ class Watch:
                 minutes=LASTING,
                 entry=f"table-{what.lower()}s-throttled",
             )
+
+    def _watch_replica(self, kind: str, table_name: str) -> None:
+        dimensions = {"TableName": table_name, "ReceivingRegion": self._stage.replica_region}
+        self._alarms.when(
+            f"{kind}-replica-lags",
+            f"The replica of the {kind} table is a minute behind: a failover now would lose that much.",
+            metric("AWS/DynamoDB", "ReplicationLatency", dimensions, statistic="Average"),
+            above=REPLICA_MS,
+            minutes=LASTING,
+            entry="table-replica-lags",
+        )
 
     def _watch_indexes(self, spec: TableSpec, table_name: str) -> None:
         """An index that cannot keep up holds up the writes of its table, and is counted by itself."""
