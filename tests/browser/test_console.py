@@ -46,6 +46,7 @@ PAGES = {
 PICTURES = {
     name: str(GUIDE / f"console-{file}.png")
     for name, file in (
+        ("overview", "overview"),
         ("activity", "activity"),
         ("stored", "stored"),
         ("reactions", "reactions"),

@@ -22,7 +22,7 @@ from tests.support.filling import fill
 STREAM = "/streams/30000/Long-1"
 
 BOUNDS = {
-    "/": (12, 20),
+    "/": (16, 25),
     "/activity": (16, 60),
     "/streams": (12, 60),
     "/streams?search=Long-1": (12, 60),
@@ -33,11 +33,14 @@ BOUNDS = {
     "/tagged?tags=course:c1": (2, 5),
     "/feed?partition=30000": (106, 110),
     "/feed?partition=30000&from=0@0": (40, 45),
-    "/trace?id=Long-1@0": (400, 450),
+    "/feed?partition=30000&type=Noted": (106, 110),
+    "/feed?partition=30000&text=noted": (210, 220),
+    "/trace?id=Long-1@0": (110, 150),
+    "/trace?id=Long-1@0&items=500": (410, 460),
     "/reactions?group=slow": (15, 25),
     "/search?search=Long": (0, 0),
     "/search?search=Long&layout=pages": (8, 1024),
-    "/projections": (0, 0),
+    "/projections": (2, 50),
     "/projections?projection=seats": (1, 1),
     "/health": (9, 15),
     "/health?check=pages": (15, 80),

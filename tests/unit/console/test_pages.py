@@ -246,7 +246,7 @@ def test_events_that_cause_one_another_are_shown_below_the_earliest(
     of("B-1", None, "B-1@0")
     of("C-1", "C-1@0")
     feed.index()
-    page = _page(browser, "/trace?id=c")
+    page = _page(browser, "/trace?id=c&items=500")
     shown = re.findall(r"[ABC]-1@\d", page)
     assert sorted(shown) == ["A-1@0", "A-1@1", "B-1@0", "B-1@1", "C-1@0"]
     assert len(re.findall('<ul class="tree">', page)) == 3
@@ -261,7 +261,7 @@ def test_a_long_chain_of_causes_nests_no_deeper_than_a_page_can(
     ]
     feed.streams.append("A-1", links)
     feed.index()
-    page = _page(browser, "/trace?id=c")
+    page = _page(browser, "/trace?id=c&items=500")
     assert re.findall(r"A-1@(\d+)", page) == [str(k) for k in range(400)]
     assert len(re.findall('<ul class="tree">', page)) == DEEPEST
 

@@ -139,6 +139,6 @@ def test_a_group_behind_shows_how_old_its_oldest_entry_is_and_a_plot_from_the_se
     _came(feed, clocked, [1, 2])
     client = application(opened, "t", Services(now=lambda: (NOON + 180) * 10**9)).test_client()
     page = _page(client, "/reactions?group=slow")
-    assert "120 s" in page
+    assert "2 min" in page
     assert "<svg" not in page
     assert "Entries that slow was behind" in _page(client, "/reactions?group=slow")

@@ -10,6 +10,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import read_spans
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.stored import read_data
+from epochal.model.spans import Span
 from epochal.store.driver import Driver
 
 PAGE: Final = 200
@@ -18,10 +19,15 @@ PAGE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """An entry: how many events it tells of, and when it was written, in seconds since 1970."""
+    """An entry: the events that it tells of, and when it was written, in seconds since 1970."""
 
     seconds: float
-    events: int
+    spans: tuple[Span, ...]
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return sum(len(span.types) for span in self.spans)
 
 
 def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> Iterator[Arrival]:
@@ -39,5 +45,4 @@ def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> I
 
 
 def _arrival(placed: PlacedEntry) -> Arrival:
-    spans = read_spans(placed.kind, read_data(placed.event))
-    return Arrival(seconds=placed.seconds, events=sum(len(span.types) for span in spans))
+    return Arrival(seconds=placed.seconds, spans=read_spans(placed.kind, read_data(placed.event)))

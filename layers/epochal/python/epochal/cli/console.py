@@ -36,13 +36,15 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
     from epochal.dynamo.cloudwatch import measuring  # noqa: PLC0415
-    from epochal.dynamo.invoking import invoker  # noqa: PLC0415
+    from epochal.dynamo.invoking import invoker, reactions_of  # noqa: PLC0415
 
     reactions = [load_reaction(each) for each in targets]
     name = store.deployment.settings.index_table.removesuffix("-index")
+    queues = store.client("sqs")
     services = Services(
         prefix=name,
         reactions={each.name: each for each in reactions},
+        deployed=lambda: reactions_of(queues, name),
         invoke=invoker(store.client("lambda")),
         sizes=lambda: {each.name: each.bytes for each in store.sizes()},
         measure=measuring(store.client("cloudwatch")),

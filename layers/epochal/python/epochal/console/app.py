@@ -24,7 +24,7 @@ from epochal.console import (
 )
 from epochal.console.guard import HEADERS, Guard
 from epochal.console.services import Services
-from epochal.console.show import body, instant
+from epochal.console.show import ago, body, instant, moment, size
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, InvalidInput, MissingTable, Refused
 
@@ -45,7 +45,7 @@ class ConsolePage:
 def pages(services: Services) -> tuple[ConsolePage, ...]:
     """All there are."""
     return (
-        ConsolePage(path="/", name="overview", show=overview.show),
+        ConsolePage(path="/", name="overview", show=partial(overview.show, services)),
         ConsolePage(path="/activity", name="activity", show=partial(activity.show, services)),
         ConsolePage(path="/streams", name="streams", show=streams.recent),
         ConsolePage(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
@@ -67,7 +67,7 @@ def application(
     """The console of a deployment, which pages call `name`; without a guard whoever can open its port is let in."""
     guard = guard or Guard()
     app = Flask(__name__)
-    app.jinja_env.filters.update(body=body, instant=instant)
+    app.jinja_env.filters.update(ago=ago, body=body, instant=instant, moment=moment, size=size)
     app.jinja_env.globals.update(deployment=name, token=guard.token)
     app.before_request(guard.admit)
     app.after_request(_with_headers)

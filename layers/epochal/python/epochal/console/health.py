@@ -21,7 +21,13 @@ NOTES: Final = 200
 """Of what was set aside and resolved: with more of them, only their number is told."""
 
 COMPARED: Final = 200
-"""Items whose streams are compared with the index."""
+"""Heads that are compared with the index, at most."""
+
+SCANNED: Final = 500
+"""Items of a request that looks for heads: keys of idempotency and full pages stand among them."""
+
+SCANS: Final = 4
+"""Requests that look for heads, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +58,19 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     return {"found": found, "checked": _checked(deployment, arguments.get("check", ""))}
 
 
+def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
+    """How many notes there are, and the records that wait; None where there are too many notes to read them here."""
+    tip = deployment.driver.run(load_tip(deployment.settings.index_table, poison_stream(source.base)))
+    notes = 0 if tip is None else tip.version
+    if notes > NOTES:
+        return notes, None
+    records = PoisonRecords(indexer=deployment.indexer)
+    return notes, tuple(each for each in records.waiting() if each.source == source.name) if notes else ()
+
+
 def _health(deployment: Deployment, source: Source, recorded: int | None) -> Health:
     driver, table = deployment.driver, deployment.settings.index_table
-    tip = driver.run(load_tip(table, poison_stream(source.base)))
-    notes = 0 if tip is None else tip.version
-    waiting: tuple[PoisonRecord, ...] | None = ()
-    if notes > NOTES:
-        waiting = None
-    elif notes:
-        records = PoisonRecords(indexer=deployment.indexer)
-        waiting = tuple(each for each in records.waiting() if each.source == source.name)
+    notes, waiting = set_aside(deployment, source)
     return Health(
         source=source.name,
         recorded=recorded,
@@ -80,13 +89,23 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     if name not in sources:
         raise InvalidInput("check", f"must be one of {', '.join(sources)}")
     source = sources[name]
-    page = deployment.driver.ask(replace(scan(source, consistent=False), limit=COMPARED))
-    read = (read_head(source, image) for image in page.items)
-    heads = [each for each in read if isinstance(each, ScannedHead)]
+    heads, after = list[ScannedHead](), None
+    for _ in range(SCANS):
+        page = deployment.driver.ask(replace(scan(source, after=after, consistent=False), limit=SCANNED))
+        heads += (
+            each
+            for each in (read_head(source, image) for image in page.items)
+            if isinstance(each, ScannedHead)
+        )
+        after = page.last
+        if after is None or len(heads) >= COMPARED:
+            break
+    every = after is None and len(heads) <= COMPARED
+    heads = heads[:COMPARED]
     mender = Mender(driver=deployment.driver, index_table=deployment.settings.index_table)
     late = [
         behind
         for number, mine in by_partition(source, heads).items()
         for behind in mender.behind(source, number, mine)
     ]
-    return {"source": name, "heads": len(heads), "late": late, "all": page.last is None}
+    return {"source": name, "heads": len(heads), "late": late, "all": every}

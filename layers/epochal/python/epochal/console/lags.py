@@ -18,6 +18,11 @@ class Lags:
     _looks: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def groups(self) -> list[str]:
+        """Groups that were looked at."""
+        with self._lock:
+            return list(self._looks)
+
     def add(self, group: str, seconds: float, behind: int) -> list[tuple[float, int]]:
         """Add a look, at a time since 1970; all that are kept of the group."""
         with self._lock:

@@ -17,25 +17,27 @@ from epochal.reactions.parking import ParkedStream
 
 
 def show(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The groups that `group` names, with commas; with `find`, all of them, which reads the whole index table."""
+    """The groups that `group` names, with commas, or those that are known; with `find`, all that there are, which reads
+    the whole index table.
+    """
     table = deployment.settings.index_table
     named = [each.strip() for each in arguments.get("group", "").split(",") if each.strip()]
     finding = "find" in arguments
-    groups = groups_of(deployment.driver, table) if finding else named
+    groups = groups_of(deployment.driver, table) if finding else named or services.groups()
     found = list(standings(deployment.driver, table, groups)) if groups else []
     rows = [(each, group) for each in found for group in each.groups]
     now = services.now() / 1e9
     return {
         "group": ", ".join(groups),
-        "rows": [(at, group, _age(deployment, at, group, now)) for at, group in rows],
+        "rows": [(at, group, oldest(deployment, at, group, now)) for at, group in rows],
         "plots": _plots(services, [group for _, group in rows], now),
         "parked": _parked(deployment, rows),
-        "asked": bool(groups or finding),
+        "known": not named and not finding,
         "finding": finding,
     }
 
 
-def _age(deployment: Deployment, at: PartitionStanding, group: GroupStanding, now: float) -> float | None:
+def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, now: float) -> float | None:
     """Seconds since the first entry was written that the group has not handled; None where there is none."""
     if not group.behind:
         return None

@@ -11,7 +11,7 @@ from epochal.care.search import PAGE_BYTES, PAGE_UNITS, named
 from epochal.codec import json
 from epochal.console.services import Services
 from epochal.deployment import Deployment
-from epochal.errors import InvalidInput, Refused
+from epochal.errors import InvalidInput
 from epochal.plan.values import Key
 
 REQUESTS: Final = 8
@@ -26,7 +26,7 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     sources = {each.name: each for each in deployment.sources}
     if layout and layout not in sources:
         raise InvalidInput("layout", f"must be one of {', '.join(sources)}")
-    sizes = _sizes(services)
+    sizes = services.bytes_of_tables()
     values = {
         "search": prefix,
         "layout": layout,
@@ -35,24 +35,16 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
         "megabytes": REQUESTS,
         "whole": _whole,
         "found": None,
-        "besides": f"{len(sizes)} requests for the sizes of tables" if sizes else "",
+        "besides": "the sizes of tables" if sizes else "",
     }
     if not layout:
         return values
     source = sources[layout]
-    after = _read(arguments["after"]) if "after" in arguments else None
+    after = read_key(arguments["after"]) if "after" in arguments else None
     found = named(deployment.driver, source, prefix, after=after, requests=REQUESTS)
     streams = [(each, source.partition_of(each)) for each in sorted(found.streams)]
-    following = None if found.after is None else _written(found.after)
+    following = None if found.after is None else written_key(found.after)
     return {**values, "found": streams, "after": following, "begun": after is None}
-
-
-def _sizes(services: Services) -> Mapping[str, int]:
-    """Bytes of tables; nothing where they cannot be told: who may scan a table need not be allowed to describe it."""
-    try:
-        return services.sizes() if services.sizes is not None else {}
-    except Refused:
-        return {}
 
 
 def _whole(size: int) -> int:
@@ -60,11 +52,12 @@ def _whole(size: int) -> int:
     return -(-size * PAGE_UNITS // PAGE_BYTES)
 
 
-def _written(key: Key) -> str:
+def written_key(key: Key) -> str:
+    """A key for an address."""
     return urlsafe_b64encode(json.dumps(key)).decode()
 
 
-def _read(text: str) -> Key:
+def read_key(text: str) -> Key:
     """A key from an address. Whether the table has such keys, DynamoDB tells."""
     try:
         key = json.loads(urlsafe_b64decode(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final
@@ -35,6 +36,29 @@ def instant(timestamp: str) -> str:
     """A time without the digits that nobody compares."""
     date, _, rest = timestamp.partition("T")
     return f"{date} {rest[:12].rstrip('Z')}" if rest else timestamp
+
+
+def moment(seconds: float) -> str:
+    """Seconds since 1970 as a time, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+
+
+def ago(seconds: float | None) -> str:
+    """How long something took or has waited, in the largest unit that it has two of."""
+    if seconds is None:
+        return ""
+    for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:,.0f} {name}"
+    return f"{seconds:,.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    for unit, name in ((2**30, "GB"), (2**20, "MB"), (2**10, "KB")):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count:,} bytes"
 
 
 def whole(arguments: Any, name: str, default: int, most: int) -> int:

@@ -32,7 +32,7 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
             if item.stream.startswith(search):
                 named = categories.setdefault((layout, known.of(item.stream)), {})
                 named.setdefault(item.stream, at.partition)
-    return {"search": search, "categories": categories, "places": _places(deployment, search), "read": RECENT}
+    return {"search": search, "categories": categories, "places": places(deployment, search), "read": RECENT}
 
 
 def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def _stored(
     return deployment.driver.run(read(table, stream, first, end)) if end > first else ()
 
 
-def _places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
-    """Where a stream of that very name is, in each layout: a name tells its partition."""
+def places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
+    """Where a stream of that very name is or would be, in each layout: a name tells its partition."""
     if not name:
         return []
     return [

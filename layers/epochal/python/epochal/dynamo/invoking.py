@@ -1,4 +1,4 @@
-"""Invoking a function: its name and a payload in, its answer out."""
+"""Functions of a deployment: invoking one by its name, and which reactions there are."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ LAMBDA: Final = Codes(
     busy=frozenset({"TooManyRequestsException", "ThrottlingException"}),
 )
 
+SQS: Final = Codes(
+    denied=LAMBDA.denied | {"AccessDenied", "InvalidAccessKeyId"},
+    busy=frozenset({"RequestThrottled", "ThrottlingException"}),
+)
+
 
 def invoker(client: Any) -> Invoke:
     """Invokes functions with a client of Lambda's.
@@ -45,3 +50,21 @@ def invoker(client: Any) -> Invoke:
         return dict(told)
 
     return invoke
+
+
+def reactions_of(client: Any, prefix: str) -> list[str]:
+    """The reactions of a deployment, by the names of their queues: one request finds up to a thousand.
+
+    Args:
+        client: of SQS.
+        prefix: of the names of the deployment's functions.
+
+    Raises:
+        Refused: the credentials may not list queues.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+    begins = f"{prefix}-reaction-"
+    with translated("ListQueues", codes=SQS):
+        urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
+    names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
+    return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})

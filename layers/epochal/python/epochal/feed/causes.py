@@ -28,14 +28,21 @@ class CausedEvent:
     caused: list[CausedEvent] = field(default_factory=list)
 
 
-def conversation(feed: FeedReader, wanted: str, count: int) -> list[CausedEvent]:
-    """Events of the conversation that a correlation id or one of its events names, among the last so many items."""
-    found = [
+def conversation(
+    feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
+) -> list[CausedEvent]:
+    """Events of the conversation that a correlation id or one of its events names, among the last so many items.
+
+    Args:
+        near: events that are looked at besides, wherever they are.
+    """
+    lately = (
         CausedEvent(at.partition, item.event)
         for at in feed.partitions()
         for item in latest(feed, at, count, data=True)
         if item.event is not None
-    ]
+    )
+    found = list({(each.event.stream, each.event.index): each for each in (*near, *lately)}.values())
     named = {each.event.correlation_id for each in found if name_of(each.event) == wanted}
     return [
         each

@@ -140,11 +140,14 @@ class FeedReader:
         )
         return fill(room, list(entries), hydrate, self.driver.clock)
 
-    def events(self, partition: int, stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+    def events(
+        self, partition: int, stream: str, first: int, end: int, *, fetch: bool = True
+    ) -> Iterator[FeedEvent]:
         """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
-        those that can no longer be read come as `gone`, those that cannot with their `fault`.
+        those that can no longer be read come as `gone`, those that cannot with their `fault`. Without `fetch`, bodies
+        that are in the bucket stay claims.
         """
-        return self._hydrate(partition)(stream, first, end)
+        return self._hydrate(partition, fetch=fetch)(stream, first, end)
 
     def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
         """The items of spans of a partition with their events, as a page with its data has them."""

@@ -15,7 +15,7 @@ beside the one that is live; `swap` makes it the live one. The items are describ
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -232,6 +232,11 @@ class ReadModels:
     def _live(self, name: str) -> int | None:
         found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
         return None if found is None else read_number(found, "n")
+
+
+def names_in(items: Iterable[Item]) -> set[str]:
+    """The names of read models that items of their table are of."""
+    return {each["pk"]["S"].partition("#")[0].partition("@")[0] for each in items}
 
 
 def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Sequence[FeedEvent]:

@@ -20,6 +20,7 @@ from epochal.layout.dcb.items import Keys
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
 from epochal.model.projections import StoredState
+from epochal.plan.values import Item
 from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
 from epochal.store.driver import Driver
 
@@ -243,6 +244,11 @@ class ProjectionStates:
         """Tenants may have projectors of the same name, and neither may take the other's objects for orphans."""
         tenant = f"{self.keys.service}/" if self.keys.service else ""
         return f"{self.prefix}/{tenant}{projector}/"
+
+
+def projectors_in(store: ProjectionStates, items: Iterable[Item]) -> set[str]:
+    """The projectors that items of the table are of."""
+    return {each.projector for each in states.own(store.keys, items)}
 
 
 def _chunks(state: object) -> Iterator[bytes]:
