@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from epochal.console.search import read_key, written_key
 from epochal.deployment import Deployment
 from epochal.layout.registry import layouts_in, partition_of
 from epochal.plan.ops import Scan
-from epochal.plan.values import Key
+from epochal.plan.values import Item, Key
 from epochal.reactions.read_models import ReadModel, ReadModels, names_in
 from epochal.store.projections import projectors_in
 
@@ -51,7 +51,10 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
 
 def _named(deployment: Deployment, tables: Mapping[str, str]) -> dict[str, tuple[list[str], bool]]:
     """Names among the first items of each table, and whether these are all."""
-    told = {"states": partial(projectors_in, deployment.states), "models": names_in}
+    told: dict[str, Callable[[Iterable[Item]], set[str]]] = {
+        "states": partial(projectors_in, deployment.states),
+        "models": names_in,
+    }
     found = {}
     for kind, table in tables.items():
         if table:
