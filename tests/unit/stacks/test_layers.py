@@ -91,11 +91,12 @@ def test_wheels_for_aws_are_for_its_processor_and_its_python() -> None:
         assert f"cpython-{LAMBDA.python.replace('.', '')}-" in path.name or ".abi3." in path.name
 
 
-@pytest.mark.parametrize("line", (ROOT / "layers/vendor/requirements.txt").read_text().splitlines())
-def test_what_is_deployed_is_what_the_tests_ran_with(line: str) -> None:
-    if not line.startswith("#"):
-        name, pinned = re.match(r"([\w.-]+)==([\d.]+)", line).groups()  # type: ignore[union-attr]
-        assert version(name) == pinned
+PINS = (ROOT / "layers/vendor/requirements.txt").read_text()
+
+
+@pytest.mark.parametrize(("name", "pinned"), re.findall(r"^([\w.-]+)==([\d.]+)", PINS, re.MULTILINE))
+def test_what_is_deployed_is_what_the_tests_ran_with(name: str, pinned: str) -> None:
+    assert version(name) == pinned
 
 
 def test_every_module_that_is_shipped_has_its_bytecode_and_nothing_else_has(synthesise: Synthesise) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from epochal.cdk.parts.vendor import InstallerFailed, Platform, vendored
+from epochal.cdk.parts.vendor import InstallerFailed, Platform, bundled, vendored
+from tests.unit.stacks.templates import ROOT
 
 GRAVITON = Platform(python="3.13", tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"))
 HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -25,6 +26,7 @@ class Installer:
 
     def __call__(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         self.calls.append(list(arguments))
+        self.pins = Path(arguments[arguments.index("--requirement") + 1]).read_text().splitlines()
         into = Path(arguments[arguments.index("--target") + 1])
         (into / "bin").mkdir(parents=True)
         (into / "bin" / "script").write_text(f"#!{sys.executable}\n")
@@ -47,7 +49,7 @@ def test_wheels_for_another_machine_are_asked_for_by_platform_and_version(pins: 
     assert ("--platform", "manylinux_2_28_aarch64") in pairs
     assert ("--platform", "manylinux2014_aarch64") in pairs
     assert ("--python-version", "3.13") in pairs
-    assert "simplejson==4.3.0" in arguments
+    assert run.pins == ["simplejson==4.3.0"]
 
 
 @pytest.mark.parametrize(("python", "wanted"), [("3.13", True), ("3.14", False)])
@@ -55,11 +57,14 @@ def test_what_later_pythons_have_in_their_library_is_fetched_for_older_ones_alon
     pins: Path, tmp_path: Path, python: str, wanted: bool
 ) -> None:
     run = Installer()
-    pins.write_text('# Why.\n\nbackports.zstd==1.8.0; python_version < "3.14"\nsimplejson==4.3.0\n')
+    pins.write_text(
+        '# Why.\n\nbackports.zstd==1.8.0; python_version < "3.14" \\\n    --hash=sha256:a \\\n    --hash=sha256:b\n'
+        "simplejson==4.3.0 \\\n    --hash=sha256:c\n"
+    )
     vendored(pins, Platform(python=python, tags=GRAVITON.tags), tmp_path / "cache", run=run)
-    assert [each for each in run.calls[0] if "==" in each] == [
-        *(["backports.zstd==1.8.0"] if wanted else []),
-        "simplejson==4.3.0",
+    assert run.pins == [
+        *(["backports.zstd==1.8.0 --hash=sha256:a --hash=sha256:b"] if wanted else []),
+        "simplejson==4.3.0 --hash=sha256:c",
     ]
 
 
@@ -74,6 +79,30 @@ def test_nothing_is_built_resolved_or_compiled(pins: Path, tmp_path: Path, platf
     run = Installer()
     vendored(pins, platform, tmp_path / "cache", run=run)
     assert {"--only-binary=:all:", "--no-deps", "--no-compile"} <= set(run.calls[0])
+
+
+def test_nothing_is_fetched_whose_hash_is_not_written_down(pins: Path, tmp_path: Path) -> None:
+    run = Installer()
+    vendored(pins, GRAVITON, tmp_path / "cache", run=run)
+    assert "--require-hashes" in run.calls[0]
+    lines = (ROOT / "layers" / "vendor" / "requirements.txt").read_text().replace("\\\n", " ").splitlines()
+    assert not [line for line in lines if "==" in line and "--hash=sha256:" not in line]
+
+
+@pytest.mark.slow
+def test_a_wheel_with_another_hash_is_refused(pins: Path, tmp_path: Path) -> None:
+    pins.write_text(f"simplejson==4.3.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(InstallerFailed, match="(?i)hash"):
+        vendored(pins, GRAVITON, tmp_path / "cache")
+
+
+def test_requirements_of_a_reaction_keep_their_hashes_without_the_library(pins: Path, tmp_path: Path) -> None:
+    run = Installer()
+    pins.write_text("epochal==0.1.0 \\\n    --hash=sha256:a\nsimplejson==4.3.0 \\\n    --hash=sha256:b\n")
+    first = bundled(pins, GRAVITON, tmp_path / "cache", run=run)
+    assert run.pins == ["simplejson==4.3.0 --hash=sha256:b"]
+    assert bundled(pins, GRAVITON, tmp_path / "cache", run=run) == first, "hashes refer to no other file"
+    assert len(run.calls) == 1
 
 
 def test_a_layer_holds_packages_but_no_scripts(pins: Path, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The second layer's content: wheels for the functions' platform, fetched by pip before synthesis.
 
-pip takes wheels for another platform when told to, so no container has to imitate one. What was fetched is
-kept in a folder named after everything that decides its content; a folder that exists is complete, because it
-gets its name only then. So synthesis asks a registry once for each set of pins and platform, and never again.
+pip takes wheels for another platform when told to, so no container has to imitate one, and none whose hash is not
+written beside its pin. (uv would read markers too; pip is what a team has told of its index and certificates.) What was
+fetched is kept in a folder named after everything that decides its content; a folder that exists is complete, because
+it gets its name only then. So synthesis asks a registry once for each set of pins and platform, and never again.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from uuid import uuid4
 
 from epochal.cdk.parts.bytecode import compile_modules, filling, interpreter_of
 
-RECIPE: Final = 3
+RECIPE: Final = 4
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
 
-_OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"')
+_OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"(.*)')
 """A pin for older Pythons than one: what a later one has in its standard library."""
 
 _OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
@@ -72,7 +73,10 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
     folder = cache / hashlib.sha256(identity.encode()).hexdigest()[:24]
     if not folder.exists():
         with filling(folder) as content:
-            _fetch(requirements, platform, content / "python", run)
+            named = content.parent / "pins.txt"
+            named.write_text("\n".join(_pinned(requirements, platform)))
+            complete = ["--no-deps", "--require-hashes", "--requirement", str(named)]
+            _fetch(requirements, platform, content / "python", run, complete)
             compile_modules(content / "python", interpreter)
     return folder
 
@@ -81,9 +85,9 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     """A layer with what a file of requirements asks for and what that needs, but for Epochal, whose layer is there.
 
     What is fetched is kept by the file's text: pins make it the same tomorrow. A file that refers to others is fetched
-    anew each time.
+    anew each time. Where it has hashes, pip takes nothing without.
     """
-    lines = requirements.read_text().splitlines()
+    lines = _lines(requirements)
     text = "\n".join(line for line in lines if not _OURS.match(line))
     interpreter = interpreter_of(platform.python)
     fresh = str(uuid4()) if _REFERRING.search(text) else ""
@@ -101,10 +105,8 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     return folder
 
 
-def _fetch(
-    requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str] = ()
-) -> None:
-    answer = run(_arguments(platform, packages, wanted or ("--no-deps", *_pinned(requirements, platform))))
+def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str]) -> None:
+    answer = run(_arguments(platform, packages, wanted))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
         raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
@@ -114,7 +116,12 @@ def _fetch(
 
 def _pinned(requirements: Path, platform: Platform) -> list[str]:
     """The pins are complete, so nothing is resolved."""
-    return _pins(requirements.read_text().splitlines(), int(platform.python.partition(".")[2]))
+    return _pins(_lines(requirements), int(platform.python.partition(".")[2]))
+
+
+def _lines(requirements: Path) -> list[str]:
+    """Its lines, each with those that continue it, as hashes do."""
+    return re.sub(r"\s*\\\n\s*", " ", requirements.read_text()).splitlines()
 
 
 def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[str]:
@@ -133,7 +140,7 @@ def _pins(lines: Sequence[str], minor: int) -> list[str]:
     pins = [line for line in lines if line and not line.startswith("#")]
     older = {pin: found for pin in pins if (found := _OLDER.fullmatch(pin))}
     return [
-        older[pin][1] if pin in older else pin
+        older[pin][1] + older[pin][3] if pin in older else pin
         for pin in pins
         if pin not in older or minor < int(older[pin][2])
     ]
