@@ -16,7 +16,7 @@ from epochal import Event
 from epochal.aio.carrier import AsyncCarrier
 from epochal.aio.place import AsyncPlace
 from epochal.aio.streams import AsyncStreams
-from epochal.errors import Misconfigured, Unavailable
+from epochal.errors import InvalidInput, Misconfigured, Unavailable
 from epochal.store.driver import Patience
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -135,3 +135,45 @@ def test_credentials_that_expire_are_renewed_before_the_next_request() -> None:
     used = [re.findall(r"Credential=(KEY\d)/", each)[0] for each in signed]
     assert used == [f"KEY{number}" for number in range(2, 2 + len(used))]
     assert len(used) >= 2
+
+
+def test_a_place_that_is_left_under_an_append_says_that_it_may_have_been_made() -> None:
+    sent = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Finds nothing, and never answers the write."""
+        while b".PutItem" not in (head := await reader.readuntil(b"\r\n\r\n")):
+            await reader.readexactly(int(re.findall(rb"Content-Length: (\d+)", head)[0]))
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"Items":[]}')
+        sent.set()
+        await reader.read()
+        writer.close()
+
+    async def live() -> Unavailable:
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        async with server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with AsyncPlace(endpoint=url, region="eu-central-1") as place:
+                streams = place.open_streams("streams")
+                appending = asyncio.create_task(streams.append("Door-1", [Event(type="Opened")]))
+                await sent.wait()
+            with pytest.raises(Unavailable) as raised:
+                await appending
+        return raised.value
+
+    error = asyncio.run(live())
+    assert error.maybe_applied
+    assert "place" in str(error)
+
+
+def test_a_place_that_is_left_before_a_request_is_sent_says_so() -> None:
+    async def live() -> None:
+        async with AsyncPlace(endpoint="http://127.0.0.1:9", region="eu-central-1") as place:
+            carrier = place._carrier  # noqa: SLF001  as a request has it that waits for credentials
+            assert isinstance(carrier, AsyncCarrier)
+            streams = place.open_streams("streams")
+        place._carrier = carrier  # noqa: SLF001
+        with pytest.raises(InvalidInput, match="was left while its stores were in use"):
+            await streams.append("Door-1", [Event(type="Opened")])
+
+    asyncio.run(live())

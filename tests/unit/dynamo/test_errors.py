@@ -99,6 +99,15 @@ def test_a_refusal_after_a_retry_of_botos_own_is_ambiguous() -> None:
         assert reply.ambiguous
 
 
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException", "ValidationException"])
+def test_what_is_said_after_a_retry_of_botos_own_leaves_open_what_came_of_the_write(code: str) -> None:
+    """Said of the last try, while an earlier one may have been applied: the driver asks again, and knows of it."""
+    with pytest.raises(Lost):
+        reply_to(refused_by_aws(code, retries=1), PUT)
+    with pytest.raises((Refused, InvalidRequest)):
+        reply_to(refused_by_aws(code, retries=1), OPS["get"])
+
+
 def test_a_cancelled_transaction_tells_which_writes_were_refused_and_by_what() -> None:
     reply = reply_to(cancelled({**FAILED, "Item": STORED}, PASSED, FAILED), OPS["transact"])
 
@@ -112,6 +121,12 @@ def test_a_failed_condition_counts_more_than_a_conflict_beside_it() -> None:
 
     assert isinstance(reply, Refusal)
     assert reply.failed == (True, False)
+
+
+def test_an_expression_that_is_too_long_is_no_item_that_is() -> None:
+    said = "Invalid ConditionExpression: Expression size has exceeded the maximum allowed size"
+    with pytest.raises(InvalidRequest):
+        reply_to(refused_by_aws("ValidationException", said), PUT)
 
 
 @pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])

@@ -277,7 +277,8 @@ class Unavailable(EpochalError, TimeoutError):
     """The store could not be reached, or kept throttling, for as long as the caller allowed.
 
     `maybe_applied` tells whether a write was under way whose response was lost: it may have been applied, or
-    may still be. Repeating the call with the same idempotency key is safe.
+    may still be. Repeating the call with the same idempotency key is safe. Where AWS denies or refuses what would tell,
+    that error is the `__cause__`.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:

@@ -21,6 +21,7 @@ from epochal.aio.bridge import wait
 from epochal.dynamo.carriers.session import CONNECT_SECONDS, READ_SECONDS
 from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
 from epochal.dynamo.protocol.requests import DynamoRequest
+from epochal.errors import InvalidInput
 
 SECONDS: Final = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
 
@@ -50,6 +51,8 @@ class AsyncCarrier:
         headers = headers_of(request) | {"User-Agent": "epochal", "Accept-Encoding": "identity"}
         unsigned = AWSRequest("POST", self.url, headers=headers, data=body)
         SigV4Auth(await self._frozen(), "dynamodb", self.region).add_auth(unsigned)
+        if self.session.closed:
+            raise InvalidInput("place", "was left while its stores were in use")
         try:
             async with self.session.post(
                 self.url, data=body, headers=dict(unsigned.headers.items())

@@ -2,7 +2,8 @@
 
 A failed request is tried again with full jitter until the time allowed is over. Once a response has been
 lost, a refusal of the retry may be the echo of our own write; the reply says so (`Refusal.ambiguous`), and
-the layout finds out. Nothing here knows what is stored.
+the layout finds out. Where nothing more can be asked, as when credentials have expired meanwhile, the error says
+that a write may have been applied. Nothing here knows what is stored.
 """
 
 from __future__ import annotations
@@ -139,6 +140,13 @@ def _place_of(execute: Execute) -> int:
         return next(_NUMBERS)
 
 
+@dataclass(slots=True)
+class _Doubt:
+    """Whether a write of these steps was sent whose response was lost: it may have been applied."""
+
+    lost: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """Runs steps on an interpreter. Time, sleep and luck are parameters, so that tests own them.
@@ -167,18 +175,17 @@ class Driver:
         """Perform every operation of `steps`; their outcome.
 
         Raises:
-            Unavailable: the store kept failing until the time allowed was over, or the deadline has passed.
+            Unavailable: the store kept failing until the time allowed was over, or the deadline has passed; or it
+                refused what would tell what became of a write whose response was lost.
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
-        doubtful = False
+        doubt = _Doubt()
         try:
             step = next(steps)
             while True:
                 ops = step.ops if isinstance(step, Several) else (step,)
-                answers = self._answers(ops, limit, doubtful=doubtful)
-                doubtful = doubtful or any(lost for _, lost in answers)
-                replies = [reply for reply, _ in answers]
+                replies = self._replies(ops, limit, doubt)
                 step = steps.send(replies if isinstance(step, Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
@@ -218,12 +225,12 @@ class Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
-    def _answers(self, ops: tuple[Op, ...], limit: float, *, doubtful: bool) -> list[tuple[Reply, bool]]:
-        """Replies in the order of `ops`, each as `_perform` has it. After a failure no further request is begun."""
+    def _replies(self, ops: tuple[Op, ...], limit: float, doubt: _Doubt) -> list[Reply]:
+        """Replies in the order of `ops`. After a failure no further request is begun."""
 
-        def answer(op: Op) -> tuple[Reply, bool]:
-            self._check_deadline(doubtful=doubtful)
-            return self._perform(op, limit, doubtful=doubtful)
+        def answer(op: Op) -> Reply:
+            self._check_deadline(doubt)
+            return self._perform(op, limit, doubt)
 
         if self.at_once == 1 or len(ops) == 1:
             return list(map(answer, ops))
@@ -232,31 +239,37 @@ class Driver:
 
         return list(ahead(answer, ops, self.at_once))
 
-    def _check_deadline(self, *, doubtful: bool) -> None:
+    def _check_deadline(self, doubt: _Doubt) -> None:
         """Steps that never fail may still never end: an append may lose every race."""
         if self.deadline is not None and self.clock() > self.deadline:
-            raise Unavailable("the time allowed is over", maybe_applied=doubtful)
+            raise Unavailable("the time allowed is over", maybe_applied=doubt.lost)
 
-    def _perform(self, op: Op, limit: float, *, doubtful: bool) -> tuple[Reply, bool]:
-        """The reply, and whether a write's response was lost on the way to it."""
+    def _perform(self, op: Op, limit: float, doubt: _Doubt) -> Reply:
+        """The reply, which is ambiguous where a response to this very write was lost."""
         tries, lost = 0, False
         while True:
             try:
                 reply = self.execute(op)
             except RequestFailure as failure:
                 tries += 1
-                lost = lost or (isinstance(failure, Lost) and isinstance(op, _WRITES))
+                if isinstance(failure, Lost) and isinstance(op, _WRITES):
+                    lost = doubt.lost = True
                 self.meter.add(Units())
-                self._wait(tries, limit, failure, doubtful=doubtful or lost)
+                self._wait(tries, limit, failure, doubt)
                 continue
+            except EpochalError as error:
+                # It says that nothing was written, which is true of this try alone.
+                if doubt.lost:
+                    raise Unavailable(str(error), maybe_applied=True) from error
+                raise
             self.meter.add(reply.units)
-            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply, lost
+            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply
 
-    def _wait(self, tries: int, limit: float, failure: RequestFailure, *, doubtful: bool) -> None:
+    def _wait(self, tries: int, limit: float, failure: RequestFailure, doubt: _Doubt) -> None:
         pause = self.patience.wait(tries, self.luck())
         wrong = isinstance(failure, Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
-            raise Unavailable(failure.cause, maybe_applied=doubtful) from failure
+            raise Unavailable(failure.cause, maybe_applied=doubt.lost) from failure
         self.sleep(pause)
 
 

@@ -120,7 +120,7 @@ class Writes:
     def write(self, stream: str, taken: Sequence[Waiting]) -> None:
         """Write appends to a stream, together if that can be, and say of each what came of it."""
         try:
-            told = self._written(stream, taken)
+            outcomes = self._written(stream, taken)
         except InvalidInput as error:
             if len(taken) == 1:
                 taken[0].told = error
@@ -129,9 +129,11 @@ class Writes:
                 self.write(stream, [each])
         except EpochalError as error:
             for each in taken:
-                each.told = copy.copy(error)
+                told = copy.copy(error)
+                told.__cause__ = error.__cause__
+                each.told = told
         else:
-            for each, outcome in zip(taken, told, strict=True):
+            for each, outcome in zip(taken, outcomes, strict=True):
                 each.told = outcome
 
     def _written(self, stream: str, taken: Sequence[Waiting]) -> list[Outcome]:

@@ -4,9 +4,10 @@ condition failed                             Refusal, with the item that stood i
 item too large                               Overflow
 throttled, in conflict with a transaction    NotApplied; Lost where the carrier had tried before by itself
 cut off, internal error                      Lost: it may have been applied
-no such table, other keys, denied            MissingTable, WrongTable, Refused
+no such table, other keys                    MissingTable, WrongTable
 token used for another transaction           Refusal, which says so
-anything else                                InvalidRequest, with DynamoDB's words
+denied                                       Refused; Lost for a write that the carrier had tried before
+anything else                                InvalidRequest, with DynamoDB's words; likewise Lost
 """
 
 from __future__ import annotations
@@ -19,7 +20,21 @@ from typing import Any, Final
 from epochal.dynamo.protocol.denials import advised
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
 from epochal.plan.failures import Lost, NotApplied, RequestFailure
-from epochal.plan.ops import BatchGet, Get, Op, Overflow, Query, Refusal, Reply, Scan, Transact, TransactGet
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Get,
+    Op,
+    Overflow,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Scan,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.sizes import item_size
 from epochal.plan.units import Units, write_units
 from epochal.plan.values import Item
@@ -107,18 +122,25 @@ def reply_to(fault: DynamoFault, op: Op) -> Reply:
         return _cancelled(fault, op)
     if code == "ValidationException" and _TOO_LARGE.search(message):
         return Overflow()
+    raise _error_of(fault, op) from fault
+
+
+def _error_of(fault: DynamoFault, op: Op) -> Exception:
+    code, message = fault.code, fault.message
     if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
-        raise WrongTable(_table(op)) from fault
+        return WrongTable(_table(op))
     if code == "ResourceNotFoundException":
-        raise MissingTable(_table(op)) from fault
-    if code in _DENIED:
-        raise Refused(fault.operation, advised(code, message)) from fault
+        return MissingTable(_table(op))
     if code in _THROTTLED:
-        raise _throttled(code, fault) from fault
+        return _throttled(code, fault)
     # Without a body, the status stands for the code: the answer was cut off.
     if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise Lost(code) from fault
-    raise InvalidRequest(fault.operation, code, message) from fault
+        return Lost(code)
+    if fault.retried and isinstance(op, Put | Update | Delete | Transact):
+        return Lost(code)  # what is said of the carrier's last try is not true of those before
+    if code in _DENIED:
+        return Refused(fault.operation, advised(code, message))
+    return InvalidRequest(fault.operation, code, message)
 
 
 def _throttled(cause: str, fault: DynamoFault) -> RequestFailure:
@@ -140,6 +162,8 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
     ):
         raise _throttled(", ".join(sorted(set(codes) - {"None"})), fault) from fault
+    if fault.retried:
+        raise Lost(fault.code) from fault
     told = "; ".join(
         f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
     )

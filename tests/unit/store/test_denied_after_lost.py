@@ -1,0 +1,213 @@
+"""A write's response is lost, and whatever would tell what became of it is denied: the error says that it may have been
+applied, whoever writes and wherever it is met (G13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from epochal import (
+    Decider,
+    Deciders,
+    Decisions,
+    Delivery,
+    Event,
+    Query,
+    QueryItem,
+    StreamAppend,
+    TaggedEvent,
+    Unfold,
+    projection,
+)
+from epochal.aio.streams import AsyncStreams
+from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
+from epochal.feed.results import FeedEvent
+from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.model.aggregates import AggregateEvent, aggregate_id
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
+from epochal.reactions.reaction import reaction
+from epochal.reactions.read_models import Documents
+from epochal.store.codecs import EventCodec
+from epochal.store.joined import JoinedAppends
+from epochal.store.joint_decisions import transact_all
+from epochal.testing.feeds import MemoryFeed
+from epochal.testing.memory import MemoryTables
+
+WRITES: Final = (Put, Update, Delete, Transact)
+OPENED = Event(type="Opened")
+ACCOUNT = aggregate_id("account", "1")
+COURSE = Query(items=(QueryItem(tags=frozenset({"course:1"})),))
+TAKEN = TaggedEvent(type="Taken", tags=["course:1", "student:7"])
+COUNT = projection(tags=["course:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
+CODEC = EventCodec[Event](encode=lambda event: event, decode=lambda stored: Event(type=stored.type))
+DECIDER = Decider[Event, int, Event](
+    initial=int, evolve=lambda count, _: count + 1, decide=lambda event, _: [event]
+)
+
+ERRORS: dict[str, Callable[[], EpochalError]] = {
+    "expired": lambda: Refused("PutItem", "the security token is expired"),
+    "no credentials": lambda: Misconfigured("credentials", "log in again"),
+    "malformed": lambda: InvalidRequest("PutItem", "ValidationException", "no such thing"),
+}
+
+
+class Denying(MemoryTables):
+    """Of the writes that follow, the answer of one is lost, and everything after it is denied.
+
+    Attributes:
+        left: writes until then; None for no end.
+        denied: what all requests meet from then on.
+    """
+
+    left: int | None = None
+    denied: Callable[[], EpochalError]
+    over: bool = False
+
+    def execute(self, op: Op) -> Reply:
+        if self.over:
+            raise self.denied()
+        reply = super().execute(op)
+        if self.left is not None and isinstance(op, WRITES):
+            self.left -= 1
+            if self.left < 0:
+                self.over = True
+                raise Lost("the test's fault")
+        return reply
+
+
+def appended(feed: MemoryFeed) -> None:
+    feed.streams.append("Door-1", [OPENED], unfolds=[Unfold(type="State")])
+
+
+def appended_under_a_key(feed: MemoryFeed) -> None:
+    feed.streams.append("Door-1", [OPENED], idempotency_key="k")
+
+
+def appended_to_tips(feed: MemoryFeed) -> None:
+    feed.tips.append("Door-1", [Event(type="Opened", data=b"x" * 3_000)] * 20)
+    feed.tips.append("Door-1", [OPENED])
+
+
+def appended_to_several(feed: MemoryFeed) -> None:
+    feed.streams.append_all([StreamAppend(stream=name, events=[OPENED]) for name in ("Door-1", "Door-2")])
+
+
+def appended_together(feed: MemoryFeed) -> None:
+    JoinedAppends(feed.streams).append("Door-1", [OPENED])
+
+
+def appended_awaited(feed: MemoryFeed) -> None:
+    asyncio.run(AsyncStreams(feed.streams).append("Door-1", [OPENED]))
+
+
+def pruned(feed: MemoryFeed) -> None:
+    feed.streams.append("Door-1", [OPENED] * 3)
+    feed.streams.prune("Door-1", 2)
+    feed.streams.delete("Door-1")
+
+
+def archived(feed: MemoryFeed) -> None:
+    archive = replace(feed.tips, table=ARCHIVE.kind)
+    tips = replace(feed.tips, archive=archive)
+    tips.append("Door-1", [OPENED] * 3)
+    tips.archive_and_prune("Door-1", 2)
+
+
+def decided(feed: MemoryFeed) -> None:
+    Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC).transact("Door-1", lambda _: [OPENED])
+
+
+def decided_on_several(feed: MemoryFeed) -> None:
+    doors = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
+    transact_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [OPENED]))
+
+
+def tagged(feed: MemoryFeed) -> None:
+    feed.tagged.append([TAKEN], fail_if=COURSE)
+
+
+def tagged_in_sekibans_tables(feed: MemoryFeed) -> None:
+    feed.dcb.append([TAKEN], fail_if=COURSE)
+
+
+def decided_on_tags(feed: MemoryFeed) -> None:
+    def take(_: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+        return [TAKEN]
+
+    Decisions(store=feed.tagged).decide({"taken": COUNT}, take)
+
+
+def appended_to_an_aggregate(feed: MemoryFeed) -> None:
+    opened = AggregateEvent(type="Opened", data=b"{}")
+    feed.aggregates.append(ACCOUNT, [opened], snapshot=b"{}")
+    feed.aggregates.append(ACCOUNT, [AggregateEvent(type="Paid", data=b"{}")])
+
+
+def indexed(feed: MemoryFeed) -> None:
+    """What an indexer cannot write it answers, and is asked for again."""
+    feed.streams.append("Door-1", [OPENED])
+    feed.index()
+
+
+def folded(feed: MemoryFeed) -> None:
+    event = FeedEvent(stream="Door-1", index=0, type="Opened")
+    delivery = Delivery(group="counts", partition=30_000, stream="Door-1", events=(event,))
+
+    def count(documents: Documents, event: FeedEvent) -> None:
+        documents.put(event.type, documents.get(event.type, 0) + 1)
+
+    feed.read_models.open("counts", 1).apply(delivery, count)
+
+
+def reacted(feed: MemoryFeed) -> None:
+    """A group begins, and keeps a checkpoint."""
+    assert isinstance(feed.tables, Denying)
+    left, feed.tables.left = feed.tables.left, None
+    feed.streams.append("Door-1", [OPENED])
+    feed.index()
+    feed.tables.left = left
+    feed.react(reaction(name="counts", categories=["Door"])(lambda _: None))
+
+
+CALLS: dict[str, Callable[[MemoryFeed], None]] = {
+    name.replace("_", " "): call
+    for name, call in globals().items()
+    if callable(call) and getattr(call, "__annotations__", {}) == {"feed": "MemoryFeed", "return": "None"}
+}
+
+
+def raised_by(call: Callable[[MemoryFeed], None], feed: MemoryFeed) -> EpochalError | None:
+    try:
+        call(feed)
+    except EpochalError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_write_whose_answer_is_lost_before_all_else_is_denied_is_said_to_be_perhaps_applied(
+    call: str, error: str
+) -> None:
+    for lost in range(100):
+        tables = Denying({spec.kind: spec for spec in (*store_tables(), READ_MODELS, ARCHIVE)})
+        tables.denied = ERRORS[error]
+        feed = MemoryFeed(tables=tables)
+        tables.left = lost
+        raised = raised_by(CALLS[call], feed)
+        if raised is None and not tables.over:
+            assert lost > 0
+            return
+        if raised is None:
+            assert CALLS[call] is indexed, "nobody was told"
+            continue
+        assert isinstance(raised, Unavailable)
+        assert raised.maybe_applied
+        assert isinstance(raised.__cause__, type(ERRORS[error]()))
+    pytest.fail("it never ends")
