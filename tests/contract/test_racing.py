@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
@@ -15,6 +16,8 @@ from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
+from epochal.store.codecs import EventCodec
+from epochal.store.deciders import Decider, Deciders, Transacted
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place
@@ -132,3 +135,39 @@ def test_racers_with_one_key_append_once(on_ddbl: Place, layout: AnyStreamLayout
     assert {outcome.first for outcome in outcomes if isinstance(outcome, Appended)} == {0}
     assert len(outcomes) == 16
     assert len(list(streams.read(name))) == 1
+
+
+@in_every_layout
+def test_of_requests_under_one_key_one_decides_and_all_are_answered_the_same(
+    on_ddbl: Place, layout: AnyStreamLayout
+) -> None:
+    """A command that is refused once it is done: of five with one key, three got a conflict."""
+    name, numbers = on_ddbl.partition, count()
+
+    class Full(Exception):
+        pass
+
+    def decide(total: int) -> list[Event]:
+        if total:
+            raise Full
+        return [event(next(numbers))]
+
+    def ask(_: int) -> Transacted[int, Event]:
+        deciders = Deciders(
+            streams=store(on_ddbl, layout),
+            decider=Decider[None, int, Event](
+                initial=int, evolve=lambda total, _: total + 1, decide=lambda _, total: decide(total)
+            ),
+            codec=EventCodec[Event](
+                encode=lambda each: each, decode=lambda stored: Event(type=stored.type, data=stored.data)
+            ),
+        )
+        return deciders.handle(name, None, idempotency_key="request-1")
+
+    with ThreadPoolExecutor(12) as pool:
+        told = list(pool.map(ask, range(12)))
+
+    (stored,) = store(on_ddbl, layout).read(name)
+    assert {(each.version, each.state) for each in told} == {(1, 1)}
+    assert {each.events[0].data for each in told} == {stored.data}
+    assert [each.replayed for each in told].count(False) == 1

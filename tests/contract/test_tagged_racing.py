@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
-from epochal.model.dcb import Query
+from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
+from epochal.store.decisions import Decided, Decisions, projection
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 
@@ -120,3 +121,26 @@ def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(
         numbers = [int(each.data) for each in of_tag(store, f"third:{third}")]
         assert numbers == [int(each.data) for each in found if int(each.data) % 3 == third]
     assert [each.id for each in every_event(store)] == [each.id for each in found]
+
+
+def test_of_decisions_under_one_key_one_is_made_and_all_are_answered_the_same(store: TaggedStore) -> None:
+    class Full(Exception):
+        pass
+
+    taken = projection(tags=["course:1"], on={SUBSCRIBED.type: lambda total, _: total + 1}, initial=0)
+
+    def decide(model: Mapping[str, int]) -> list[TaggedEvent]:
+        if model["taken"]:
+            raise Full
+        return [SUBSCRIBED]
+
+    def ask(_: int) -> Decided:
+        return Decisions(store=store).decide({"taken": taken}, decide, idempotency_key="request-1")
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(ask, range(8)))
+
+    (stored,) = store.read(COURSE).events
+    assert {each.events[0].id for each in told} == {stored.id}
+    assert [each.replayed for each in told].count(False) == 1
+    assert all(each.model.states == {"taken": 0} for each in told)

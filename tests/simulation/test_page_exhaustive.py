@@ -332,9 +332,8 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
 def any_append_at_our_index_is_ours(patch: Patch) -> None:
     def whoever(page: Page, batch: Packed) -> FoundAppend | None:
         stamp = page.frames[-1].stamp if page.frames else None
-        return (
-            None if stamp is None else FoundAppend(first=page.version - batch.count, stamp=stamp, page=page)
-        )
+        first, end = page.version - batch.count, page.version
+        return None if stamp is None else FoundAppend(first=first, end=end, stamp=stamp, page=page)
 
     patch.setattr(append, "in_page", whoever)
 

@@ -24,7 +24,7 @@ from epochal.layout.tips import (
     writes,
 )
 from epochal.layout.tips.batch import WireBatch
-from epochal.layout.tips.find import Earlier
+from epochal.layout.tips.find import Earlier, MarkedAppend
 from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
 from epochal.layout.tips.keyed import TipAttempts
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
@@ -109,7 +109,7 @@ def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
 def a_pruned_index_counts_as_never_written(patch: Patch) -> None:
     search = find.find
 
-    def sure(*given: Any, **named: Any) -> Steps[int | Earlier]:
+    def sure(*given: Any, **named: Any) -> Steps[MarkedAppend | Earlier]:
         found = yield from search(*given, **named)
         return Earlier.ABSENT if found is Earlier.PRUNED else found
 

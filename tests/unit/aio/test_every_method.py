@@ -23,7 +23,7 @@ from epochal.aio.tagged import AsyncTaggedEvents
 
 READS: dict[type, set[str]] = {
     AsyncStreams: {"load", "page"},
-    AsyncTaggedEvents: {"read", "event", "events"},
+    AsyncTaggedEvents: {"read", "event", "events", "appended"},
     AsyncAggregates: {"lock", "latest_snapshot", "replay", "events_after"},
     AsyncDeciders: {"query"},
     AsyncAggregateDeciders: {"load", "query"},

@@ -48,8 +48,8 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
-OF_LAYOUTS: Final = {"append_on", "append_all_on", "batch", "head", "reader"}
-PAGES: Final = {"page", "page_back", "heads_watched", "whole", "checked"}
+OF_LAYOUTS: Final = {"append_on", "append_all_on", "batch", "decided_all", "decision_key", "head", "reader"}
+PAGES: Final = {"beginning", "checked", "counts", "heads_watched", "page", "page_back", "whole"}
 WITHOUT: Final = {"metered", "within", "on"}
 """They ask for nothing: `AsyncStreams(streams.store.within(5))`."""
 
@@ -57,14 +57,14 @@ FORMS: Final[list[tuple[type, type, set[str]]]] = [
     (Streams, AsyncStreams, OF_LAYOUTS | WITHOUT),
     (TaggedEvents, AsyncTaggedEvents, PAGES | WITHOUT | {"batch", "between", "count"}),
     (DcbEvents, AsyncTaggedEvents, PAGES | WITHOUT),
-    (AggregateStore, AsyncAggregates, {"since", "recorded"} | WITHOUT),
+    (AggregateStore, AsyncAggregates, {"decided", "since", "recorded"} | WITHOUT),
     (FeedReader, AsyncFeed, {"page_within"} | WITHOUT),
     (ReadModels, AsyncReadModels, set()),
     (ReadModel, AsyncReadModel, set()),
     (ProjectionStates, AsyncProjectionStates, set()),
     (Subjects, AsyncSubjects, set()),
     (JoinedAppends, AsyncJoinedAppends, set()),
-    (Deciders, AsyncDeciders, {"planned"}),
+    (Deciders, AsyncDeciders, {"check_key", "earlier", "planned"}),
     (AggregateDeciders, AsyncAggregateDeciders, set()),
     (Decisions, AsyncDecisions, set()),
 ]

@@ -59,7 +59,32 @@ def test_an_append_answers_with_ids_and_cost(api: Api) -> None:
     assert first["id"] == ID
     assert first["sortableId"] < second["sortableId"]
     assert answer.json["capacity"]["write"] > 0
-    assert (answer.json["position"], answer.json["replayed"]) == (None, False)
+    assert answer.json["versions"] == {"course:1": 1, "course:2": 1}
+    assert answer.json["replayed"] is False
+
+
+def test_a_key_makes_a_repeat_the_success_that_it_was(api: Api) -> None:
+    def send(*events: dict[str, Any], key: str = "k") -> Answer:
+        sent = {"events": list(events), "failIf": COURSE}
+        return api.call("POST", "/dcb/events", sent, headers={"Idempotency-Key": key})
+
+    first, again = send(event(), event()), send(event(), event())
+    assert (first.status, again.status) == (201, 201)
+    assert again.json["events"] == first.json["events"]
+    assert (first.json["replayed"], again.json["replayed"]) == (False, True)
+    assert again.json["versions"] == first.json["versions"] == {"course:1": 2}
+    other = send(event("Other"))
+    assert (other.status, other.json["field"]) == (400, "Idempotency-Key")
+    assert send(event(), key="l").status == 409
+    assert len(read(api)[0]) == 2
+
+
+def test_without_a_condition_an_append_says_where_it_is_in_its_tags(api: Api) -> None:
+    append(api, event())
+    made = append(api, event())
+    append(api, event("Later"))
+    found, _ = read(api, after=made.json["position"])
+    assert [each["type"] for each in found] == ["Later"]
 
 
 @pytest.mark.parametrize(

@@ -236,10 +236,13 @@ def test_without_a_stream_of_everything_a_listing_of_pages_names_a_tag() -> None
         assert "the feed has all events" in answer.json["rule"]
 
 
-def test_an_idempotency_key_is_refused(api: Api) -> None:
-    sent = {"events": [EVENT]}
-    answer = api.call("POST", "/dcb/events", sent, headers={"Idempotency-Key": "k"})
+def test_an_idempotency_key_is_visible_text_and_goes_with_no_ids(api: Api) -> None:
+    answer = api.call("POST", "/dcb/events", {"events": [EVENT]}, headers={"Idempotency-Key": "k l"})
     refused(api, answer, "Idempotency-Key")
+    answer = api.call(
+        "POST", "/dcb/events", {"events": [{**EVENT, "id": ID}]}, headers={"Idempotency-Key": "k"}
+    )
+    refused(api, answer, "events[0].id")
 
 
 def test_parameters_and_bodies_where_none_have_a_meaning_are_refused(api: Api) -> None:

@@ -50,9 +50,19 @@ class AsyncDeciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
         """`Deciders.handle`."""
-        return await finished(run(self.deciders.handle, stream, command, load=load, metadata=metadata))
+        return await finished(
+            run(
+                self.deciders.handle,
+                stream,
+                command,
+                load=load,
+                metadata=metadata,
+                idempotency_key=idempotency_key,
+            )
+        )
 
     async def transact(
         self,
@@ -61,9 +71,19 @@ class AsyncDeciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
         """`Deciders.transact`."""
-        return await finished(run(self.deciders.transact, stream, decide, load=load, metadata=metadata))
+        return await finished(
+            run(
+                self.deciders.transact,
+                stream,
+                decide,
+                load=load,
+                metadata=metadata,
+                idempotency_key=idempotency_key,
+            )
+        )
 
     async def transact_result(
         self,
@@ -72,10 +92,18 @@ class AsyncDeciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> R:
         """`Deciders.transact_result`."""
         return await finished(
-            run(self.deciders.transact_result, stream, decide, load=load, metadata=metadata)
+            run(
+                self.deciders.transact_result,
+                stream,
+                decide,
+                load=load,
+                metadata=metadata,
+                idempotency_key=idempotency_key,
+            )
         )
 
     async def query(
@@ -104,16 +132,30 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
     deciders: AggregateDeciders[C, S, E]
 
     async def handle(
-        self, aggregate: AggregateId, command: C, *, known: Standing[S] | None = None
+        self,
+        aggregate: AggregateId,
+        command: C,
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
         """`AggregateDeciders.handle`."""
-        return await finished(run(self.deciders.handle, aggregate, command, known=known))
+        return await finished(
+            run(self.deciders.handle, aggregate, command, known=known, idempotency_key=idempotency_key)
+        )
 
     async def transact(
-        self, aggregate: AggregateId, decide: Callable[[S], Sequence[E]], *, known: Standing[S] | None = None
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
         """`AggregateDeciders.transact`."""
-        return await finished(run(self.deciders.transact, aggregate, decide, known=known))
+        return await finished(
+            run(self.deciders.transact, aggregate, decide, known=known, idempotency_key=idempotency_key)
+        )
 
     async def transact_result(
         self,
@@ -121,9 +163,14 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         *,
         known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> tuple[R, AggregateTransacted[S, E]]:
         """`AggregateDeciders.transact_result`."""
-        return await finished(run(self.deciders.transact_result, aggregate, decide, known=known))
+        return await finished(
+            run(
+                self.deciders.transact_result, aggregate, decide, known=known, idempotency_key=idempotency_key
+            )
+        )
 
     async def load(self, aggregate: AggregateId) -> Standing[S]:
         """`AggregateDeciders.load`."""
@@ -156,6 +203,7 @@ async def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
 
 
@@ -167,6 +215,7 @@ async def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
 
 
@@ -178,6 +227,7 @@ async def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
 
 
@@ -188,6 +238,7 @@ async def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[Any]:
     """`epochal.store.joint_decisions.transact_all`, of parties that `AsyncDeciders.on` makes."""
     return await finished(
@@ -198,5 +249,6 @@ async def transact_all(
             load=load,
             attempts=attempts,
             metadata=metadata,
+            idempotency_key=idempotency_key,
         )
     )

@@ -25,3 +25,4 @@ class AsyncTaggedEvents:
     read = reads(TaggedStore.read)
     event = reads(TaggedStore.event)
     events = reads(TaggedStore.events)
+    appended = reads(TaggedStore.appended)

@@ -66,6 +66,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
     "--fail-if", "condition", help="A query in the HTTP API's form: append only if nothing matches it."
 )
 @click.option("--after", help="Only what is new since this position is in the way of --fail-if.")
+@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @output.json_option
 @pass_tagged
 def append(
@@ -79,6 +80,7 @@ def append(
     source: str | None,
     condition: str | None,
     after: str | None,
+    key: str | None,
     as_json: bool,
 ) -> None:
     """Append an event of TYPE with DATA, or --events.
@@ -96,11 +98,11 @@ def append(
     fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = _made(measured, events, fail_if, _position_of(after))
-    view = representation.appended(made, meter.units, conditional=fail_if is not None)
+    made = _made(measured, events, fail_if, _position_of(after), key)
+    view = representation.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
-    position = [f"position {view['position']}"] if view["position"] else []
+    position = [f"position {view['position']}"] if fail_if is not None else []
     output.document(view, [count, *position], as_json=as_json)
 
 
@@ -206,10 +208,14 @@ def _text_of(source: str, name: str) -> str:
 
 
 def _made(
-    store: TaggedStore, events: Sequence[TaggedEvent], fail_if: Query | None, after: Position | None
+    store: TaggedStore,
+    events: Sequence[TaggedEvent],
+    fail_if: Query | None,
+    after: Position | None,
+    key: str | None,
 ) -> TaggedAppended:
     """The append; raises what kept it from being made."""
-    match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED)):
+    match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED), idempotency_key=key):
         case TaggedAppended() as made:
             return made
         case TaggedConflict(events=found, more=more):

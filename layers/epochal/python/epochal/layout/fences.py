@@ -21,6 +21,10 @@ MARK: Final = 12
 """Hex digits of an item's mark."""
 
 
+class IdTaken(InvalidInput):
+    """An id of an append is there already, with other contents, or without the others of the append."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """A query with the tags whose heads fence each of its items.

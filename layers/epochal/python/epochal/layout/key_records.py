@@ -10,6 +10,9 @@ That of an append to several streams is written with it, too, and says what each
 
     p = likewise, over NUL, the names in order, each with a NUL, and the key   i = 0   n = 0   ttl   k   made
 
+What a decision appends depends on the state that it found, so its contents tell nothing: the last eight bytes of its
+append id are a mark, and how many events it has.
+
 A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
 """
 
@@ -28,6 +31,20 @@ from epochal.settings import KEY_WINDOW_SECONDS
 
 PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""
+
+
+DECIDED: Final = b"dec"
+"""In the place of a digest of contents, in the append id of a decision: whatever it has appended is what it decided."""
+
+
+def decision_id(whose: bytes, events: int) -> bytes:
+    """The append id of a decision's events; the first 8 bytes of `whose` tell it from others."""
+    return whose[:8] + DECIDED + b"\0" + events.to_bytes(4, "big")
+
+
+def decided_events(append_id: bytes) -> int | None:
+    """How many events a decision has, by its append id; None where it is of another append."""
+    return int.from_bytes(append_id[12:], "big") if append_id[8:11] == DECIDED else None
 
 
 class KeyedWrite(Protocol):
@@ -116,10 +133,10 @@ def done_record(
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
-def made_record(table: str, record: KeyRecord, batch: KeyedWrite, made: bytes) -> Put:
+def made_record(table: str, record: KeyRecord, append_id: bytes, made: bytes) -> Put:
     """The record that an append to several streams is written with, if the key is free."""
     put = _put(table, record, 0, record.free)
-    return replace(put, item={**put.item, "k": binary(batch.append_id), "made": binary(made)})
+    return replace(put, item={**put.item, "k": binary(append_id), "made": binary(made)})
 
 
 def _key(record: KeyRecord) -> Key:
@@ -149,7 +166,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, batch: KeyedWrite) -> None:
+def check_contents(found: Remembered | None, append_id: bytes) -> None:
     """Raise `InvalidInput` where the record of a write was written with other contents."""
-    if found is not None and found.append_id not in (None, batch.append_id):
+    if found is not None and found.append_id not in (None, append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

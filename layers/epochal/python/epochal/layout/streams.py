@@ -13,7 +13,7 @@ All but `room` and `stand` are plans (DESIGN §3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -174,6 +174,13 @@ Known: TypeAlias = H | Token | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedBefore:
+    """What an earlier decision under the key left in each stream, those that it only read among them."""
+
+    streams: Mapping[str, Written]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PruneProgress:
     """Events below `low_water` are gone for readers; `done` once their items are deleted too."""
 
@@ -205,13 +212,21 @@ class StreamLayout(Protocol[H, C]):
         """
 
     def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Result[H]]:
-        """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it."""
+        """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it.
+
+        A keyed batch is a decision's: it is looked for from there on up to the head that comes back.
+        """
 
     def append_once(self, table: str, batch: Batch, expected: ExpectedVersion, key: str) -> Steps[Result[H]]:
         """`append` of a keyed batch: one append within its stream, whatever is expected later.
 
         Raises:
             InvalidInput: the key was used for other contents.
+        """
+
+    def decided(self, table: str, head: H, append_id: bytes, since: int) -> Steps[Settled | None]:
+        """What came of a decision under a key (`layout.once`), from index `since` up to a head; None where there is
+        none. Of its append id all counts but the number of its events.
         """
 
     def load(
@@ -294,12 +309,24 @@ class SeveralStreams(Protocol):
         """
 
     def append_all_on(
-        self, table: str, appends: Sequence[tuple[Batch, Known[Any]]], reads: Sequence[tuple[str, Known[Any]]]
-    ) -> Steps[Results[Any]]:
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, Known[Any]]],
+        reads: Sequence[tuple[str, Known[Any]]],
+        key: str | None = None,
+    ) -> Steps[Results[Any] | DecidedBefore]:
         """Append to all of these streams on exactly what is known of them, where the streams of `reads` are as known,
         too; or to none. What is elsewhere is a rejection, which brings it. Without appends, say whether all of them
-        were as known at one moment.
+        were as known at one moment. Under a key it is one decision on all of them, whoever makes it. At most 99 then.
+
+        Raises:
+            InvalidInput: the key was used for an append.
         """
+
+    def decided_all(
+        self, table: str, streams: Sequence[str], key: str, now: Ticks
+    ) -> Steps[DecidedBefore | None]:
+        """What a decision on these streams under the key has left in each; None where there is none."""
 
 
 @runtime_checkable

@@ -54,7 +54,7 @@ def _rejected(
 
 
 def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> Steps[Written]:
-    check_contents(seen, attempts.batch)
+    check_contents(seen, attempts.batch.append_id)
     head = yield from attempts.load()
     ours = head is not None and head.etag == seen.etag
     token = head.token() if head is not None and ours else Token(version=seen.first, etag=seen.etag)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NewType
 
@@ -76,6 +76,11 @@ def parse_sortable_id(text: str, field: str = "since") -> SortableId:
     if not _SORTABLE.fullmatch(text):
         raise InvalidInput(field, "must be a sortable id of 30 digits")
     return SortableId(text)
+
+
+def own_tags(events: Iterable[TaggedEvent | RecordedTaggedEvent]) -> tuple[str, ...]:
+    """The tags of events, in order; those that have none are together under "" (a tag of no user's)."""
+    return tuple(sorted({tag for event in events for tag in event.tags or (UNTAGGED,)}))
 
 
 def parse_event_id(text: str, field: str = "id") -> str:

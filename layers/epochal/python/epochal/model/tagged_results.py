@@ -29,12 +29,18 @@ Takes = Callable[[RecordedTaggedEvent], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedAppended:
-    """Committed. `position` is the condition's, moved past this append; where an earlier call had made it (`replayed`),
-    it may still be before it.
+    """Committed.
+
+    Attributes:
+        position: the condition's, moved past this append; without a condition, where the append is in its tags. Where
+            an earlier call had made it (`replayed`), it may still be before it.
+        versions: how many events each of their tags has with these, as `ReadModel.wait_for` takes it with the name of
+            the tag in the feed. Where it was `replayed`, later ones may be counted in.
     """
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
+    versions: Mapping[str, int] = field(default_factory=dict)
     replayed: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 

@@ -9,6 +9,9 @@
                    second time on after a pause, from the third on after a pause that makes the head an old one:
                    the state is replayed
 
+Under an idempotency key the key's record is looked for after each load, and is a write of the append's transaction:
+where it is there, it says which events the decision has.
+
 So whatever a transaction answers was decided on the aggregate's latest state, at the moment of the append or of the
 read. Each attempt is an append of its own, made exactly once by `AggregateStore` (DESIGN §5.3).
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from epochal.errors import Contended, EpochalError, InvalidInput, UnknownType
 from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, RecordedAggregateEvent
@@ -62,12 +65,14 @@ class AggregateTransacted(Generic[S, E]):
         standing: after the decision; hand it to the next transaction to save its read.
         events: that were decided; where there are none nothing was written.
         retention_error: what kept old copies of snapshots from being retired; the events are safe all the same.
+        replayed: an earlier call with the idempotency key appended them.
         capacity: what the transaction consumed: its loads, and appends that were refused.
     """
 
     standing: Standing[S]
     events: tuple[E, ...]
     retention_error: EpochalError | None = None
+    replayed: bool = field(default=False, compare=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
     @property
@@ -105,13 +110,24 @@ class AggregateDeciders(Generic[C, S, E]):
             raise InvalidInput("attempts", "must be at least 1")
 
     def handle(
-        self, aggregate: AggregateId, command: C, *, known: Standing[S] | None = None
+        self,
+        aggregate: AggregateId,
+        command: C,
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
         """Let the decider decide on a command; see `transact`."""
-        return self.transact(aggregate, partial(self.decider.decide, command), known=known)
+        decide = partial(self.decider.decide, command)
+        return self.transact(aggregate, decide, known=known, idempotency_key=idempotency_key)
 
     def transact(
-        self, aggregate: AggregateId, decide: Callable[[S], Sequence[E]], *, known: Standing[S] | None = None
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
         """Store the events that `decide` finds in the aggregate's state, once.
 
@@ -119,14 +135,20 @@ class AggregateDeciders(Generic[C, S, E]):
 
         Args:
             known: a standing from before, which may be an old one: the transaction is no less safe for it.
+            idempotency_key: one decision on its aggregate: for 24 hours, a repeat of the command with its key is
+                answered like the first, whatever the aggregate is by then, and its events are there once. The key alone
+                tells a repeat, not the command. A decision that stored nothing is made again.
 
         Raises:
-            InvalidInput: an event that cannot be stored; `TooLarge` also for a snapshot.
+            InvalidInput: an event that cannot be stored; `TooLarge` also for a snapshot; a key that was used for an
+                append.
             Contended: other writers were faster at every attempt.
             Unavailable: the store could not be reached; see `maybe_applied`.
             CorruptData, UnknownType: the state cannot be made.
         """
-        return self.transact_result(aggregate, lambda state: (None, decide(state)), known=known)[1]
+        return self._transact(
+            aggregate, lambda state: (None, decide(state)), known, idempotency_key, answers=False
+        )[1]
 
     def transact_result(
         self,
@@ -134,11 +156,27 @@ class AggregateDeciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         *,
         known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
     ) -> tuple[R, AggregateTransacted[S, E]]:
-        """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
+        """`transact` with a `decide` that also answers; the answer given with the decision that stands.
+
+        For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
+        """
+        return self._transact(aggregate, decide, known, idempotency_key, answers=True)
+
+    def _transact(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        known: Standing[S] | None,
+        key: str | None,
+        *,
+        answers: bool,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
         store, meter = self.store.metered()
         with meter:
-            result, transacted = replace(self, store=store)._run(aggregate, decide, known)  # noqa: SLF001  its own
+            own = replace(self, store=store)
+            result, transacted = own._run(aggregate, decide, known, key, answers=answers)  # noqa: SLF001  its own
         return result, replace(transacted, capacity=meter.capacity)
 
     def _run(
@@ -146,17 +184,28 @@ class AggregateDeciders(Generic[C, S, E]):
         aggregate: AggregateId,
         decide: Callable[[S], tuple[R, Sequence[E]]],
         known: Standing[S] | None,
+        key: str | None,
+        *,
+        answers: bool,
     ) -> tuple[R, AggregateTransacted[S, E]]:
         base = self.load(aggregate) if known is None else known
         confirmed, attempt = known is None, 0
-        while True:
-            base, result, decided = self._decided(aggregate, base, decide, confirmed=confirmed)
+        # After each load: an append under the key that it has not seen is found, or in the way.
+        while (earlier := None if key is None else self.store.decided(aggregate, key)) is None:
+            decision = self._decided(base, decide, confirmed=confirmed)
+            if decision is None:
+                base, confirmed = self.load(aggregate), True
+                continue
+            result, decided = decision
             if not decided:
                 return result, AggregateTransacted(standing=base, events=())
             attempt += 1
             as_of = self.store.driver.clock()
-            after, outcome = self._append(aggregate, base, decided)
+            after, outcome = self._append(aggregate, base, decided, key)
             if isinstance(outcome, AggregateAppended):
+                if outcome.replayed:
+                    earlier = outcome
+                    break
                 return result, AggregateTransacted(
                     standing=after, events=decided, retention_error=outcome.retention_error
                 )
@@ -166,6 +215,36 @@ class AggregateDeciders(Generic[C, S, E]):
                 base, confirmed = self._caught_up(aggregate, base, outcome), True
             else:
                 base, confirmed = self.load(aggregate), True
+        return self._earlier(aggregate, earlier, decide if answers else None)
+
+    def _earlier(
+        self,
+        aggregate: AggregateId,
+        made: AggregateAppended,
+        decide: Callable[[S], tuple[R, Sequence[E]]] | None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
+        result = None if decide is None else decision_of(decide(self._at(aggregate, made.first - 1).state))[0]
+        found = self.store.events_after(aggregate, made.first - 1, limit=made.lock.seq_nr - made.first + 1)
+        decoded = (self._decoded(event) for event in found)
+        standing = replace(self._at(aggregate, made.lock.seq_nr), lock=made.lock)
+        events = tuple(event for event in decoded if event is not None)
+        return cast("R", result), AggregateTransacted(standing=standing, events=events, replayed=True)
+
+    def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
+        """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
+        snapshot = self.store.latest_snapshot(aggregate)
+        if snapshot is None or snapshot.seq_nr > seq_nr:
+            state, begun = must_be_done(self.decider.initial(), "initial"), 0
+        else:
+            state, begun = must_be_done(self.state.decode(snapshot.data), "decode"), snapshot.seq_nr
+        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
+        return Standing(
+            state=reduce(self._evolve, events, state),
+            lock=None,
+            events=len(events),
+            size=sum(len(event.data) for event in events),
+        )
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
         """A view of the aggregate's state."""
@@ -179,28 +258,19 @@ class AggregateDeciders(Generic[C, S, E]):
         return self._folded(must_be_done(self.state.decode(found.snapshot.data), "decode"), found)
 
     def _decided(
-        self,
-        aggregate: AggregateId,
-        base: Standing[S],
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        *,
-        confirmed: bool,
-    ) -> tuple[Standing[S], R, tuple[E, ...]]:
-        """A decision that may stand: the store holds events to their state; no events need a confirmed one."""
+        self, base: Standing[S], decide: Callable[[S], tuple[R, Sequence[E]]], *, confirmed: bool
+    ) -> tuple[R, tuple[E, ...]] | None:
+        """A decision that may stand: the store holds events to their state. Others need a confirmed one: None."""
         try:
             result, decided = decision_of(decide(base.state))
         except Exception:
             if confirmed:
                 raise
-        else:
-            if decided or confirmed:
-                return base, result, decided
-        base = self.load(aggregate)
-        result, decided = decision_of(decide(base.state))
-        return base, result, decided
+            return None
+        return (result, decided) if decided or confirmed else None
 
     def _append(
-        self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...]
+        self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...], key: str | None
     ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
         state = reduce(self._moved, decided, base.state)
         events = tuple(map(self._encoded, decided))
@@ -212,6 +282,8 @@ class AggregateDeciders(Generic[C, S, E]):
             events,
             snapshot=must_be_done(self.state.encode(state), "encode") if taken else None,
             expected=NO_STREAM if base.lock is None else base.lock,
+            idempotency_key=key,
+            decided=True,
         )
         return Standing(
             state=state,
@@ -242,13 +314,16 @@ class AggregateDeciders(Generic[C, S, E]):
         )
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
+        decoded = self._decoded(event)
+        return state if decoded is None else self._moved(state, decoded)
+
+    def _decoded(self, event: RecordedAggregateEvent) -> E | None:
+        """The event, or None where its type is unknown and may be skipped."""
         stored = Stored(type=event.type, data=event.data, timestamp=event.occurred_at, index=event.seq_nr)
         decoded = must_be_done(self.codec.decode(stored), "decode")
-        if decoded is not None:
-            return self._moved(state, decoded)
-        if self.codec.skips_unknown:
-            return state
-        raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
+        if decoded is None and not self.codec.skips_unknown:
+            raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
+        return decoded
 
     def _moved(self, state: S, event: E) -> S:
         return must_be_done(self.decider.evolve(state, event), "evolve")

@@ -16,7 +16,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.codec.payloads import Form, Serializer, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, read
+from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, made_under, read
 from epochal.layout.journal.items import AggregateHead, JournalEvent
 from epochal.layout.journal.keys import hash_of
 from epochal.layout.journal.reading import EventRange, Via, events
@@ -47,6 +47,9 @@ MAX_TYPE_BYTES: Final = 512
 
 MAX_KEY_BYTES: Final = 4_096
 """Bytes of an idempotency key. Only its hash is stored."""
+
+DECIDED: Final = b"a decision".ljust(16, b"\0")
+"""In the place of a digest of contents, in the record of a decision's key."""
 
 _NUMBER_NAMES: Final = (
     "seq_nr",
@@ -196,8 +199,13 @@ class AggregateStore:
         snapshot: bytes | None = None,
         expected: ExpectedLock = ANY,
         idempotency_key: str | None = None,
+        decided: bool = False,
     ) -> AggregateAppended | AggregateConflict:
-        """`append` for those who go on from a conflict: it is answered, not raised."""
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            decided: whatever is appended under the key is what was decided: a repeat may have other contents.
+        """
         self._check_id(aggregate)
         must_be_list(AggregateEvent, new, "events")
         must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
@@ -224,7 +232,12 @@ class AggregateStore:
             keep_copy=self.retention is not None,
             key=None
             if idempotency_key is None
-            else _key(aggregate, idempotency_key, new, snapshot, nanoseconds),
+            else _key(
+                aggregate,
+                idempotency_key,
+                DECIDED if decided else _digest(new, snapshot),
+                nanoseconds,
+            ),
         )
         store, meter = self.metered()
         with meter:
@@ -240,6 +253,13 @@ class AggregateStore:
             replayed=result.replayed,
             capacity=meter.capacity,
         )
+
+    def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
+        """The append of a decision under a key; None where there is none. Raises `InvalidInput` for other appends."""
+        self._check_id(aggregate)
+        key = _key(aggregate, idempotency_key, DECIDED, self.now())
+        made = self.driver.run(made_under(self.site, aggregate, key))
+        return None if made is None else AggregateAppended(first=made.first, lock=made.lock, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
         """Append one event and leave the snapshot as it is."""
@@ -402,16 +422,18 @@ def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[Journa
     )
 
 
-def _key(
-    aggregate: AggregateId, key: str, new: Sequence[AggregateEvent], snapshot: bytes | None, now: int
-) -> Key:
+def _key(aggregate: AggregateId, key: str, contents: bytes, now: int) -> Key:
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
+    return Key.of(aggregate, key, contents, now // 1_000_000_000)
+
+
+def _digest(new: Sequence[AggregateEvent], snapshot: bytes | None) -> bytes:
     digest = hashlib.sha256()
     parts = [part for event in new for part in (event.type.encode(), event.data, event.occurred_at)]
     for part in (*parts, snapshot):
         data = part.encode() if isinstance(part, str) else part
         digest.update(b"-" if data is None else b"%d:" % len(data) + data)
-    return Key.of(aggregate, key, digest.digest()[:16], now // 1_000_000_000)
+    return digest.digest()[:16]
 
 
 def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:

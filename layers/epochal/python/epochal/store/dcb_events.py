@@ -15,6 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.dcb.append import append
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import events_by_id
+from epochal.layout.dcb.reading import read_heads, settled_events
 from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite, tag_site_of
 from epochal.layout.dcb.writes import Stamp, TaggedBatch
@@ -90,6 +91,14 @@ class DcbEvents(TaggedStore):
         if found.id is None:
             return replace(found, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return found
+
+    def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        return self.driver.run(settled_events(self.site, list(ids)))
+
+    def counts(self, tags: Sequence[str]) -> dict[str, int]:
+        """As of any store."""
+        heads = self.driver.run(read_heads(self.site, tags))
+        return {tag: heads[tag].count for tag in tags}
 
     @property
     def type_heads(self) -> bool:

@@ -9,6 +9,12 @@
      │             second time on after a pause, from the third on after a pause and a read
      └ untellable  `OutcomeUndetermined`
 
+Under an idempotency key the append is made once, and nothing is decided on a state that may have it (`layout.once`):
+
+    before deciding   the key's record is put, one request; where it is there, the stream is searched for the append
+    there             it is answered: its events as they are stored, on the state that they were decided on
+    not there         as above; each head that the decision goes on with is searched, too
+
 So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
 Each attempt is an append of its own, made exactly once by `Streams` (DESIGN §5.3).
 """
@@ -18,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
@@ -36,6 +42,7 @@ from epochal.store.strategies import UNOPTIMIZED, Access
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
+    from epochal.layout.once import DecisionKey
     from epochal.store.joint_decisions import Party
 
 C = TypeVar("C")
@@ -74,13 +81,15 @@ class Transacted(Generic[S, E]):
     Attributes:
         state: after the decision.
         events: that were decided; where there are none nothing was written.
-        token: of the stream as it is now, for its ETag or an append of one's own; None where there is no stream.
+        token: of the stream after it, for its ETag or an append of one's own; None where there is no stream.
+        replayed: an earlier call with the idempotency key appended them.
         capacity: what the transaction consumed: its loads, and appends that were refused.
     """
 
     state: S
     events: tuple[E, ...]
     token: Token | None
+    replayed: bool = field(default=False, compare=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
     @property
@@ -120,9 +129,16 @@ class Deciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
         """Let the decider decide on a command; see `transact`."""
-        return self.transact(stream, partial(self.decider.decide, command), load=load, metadata=metadata)
+        return self.transact(
+            stream,
+            partial(self.decider.decide, command),
+            load=load,
+            metadata=metadata,
+            idempotency_key=idempotency_key,
+        )
 
     def transact(
         self,
@@ -131,6 +147,7 @@ class Deciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
         """Store the events that `decide` finds in the stream's state, once.
 
@@ -139,16 +156,22 @@ class Deciders(Generic[C, S, E]):
         Args:
             metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
+            idempotency_key: one decision within its stream: for 24 hours, a repeat of the command with its key is
+                answered like the first, whatever the stream is by then, and its events are there once. The key alone
+                tells a repeat, not the command. A decision that stored nothing is made again.
 
         Raises:
-            InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored.
+            InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored; a
+                key that was used for an append, or with a strategy that stores no events.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
-            OutcomeUndetermined: a response was lost, and the evidence with it.
+            OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
         """
-        return self._transact(stream, lambda state: (None, decide(state)), load, metadata)[1]
+        return self._transact(
+            stream, lambda state: (None, decide(state)), load, metadata, idempotency_key, answers=False
+        )[1]
 
     def transact_result(
         self,
@@ -157,9 +180,13 @@ class Deciders(Generic[C, S, E]):
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> R:
-        """`transact` with a `decide` that also answers; the answer given with the decision that stands."""
-        return self._transact(stream, decide, load, metadata)[0]
+        """`transact` with a `decide` that also answers; the answer given with the decision that stands.
+
+        For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
+        """
+        return self._transact(stream, decide, load, metadata, idempotency_key, answers=True)[0]
 
     def query(
         self,
@@ -183,51 +210,90 @@ class Deciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         load: Load | AllowStale,
         metadata: Mapping[str, Any] | None,
+        key: str | None,
+        *,
+        answers: bool,
     ) -> tuple[R, Transacted[S, E]]:
         streams, meter = self.streams.metered()
         with meter, block_of(metadata):
-            result, transacted = replace(self, streams=streams)._run(stream, decide, load)  # noqa: SLF001  its own
+            own = replace(self, streams=streams)
+            result, transacted = own._run(stream, decide, load, key, answers=answers)  # noqa: SLF001  its own
         return result, replace(transacted, capacity=meter.capacity)
 
     def _run(
-        self, stream: str, decide: Callable[[S], tuple[R, Sequence[E]]], load: Load | AllowStale
+        self,
+        stream: str,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        load: Load | AllowStale,
+        key: str | None,
+        *,
+        answers: bool,
     ) -> tuple[R, Transacted[S, E]]:
         loader, attempt = self.loader, 0
+        known_by = None if key is None else self._known_by(stream, key)
         loaded = loader.load(stream, load)
-        while True:
-            attempt += 1
-            plan = self._plan(stream, loaded, decide)
+        found = loaded if known_by is None else loader.begun(known_by, loaded)
+        while not isinstance(found, Written):
+            loaded = found
+            plan = self._plan(loaded, decide)
+            if plan is None:
+                found = loader.resumed(known_by, loaded, loader.read(stream, loaded))
+                continue
             if not plan.writes:
-                return plan.result, plan.outcome(token_of(plan.base.known))
+                return plan.result, plan.outcome(token_of(loaded.known))
+            plan.check_key(key)
+            attempt += 1
             as_of = loader.now()
-            match self.streams.append_on(plan.base.known, stream, plan.events, plan.unfolds):
-                case Written(token=token):
-                    loader.keep(stream, replace(plan.base, state=plan.state, known=token), as_of)
+            match self.streams.append_on(loaded.known, stream, plan.events, plan.unfolds, decided=known_by):
+                case Written(token=token, replayed=False):
+                    loader.keep(stream, replace(loaded, state=plan.state, known=token), as_of)
                     return plan.result, plan.outcome(token)
+                case Written() as earlier:
+                    found = earlier
                 case Unknown(first=first):
                     raise OutcomeUndetermined(stream, first)
                 case Rejected(head=head):
                     check_attempts(stream, attempt, self.attempts, head)
                     newest = give_way(self.streams.driver, attempt, as_of)
-                    loaded = loader.again(stream, head, plan.base, as_of, newest=newest)
+                    found = loader.resumed(
+                        known_by, loaded, loader.again(stream, head, loaded, as_of, newest=newest)
+                    )
+        before, transacted = self.earlier(stream, found, whole=answers)
+        if not answers:
+            return cast("R", None), transacted
+        return decision_of(decide(before))[0], transacted
 
-    def _plan(
-        self, stream: str, loaded: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]
-    ) -> Plan[R, S, E]:
-        """A decision that may stand: the store holds what writes to its state; others need a confirmed one."""
-        try:
-            plan = self._decided(loaded, decide)
-        except Exception:
-            if loaded.confirmed:
-                raise
+    def earlier(self, stream: str, written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
+        """The state that a decision was made on which has been appended, and its outcome.
+
+        Args:
+            whole: the former is wanted. Without it, the state after an append that is still the last is the stream's:
+                what snapshots hold may be pruned.
+        """
+        loader, events = self.loader, tuple[E, ...]()
+        latest = None if whole else loader.read(stream)
+        if latest is not None and latest.version == written.version:
+            before = state = latest.state
+            events = loader.folder.events(stream, written)
         else:
-            if plan.writes or loaded.confirmed:
-                return plan
-        return self._decided(self.loader.read(stream, loaded), decide)
+            before, events = loader.folder.replayed(stream, written)
+            state = loader.folder.fold(before, events)
+        return before, Transacted(state=state, events=events, token=written.token, replayed=True)
 
-    def _decided(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> Plan[R, S, E]:
-        result, decided = decision_of(decide(base.state))
-        return self.planned(base, result, decided)
+    def _known_by(self, stream: str, key: str) -> DecisionKey:
+        self.check_key()
+        return self.streams.decision_key(stream, key)
+
+    def _plan(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> Plan[R, S, E] | None:
+        """A decision that may stand: the store holds what writes to its state. Others need a confirmed one: None."""
+        try:
+            result, decided = decision_of(decide(base.state))
+            plan = self.planned(base, result, decided)
+        except Exception:
+            if base.confirmed:
+                raise
+            return None
+        return plan if plan.writes or base.confirmed else None
 
     def planned(self, base: Loaded[S], result: R, decided: tuple[E, ...]) -> Plan[R, S, E]:
         """What is stored of what was decided on a state."""
@@ -253,6 +319,11 @@ class Deciders(Generic[C, S, E]):
         encoded = self._encoded(event)
         return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
 
+    def check_key(self) -> None:
+        """Raise `InvalidInput` where a decision leaves nothing to answer a repeat from."""
+        if self.access.state_in_unfolds:
+            raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
+
     @property
     def loader(self) -> Loader[S, E]:
         """What makes states of streams, for decisions built on these."""
@@ -265,6 +336,9 @@ class Deciders(Generic[C, S, E]):
             forget_pruned=self.forget_pruned,
         )
         return Loader(folder=folder, cache=self.cache)
+
+
+_NEEDS_EVENTS = "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
 
 
 def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> None:
@@ -296,6 +370,11 @@ class Plan(Generic[R, S, E]):
     def writes(self) -> bool:
         """Whether anything is stored."""
         return bool(self.events) or self.unfolds is not None
+
+    def check_key(self, key: str | None) -> None:
+        """Raise `InvalidInput` where a decision under a key stores unfolds alone."""
+        if key is not None and not self.events:
+            raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
     def outcome(self, token: Token | None) -> Transacted[S, E]:
         """What is told once it is stored."""

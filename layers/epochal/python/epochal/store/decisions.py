@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from epochal.errors import Contended, InvalidInput
-from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.layout.fences import IdTaken
+from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, own_tags
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.tagged_results import Seen, TaggedAppended, TaggedConflict
@@ -125,13 +126,22 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision that stands: the events appended (none where there was nothing to do), and the model before them.
+    """A decision that stands.
 
-    `capacity` is what its read consumed, and all its appends.
+    Attributes:
+        events: that were appended; none where there was nothing to do.
+        model: before them.
+        position: of the model's query, that has seen them.
+        versions: as of an append (`TaggedAppended`): how many events each of their tags has with them.
+        replayed: an earlier call with the idempotency key appended them.
+        capacity: what its read consumed, and all its appends.
     """
 
     events: tuple[RecordedTaggedEvent, ...]
     model: Model
+    position: Position
+    versions: Mapping[str, int] = field(default_factory=dict)
+    replayed: bool = field(default=False, compare=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
@@ -160,8 +170,7 @@ class Decisions:
         """Read once, and fold every projection over its events."""
         if not projections:
             raise InvalidInput("projections", "must not be empty")
-        items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
-        query = Query(items=tuple(items))
+        query = _query_of(projections)
         begun, seen = self._seen(query, projections)
         states = _folded(begun, projections, seen.events)
         if self.snapshots is not None and len(seen.events) >= self.snapshots.every:
@@ -174,6 +183,7 @@ class Decisions:
         decide: Decide,
         *,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Decided:
         """Append what `decide` finds, if nothing has changed since its model was made.
 
@@ -182,15 +192,20 @@ class Decisions:
         Args:
             metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
+            idempotency_key: one decision within its store: a repeat of the command with its key is answered like the
+                first, whatever has been appended by then, and its events are there once. The key alone tells a repeat,
+                not the command; and of the model, as far as sortable ids tell what came before. A decision that
+                appended nothing is made again.
 
         Raises:
-            InvalidInput: metadata that a block would refuse.
+            InvalidInput: metadata that a block would refuse; events with ids beside a key, which makes them.
             Contended: others were faster at every attempt.
         """
         must_be_plain(decide, "decide")
         store, meter = self.store.metered()
         with meter, block_of(metadata):
-            decided = replace(self, store=store)._run(projections, decide)  # noqa: SLF001  its own
+            own = replace(self, store=store)
+            decided = own._run(projections, decide, idempotency_key)  # noqa: SLF001  its own
         return replace(decided, capacity=meter.capacity)
 
     def _seen(
@@ -202,25 +217,69 @@ class Decisions:
             # A position of another store, or of a table that was restored, is refused.
             with suppress(InvalidInput):
                 return kept[0], self.store.read(query, after=kept[1])
-        initial = {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
-        return initial, self.store.read(query)
+        return _begun(projections), self.store.read(query)
 
-    def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide) -> Decided:
+    def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide, key: str | None) -> Decided:
         model, driver, attempt = self.model(projections), self.store.driver, 0
         while True:
+            # After the model: what is under the key and not in the model is found, or in the way.
+            if key is not None and (earlier := self.store.appended(key)):
+                return self._earlier(projections, earlier)
             attempt += 1
             events = must_be_done(decide(model.states), "decide")
             if not events:
-                return Decided(events=(), model=model)
+                return Decided(events=(), model=model, position=model.position)
             as_of = driver.clock()
-            answer = self.store.try_append(events, fail_if=model.query, after=model.position)
+            try:
+                answer = self.store.try_append(
+                    events, fail_if=model.query, after=model.position, idempotency_key=key
+                )
+            except IdTaken:
+                earlier = () if key is None else self.store.appended(key)
+                if not earlier:
+                    raise
+                return self._earlier(projections, earlier)
             if isinstance(answer, TaggedAppended):
-                return Decided(events=answer.events, model=model)
+                if answer.replayed and key is not None:
+                    return self._earlier(projections, answer.events)
+                return Decided(
+                    events=answer.events, model=model, position=answer.position, versions=answer.versions
+                )
             if attempt == self.attempts:
                 raise Contended("the decision", attempt)
             model = _moved(model, projections, answer)
             if not give_way(driver, attempt, as_of):
                 model = _moved(model, projections, self.store.read(model.query, after=model.position))
+
+    def _earlier(
+        self, projections: Mapping[str, Projection[Any]], events: tuple[RecordedTaggedEvent, ...]
+    ) -> Decided:
+        """What an earlier call with the key was told."""
+        query = _query_of(projections)
+        seen = self.store.read(query)
+        before = [event for event in seen.events if event.key < events[0].key]
+        position = before[-1].position if before else None
+        model = Model(
+            states=_folded(_begun(projections), projections, before),
+            query=query,
+            position=self.store.beginning(query) if position is None else position,
+        )
+        return Decided(
+            events=events,
+            model=model,
+            position=seen.position,
+            versions=self.store.counts(own_tags(events)),
+            replayed=True,
+        )
+
+
+def _query_of(projections: Mapping[str, Projection[Any]]) -> Query:
+    items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
+    return Query(items=tuple(items))
+
+
+def _begun(projections: Mapping[str, Projection[Any]]) -> dict[str, Any]:
+    return {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
 
 
 def _moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | TaggedConflict) -> Model:

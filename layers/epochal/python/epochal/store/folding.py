@@ -17,7 +17,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
-from epochal.layout.streams import Head, Known
+from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import Claim, Recorded, RecordedUnfold
 from epochal.model.plain import must_be_done
 from epochal.store.codecs import EventCodec, Stored
@@ -105,6 +105,57 @@ class Folder(Generic[S, E]):
         else:
             state = self._onward(head, self._start(head, before))
         return Loaded(state=state, known=head, low_water=head.low_water)
+
+    def events(self, stream: str, written: Written) -> tuple[E, ...]:
+        """The events of an append, as they are stored. Raises `EventsPruned`."""
+        if written.version == written.first:
+            return ()
+        found = self.streams.read(stream, start=written.first, limit=written.version - written.first)
+        return tuple(event for recorded in found for event in self._decode(recorded))
+
+    def replayed(self, stream: str, written: Written) -> tuple[S, tuple[E, ...]]:
+        """The state that an append was decided on, and its events, as they are stored.
+
+        Raises:
+            StreamDeleted: the stream is gone.
+            EventsPruned: its events are, or those that the state needs.
+        """
+        head = self.streams.head(stream)
+        if head is None or head.deleted:
+            raise StreamDeleted(stream, written.version)
+        if self.access.event_is_origin is not None:
+            return self._replayed_backward(head, written, self.access.event_is_origin)
+        start = self._start(head, None)
+        if start.version > written.first:
+            start = _Start(state=self.begin(), version=0)
+        earlier, events = list[E](), list[E]()
+        for found in self.streams.reader().onward(head, start.version, "forward"):
+            if isinstance(found, Hole):
+                if found.end > written.first:
+                    raise EventsPruned(stream, found.first, found.end)
+                start = _Start(state=self._begun_anew(head, found), version=found.end)
+                earlier.clear()
+            elif found.index >= written.version:
+                break
+            else:
+                (earlier if found.index < written.first else events).extend(self._decode(found))
+        return self.fold(start.state, earlier), tuple(events)
+
+    def _replayed_backward(
+        self, head: Head, written: Written, is_origin: Callable[[E], bool]
+    ) -> tuple[S, tuple[E, ...]]:
+        earlier, events = list[E](), list[E]()
+        for found in self.streams.reader().onward(head, written.version - 1, "backward"):
+            if isinstance(found, Hole):
+                if found.end > written.first:
+                    raise EventsPruned(head.stream, found.first, found.end)
+                return self.fold(self._begun_anew(head, found), reversed(earlier)), tuple(reversed(events))
+            decoded = self._decode(found)
+            (earlier if found.index < written.first else events).extend(decoded)
+            origin = any(must_be_done(is_origin(each), "event_is_origin") for each in decoded)
+            if origin and found.index < written.first:
+                break
+        return self.fold(self.begin(), reversed(earlier)), tuple(reversed(events))
 
     def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
         """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""

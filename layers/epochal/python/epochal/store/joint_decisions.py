@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from epochal.errors import InvalidInput, OutcomeUndetermined, TooLarge
-from epochal.layout.streams import Head, Rejected, Unknown, Written
+from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Written
 from epochal.model.kinds import must_be, must_be_list
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done
@@ -30,7 +30,7 @@ from epochal.model.several import StreamAppend
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.backoff import give_way
 from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of
-from epochal.store.encoding import block_of
+from epochal.store.encoding import block_of, check_key
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.several import layout_of
@@ -76,6 +76,7 @@ def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
 
 
@@ -87,6 +88,7 @@ def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
 
 
@@ -98,6 +100,7 @@ def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
 
 
@@ -108,6 +111,7 @@ def transact_all(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = 10,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> AllTransacted[Any]:
     """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
 
@@ -115,31 +119,40 @@ def transact_all(
     again whenever another writer was faster, so it must be free of side effects.
 
     Args:
-        parties: at most 100, of one store, each another stream.
+        parties: at most 100, of one store, each another stream; 99 under a key.
         load: how each state is got at, as in `Deciders.transact`.
         attempts: decisions before `Contended` is raised.
         metadata: of the events of this decision, as in `Deciders.transact`.
+        idempotency_key: one decision on these streams together, in whatever order they are named, as
+            `Deciders.transact` has it for one.
 
     Raises:
         InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
             or what `Deciders.transact` raises it for.
         StreamDeleted, Contended, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as `Deciders.transact`.
     """
-    streams, meter = _store_of(parties).metered()
+    streams, meter = _store_of(parties, idempotency_key).metered()
     if attempts < 1:
         raise InvalidInput("attempts", "must be at least 1")
     with meter, block_of(metadata):
         metered = [replace(each, deciders=replace(each.deciders, streams=streams)) for each in parties]
-        outcomes = _Joint(parties=metered, streams=streams, decide=decide, attempts=attempts).run(load)
+        outcomes = _Joint(
+            parties=metered, streams=streams, decide=decide, attempts=attempts, key=idempotency_key
+        ).run(load)
     return AllTransacted(parties=outcomes, capacity=meter.capacity)
 
 
-def _store_of(parties: Sequence[Party[Any, Any]]) -> Streams:
+def _store_of(parties: Sequence[Party[Any, Any]], key: str | None) -> Streams:
     must_be_list(Party, parties, "parties")
     if not parties:
         raise InvalidInput("parties", "must not be empty")
-    if len(parties) > TRANSACTION_ITEMS:
-        raise TooLarge("parties", len(parties), TRANSACTION_ITEMS, "streams")
+    most = TRANSACTION_ITEMS - (key is not None)
+    if len(parties) > most:
+        raise TooLarge("parties", len(parties), most, "streams")
+    if key is not None:
+        check_key(key)
+        for party in parties:
+            party.deciders.check_key()
     names = [party.stream for party in parties]
     if len(set(names)) < len(names):
         raise InvalidInput("parties", "must name a stream once")
@@ -164,15 +177,22 @@ class _Joint:
     streams: Streams
     decide: _Decide
     attempts: int
+    key: str | None
 
     def run(self, load: Load | AllowStale) -> tuple[Transacted[Any, Any], ...]:
         loaded = [party.deciders.loader.load(party.stream, load) for party in self.parties]
         attempt = 0
         while True:
+            # After the loads: an append under the key that these have not seen is found, or in the way.
+            before = None if self.key is None else self.streams.decided_all(self._names, self.key)
+            if before is not None:
+                return self._earlier(before)
             attempt += 1
             decided = self._decided(loaded)
             as_of = self.streams.driver.clock()
             told = self._stored(loaded, decided)
+            if isinstance(told, DecidedBefore):
+                return self._earlier(told)
             moved = {
                 place: found.head
                 for place, party in enumerate(self.parties)
@@ -188,6 +208,22 @@ class _Joint:
             for place, head in moved.items():
                 stream, loader = self.parties[place].stream, self.parties[place].deciders.loader
                 loaded[place] = loader.again(stream, head, loaded[place], as_of, newest=newest)
+
+    @property
+    def _names(self) -> list[str]:
+        return [party.stream for party in self.parties]
+
+    def _earlier(self, before: DecidedBefore) -> tuple[Transacted[Any, Any], ...]:
+        """What an earlier call with the key was told."""
+        told = []
+        for party in self.parties:
+            written = before.streams[party.stream]
+            if written.version == 0:
+                begun = party.deciders.loader.folder.begin()
+                told.append(Transacted[Any, Any](state=begun, events=(), token=None, replayed=True))
+            else:
+                told.append(party.deciders.earlier(party.stream, written, whole=False)[1])
+        return tuple(told)
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""
@@ -206,20 +242,24 @@ class _Joint:
 
     def _stored(
         self, loaded: Sequence[Loaded[Any]], decided: _Decided
-    ) -> dict[str, Written | Rejected[Head] | None]:
+    ) -> dict[str, Written | Rejected[Head] | None] | DecidedBefore:
         """What was told of each stream."""
         writing = {
             party.stream: plan
             for party, plan in zip(self.parties, decided.plans, strict=False)
             if plan.writes
         }
+        for plan in writing.values():
+            plan.check_key(self.key)
         known = {party.stream: each.known for party, each in zip(self.parties, loaded, strict=True)}
         appends = [
             StreamAppend(stream=stream, events=plan.events, unfolds=plan.unfolds)
             for stream, plan in writing.items()
         ]
         reads = {stream: each for stream, each in known.items() if stream not in writing}
-        results = self.streams.append_all_on([known[stream] for stream in writing], appends, reads)
+        results = self.streams.append_all_on([known[stream] for stream in writing], appends, reads, self.key)
+        if isinstance(results, DecidedBefore):
+            return results
         told: dict[str, Written | Rejected[Head] | None] = {}
         for stream, result in zip((*writing, *reads), results, strict=True):
             if isinstance(result, Unknown):

@@ -16,13 +16,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from epochal.errors import CorruptData, EventsPruned, MissingBody, UnknownType
-from epochal.layout.streams import Head, Known
+from epochal.errors import CorruptData, EventsPruned, MissingBody, OutcomeUndetermined, UnknownType
+from epochal.layout import once
+from epochal.layout.once import DecisionKey
+from epochal.layout.streams import Head, Known, Settled, Unknown, Written
 from epochal.model.versions import Token
+from epochal.plan.ops import Steps
 from epochal.store.cache import Cache, CachedState
 from epochal.store.folding import Folder, Loaded
 
 S = TypeVar("S")
+T = TypeVar("T")
 E = TypeVar("E")
 
 
@@ -114,6 +118,27 @@ class Loader(Generic[S, E]):
     ) -> Loaded[S]:
         """The state after a refusal: at the head that came back with it, or, where that is not the newest, as read."""
         return self.made(stream, head, before, as_of) if newest else self.read(stream, before)
+
+    def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
+        """What a decision under a key can be made on, from what was loaded; or what came of an earlier one."""
+        as_of = self.now()
+        found = self._told(key, once.begin(key, loaded.known))
+        if isinstance(found, Written):
+            return found
+        return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
+
+    def resumed(self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Written:
+        """Likewise, where it is made again on another head than the one `before`."""
+        if key is None:
+            return loaded
+        found = self._told(key, once.resume(key, before.known, loaded.known))
+        return found if isinstance(found, Written) else loaded
+
+    def _told(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:
+        found = self.folder.streams.driver.run(steps)
+        if isinstance(found, Unknown):
+            raise OutcomeUndetermined(key.stream, found.first)
+        return found
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
         """Cache a state, if there is a stream to hold it to."""

@@ -17,6 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.streams import (
     AnyStreamLayout,
     Batch,
+    DecidedBefore,
     Head,
     Known,
     PruneProgress,
@@ -30,7 +31,7 @@ from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.names import stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
-from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
@@ -48,6 +49,7 @@ from epochal.store.reading import Reader
 from epochal.store.results import Direction, Page, Pruned, StreamState
 
 if TYPE_CHECKING:
+    from epochal.layout.once import DecisionKey
     from epochal.layout.tips.calving import Calving
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
 
@@ -409,33 +411,70 @@ class Streams:
         stream: str,
         events: Sequence[Event],
         unfolds: Sequence[Unfold] | None = None,
+        *,
+        decided: DecisionKey | None = None,
     ) -> Result[Head]:
-        """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head."""
+        """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head.
+
+        Args:
+            decided: the events are of a decision under this key, on a head that `layout.once` has answered.
+        """
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
+        if decided is not None:
+            from epochal.layout.key_records import decision_id  # noqa: PLC0415  few decisions have a key
+
+            batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
+
+    def decision_key(self, stream: str, key: str) -> DecisionKey:
+        """What a decision on a stream is known by, under a caller's key."""
+        from epochal.layout.key_records import KeyRecord, decision_id  # noqa: PLC0415  few decisions have one
+        from epochal.layout.once import DecisionKey  # noqa: PLC0415  likewise
+
+        check_key(key)
+        record = KeyRecord.of(stream_name(stream), key, unix_seconds(from_unix_nanoseconds(self.now())))
+        return DecisionKey(
+            layout=self.layout,
+            table=self.table,
+            stream=stream,
+            record=record,
+            append_id=decision_id(_whose(stream, key), 0),
+        )
 
     def batch(self, stream: str, events: Sequence[Event]) -> Batch:
         """An append of events in the layout's terms, for stores built on this one. Raises what `append` does of it."""
         return self._batch(stream, events, None, from_unix_nanoseconds(self.now()), None)
 
     def append_all_on(
-        self, known: Sequence[Known[Head]], appends: Sequence[StreamAppend], reads: Mapping[str, Known[Head]]
-    ) -> Results[Head]:
+        self,
+        known: Sequence[Known[Head]],
+        appends: Sequence[StreamAppend],
+        reads: Mapping[str, Known[Head]],
+        key: str | None = None,
+    ) -> Results[Head] | DecidedBefore:
         """`append_all` on exactly what is `known` of their heads, in the layout's terms.
 
         Args:
             reads: what is known of streams that are only read, and must be as they are known too.
+            key: all of it is one decision under this key.
         """
-        if len(appends) == 1 and not reads:
+        if len(appends) == 1 and not reads and key is None:
             (only,) = appends
             return (self.append_on(known[0], only.stream, only.events, only.unfolds),)
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
         batches = list(zip(self._batches(appends), known, strict=True))
-        steps = several.layout_of(self.layout).append_all_on(self.table, batches, list(reads.items()))
-        results: Results[Head] = self.driver.run(steps)
+        steps = several.layout_of(self.layout).append_all_on(self.table, batches, list(reads.items()), key)
+        results: Results[Head] | DecidedBefore = self.driver.run(steps)
         return results
+
+    def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
+        """What a decision on these streams under a key has left in each of them; None where there is none."""
+        from epochal.store import several  # noqa: PLC0415  most append to one stream
+
+        now = from_unix_nanoseconds(self.now())
+        return self.driver.run(several.layout_of(self.layout).decided_all(self.table, streams, key, now))
 
     def _batches(self, appends: Sequence[StreamAppend], key: str | None = None) -> list[Batch]:
         """Those of one append."""
@@ -524,8 +563,11 @@ def _check_range(start: int | None, limit: int | None, direction: Direction) -> 
 
 
 def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:
-    whose = hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
-    return whose + contents_digest(events, unfolds)
+    return _whose(stream, key) + contents_digest(events, unfolds)
+
+
+def _whose(stream: str, key: str) -> bytes:
+    return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
 
 
 def outcome_of(result: Result[Head], capacity: Capacity) -> Outcome:

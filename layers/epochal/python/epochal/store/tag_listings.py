@@ -22,7 +22,6 @@ from epochal.errors import CorruptData
 from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
-from epochal.layout.dcb.reading import read_heads
 from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
@@ -146,8 +145,8 @@ class TagListings(Listings):
     def counted(self, tags: list[str]) -> list[TagCount]:
         """Tags with their numbers of events."""
         must_be_texts(tags, MAX_ASKED_BYTES, "tags")
-        heads = self.store.driver.run(read_heads(self.store.site, tags))
-        return [TagCount(tag=tag, events=heads[tag].count) for tag in tags]
+        counts = self.store.counts(tags)
+        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
         """As of any listing."""

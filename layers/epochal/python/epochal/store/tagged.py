@@ -79,8 +79,15 @@ class TaggedEvents(TaggedStore):
 
     def count(self, tag: str) -> int:
         """How many events a tag has."""
-        head = self.driver.run(heads_of(self.site, [tag]))[tag]
-        return 0 if head is None else head.version
+        return self.counts([tag])[tag]
+
+    def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        return self.events(ids)
+
+    def counts(self, tags: Sequence[str]) -> dict[str, int]:
+        """As of any store."""
+        heads = self.driver.run(heads_of(self.site, list(tags)))
+        return {tag: 0 if head is None else head.version for tag, head in heads.items()}
 
     def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
         """As of any store."""

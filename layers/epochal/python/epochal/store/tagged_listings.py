@@ -22,7 +22,6 @@ from epochal.layout.pages.tags.listing import (
     stand_after,
     tags_page,
 )
-from epochal.layout.pages.tags.reading import heads_of
 from epochal.model.dcb import EVERYTHING, MAX_ASKED_BYTES, RecordedTaggedEvent, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
@@ -84,8 +83,7 @@ class TaggedListings(Listings):
     def counted(self, tags: list[str]) -> list[TagCount]:
         """As of any listing."""
         must_be_texts(tags, MAX_ASKED_BYTES, "tags")
-        heads = self.store.driver.run(heads_of(self.store.site, list(dict.fromkeys(tags))))
-        counts = {tag: 0 if head is None else head.version for tag, head in heads.items()}
+        counts = self.store.counts(list(dict.fromkeys(tags)))
         return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     def tag_name_pages(

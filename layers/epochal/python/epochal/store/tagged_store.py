@@ -5,25 +5,30 @@ A subclass says how its layout does that. Queries and positions are strongly con
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec import json
 from epochal.errors import ConflictError, InvalidInput
-from epochal.layout.fences import Condition, Fence, TypeHeads, fence, fence_after
+from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.model.dcb import (
     Position,
     Query,
+    Reached,
     RecordedTaggedEvent,
     TaggedEvent,
     Unfetched,
     check_tag,
     check_type,
+    own_tags,
     parse_event_id,
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_text
@@ -37,9 +42,10 @@ from epochal.model.tagged_results import (
     TaggedPage,
     Takes,
 )
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver, Meter
-from epochal.store.encoding import with_metadata
+from epochal.store.encoding import check_key, with_metadata
 
 if TYPE_CHECKING:
     from epochal.store.importing import Importer
@@ -53,6 +59,12 @@ MAX_EVENTS: Final = 1_000
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""
+
+
+_USED: Final = "was used before for other contents"
+
+_LOOKED_FOR: Final = (0, 1, 10, 55, TRANSACTION_ITEMS)
+"""Where requests for the events of a key begin. Most keys are free, or have one event."""
 
 
 A = TypeVar("A", Seen, TaggedPage, BackwardPage)
@@ -81,7 +93,12 @@ class TaggedStore(ABC):
     most_bytes: ClassVar[int | None] = None
 
     def append(
-        self, events: Sequence[TaggedEvent], *, fail_if: Query | None = None, after: Position | None = None
+        self,
+        events: Sequence[TaggedEvent],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
     ) -> TaggedAppended:
         """Append events, unless an event that matches `fail_if` is beyond `after`.
 
@@ -93,14 +110,17 @@ class TaggedStore(ABC):
             fail_if: None appends in any case.
             after: the position of a read, or of an event, of the same query or of a broader one; None means from the
                 beginning: no such event at all.
+            idempotency_key: one append within its store: a repeat with the same key and events is answered like the
+                first, whatever its condition, as long as the events are there. The events get ids that derive from the
+                key, and so have none of their own; each is an item of the transaction.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
-                alone while type heads are off, a position of another query.
+                alone while type heads are off, a position of another query, a key used for other contents.
             TooLarge: an event, or the transaction.
             ConflictError: such events are there; carries a `TaggedConflict` with them.
         """
-        outcome = self.try_append(events, fail_if=fail_if, after=after)
+        outcome = self.try_append(events, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
         if isinstance(outcome, TaggedConflict):
             raise ConflictError(_in_the_way(outcome), outcome)
         return outcome
@@ -112,6 +132,7 @@ class TaggedStore(ABC):
         fail_if: Query | None = None,
         after: Position | None = None,
         takes: Takes | None = None,
+        idempotency_key: str | None = None,
     ) -> TaggedAppended | TaggedConflict:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
@@ -125,11 +146,31 @@ class TaggedStore(ABC):
         if fail_if is not None:
             fenced = self._fence(fail_if, "fail_if", after)
             condition = Condition(fence=fenced, after=after, takes=takes)
-        steps = self._append(self._checked_all(events), condition)
-        driver, meter = self.driver.metered()
+        checked = self._checked_all(events)
+        if idempotency_key is not None:
+            checked = with_keyed_ids(events, checked, idempotency_key)
+        store, meter = self.metered()
         with meter:
-            outcome = driver.run(steps)
-        return replace(outcome, events=self.whole(outcome.events), capacity=meter.capacity)
+            if idempotency_key is None:
+                outcome = store.driver.run(self._append(checked, condition))
+            else:
+                outcome = store._append_once(checked, condition, idempotency_key)  # noqa: SLF001  its own
+            if isinstance(outcome, TaggedAppended) and outcome.replayed:
+                outcome = replace(outcome, versions=store.counts(own_tags(outcome.events)))
+            outcome = replace(outcome, events=store.whole(outcome.events))
+        return replace(outcome, capacity=meter.capacity)
+
+    def appended(self, idempotency_key: str) -> tuple[RecordedTaggedEvent, ...]:
+        """The events that were appended under a key; none where it is free. One request where it is, or two."""
+        check_key(idempotency_key)
+        found: list[RecordedTaggedEvent] = []
+        for first, end in pairwise(_LOOKED_FOR):
+            ids = [keyed_id(idempotency_key, number) for number in range(first, end)]
+            there = self._settled(ids)
+            found += (there[each] for each in ids if each in there)
+            if len(there) < len(ids):
+                break
+        return tuple(found)
 
     def read(
         self,
@@ -197,6 +238,11 @@ class TaggedStore(ABC):
             found = driver.run(steps)
         return replace(found, events=self.whole(found.events), capacity=meter.capacity)
 
+    def beginning(self, query: Query) -> Position:
+        """The position of a query that has seen nothing."""
+        fenced = self._fence(query, "query", None)
+        return Position(seen={tag: Reached() for tag in fenced.all_tags}, items=fenced.marks)
+
     def event(self, event_id: str) -> RecordedTaggedEvent | None:
         """One event, of an id that `events` finds; None where there is none."""
         wanted = parse_event_id(event_id)
@@ -206,6 +252,14 @@ class TaggedStore(ABC):
     @abstractmethod
     def type_heads(self) -> TypeHeads:
         """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
+
+    @abstractmethod
+    def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """`events`, once no append of them is under way: of one append all are found, or none."""
+
+    @abstractmethod
+    def counts(self, tags: Sequence[str]) -> dict[str, int]:
+        """How many events tags have; "" is that of events without any."""
 
     @property
     @abstractmethod
@@ -254,6 +308,23 @@ class TaggedStore(ABC):
                 raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
+    def _append_once(
+        self, events: Sequence[TaggedEvent], condition: Condition | None, key: str
+    ) -> TaggedAppended | TaggedConflict:
+        """Append events whose ids derive from a key. Raises `IdTaken` where it was used for others."""
+        try:
+            outcome = self.driver.run(self._append(events, condition))
+            if isinstance(outcome, TaggedConflict) and self.appended(key):
+                # What is in the way came after them. Their ids are taken, so that this appends nothing.
+                outcome = self.driver.run(self._append(events, None))
+            if isinstance(outcome, TaggedConflict) or not outcome.replayed:
+                return outcome
+            if len(self.appended(key)) == len(events):
+                return outcome
+        except IdTaken as taken:
+            raise IdTaken("idempotency_key", _USED) from taken
+        raise IdTaken("idempotency_key", _USED)
+
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
         must_be(Query, query, field, "a Query")
         must_be((Position, type(None)), after, "after", "a position that a read returned")
@@ -280,6 +351,25 @@ class TaggedStore(ABC):
         if len(set(given)) < len(given):
             raise InvalidInput("events", "an id stands twice")
         return checked
+
+
+def keyed_id(key: str, number: int) -> str:
+    """The id of an event that is appended under a key, by its number there. It is promised: repeats must find it."""
+    digest = hashlib.sha256(f"{key}\0{number}".encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))
+
+
+def with_keyed_ids(
+    given: Sequence[TaggedEvent], checked: Sequence[TaggedEvent], key: str
+) -> tuple[TaggedEvent, ...]:
+    """Events as they are appended under a key. Raises `InvalidInput` where they have ids already."""
+    check_key(key)
+    for at, event in enumerate(given):
+        if event.id is not None:
+            raise InvalidInput(
+                f"events[{at}].id", "must not be given beside an idempotency key, which makes it"
+            )
+    return tuple(replace(event, id=keyed_id(key, at)) for at, event in enumerate(checked))
 
 
 def _in_the_way(rejected: TaggedConflict) -> str:

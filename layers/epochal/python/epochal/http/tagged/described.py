@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from epochal.http import problems
-from epochal.http.openapi.description import MEGABYTES, TAKES_JSON, Description, Perform, parameter
+from epochal.http.openapi.description import (
+    IDEMPOTENCY_KEY,
+    MEGABYTES,
+    TAKES_JSON,
+    Description,
+    Perform,
+    parameter,
+)
 from epochal.http.openapi.shapes import text, whole
 from epochal.http.tagged import listing, operations
 from epochal.http.tagged.schemas import ID, SORTABLE_ID, TAG
@@ -18,7 +25,8 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         summary="Append tagged events, unless what they were decided on has changed",
         description="One transaction: all events or none. With `failIf` it is refused if an event that matches lies "
         "beyond `after`; the answer has these events, as many as fit, and the position that has seen them. A repeat "
-        "with the same ids is answered like the first.",
+        "with the same ids, or the same key, is answered like the first, as long as the events are there.",
+        parameters=(IDEMPOTENCY_KEY,),
         takes="AppendTagged",
         status=201,
         gives="AppendedTagged",

@@ -15,6 +15,7 @@ from epochal.http.document import document
 from epochal.http.fields import Node, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
+from epochal.http.preconditions import idempotency_key
 from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
 from epochal.http.tagged import representation
@@ -59,8 +60,7 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 def append_tagged(tagged: Tagged, request: Request) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
     QueryParameters(request)
-    if request.header("Idempotency-Key") is not None:
-        raise InvalidInput("Idempotency-Key", "is not known to tagged events: give the events ids instead")
+    key = idempotency_key(request)
     root = document(request)
     fields = root.members(("events", "failIf", "after"))
     nodes = required(root, fields, "events").items(tagged.store.most_events)
@@ -72,10 +72,10 @@ def append_tagged(tagged: Tagged, request: Request) -> Response:
     after = position_of(fields)
     store, meter = tagged.on(request)
     listed = representation.Listed(DEFAULT_LIMIT, tagged.link)
-    outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed)
+    outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     if isinstance(outcome, TaggedConflict):
         raise _refused(outcome, listed, meter.units)
-    view = representation.appended(outcome, meter.units, conditional=fail_if is not None)
+    view = representation.appended(outcome, meter.units)
     return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
 
 

@@ -129,14 +129,15 @@ class Listed:
         return view is not None
 
 
-def appended(made: TaggedAppended, units: Units, *, conditional: bool) -> dict[str, Any]:
-    """The answer to an append. Without a condition nothing was read, so there is no position to go on from."""
+def appended(made: TaggedAppended, units: Units) -> dict[str, Any]:
+    """The answer to an append. One that was repeated without a condition has looked at no tag: it has no position."""
     return {
         "events": [
             {"id": each.id, "sortableId": each.sortable_id, "timestamp": each.timestamp}
             for each in made.events
         ],
-        "position": write_position(made.position) if conditional else None,
+        "position": write_position(made.position) if made.position.seen else None,
+        "versions": dict(made.versions),
         "replayed": made.replayed,
         "capacity": capacity(units),
     }

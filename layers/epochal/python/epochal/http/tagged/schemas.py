@@ -133,9 +133,15 @@ SCHEMAS: Final[dict[str, Schema]] = {
             ),
             "position": _or_null(
                 POSITION,
-                "To append after, under the same query; null where there was no `failIf`. Of a replayed append it may"
-                " be before the events.",
+                "To append after, under the same query; without `failIf` where the append is in the tags of its events."
+                " Of a replayed append it may be before the events, or null.",
             ),
+            "versions": {
+                "type": "object",
+                "description": "How many events each tag of these events has with them; that of events without a tag "
+                'is "". Of a replayed append there may be later ones among them.',
+                "additionalProperties": {"type": "integer", "minimum": 1},
+            },
             "replayed": flag("Whether an earlier call had appended them."),
             "capacity": CAPACITY,
         }

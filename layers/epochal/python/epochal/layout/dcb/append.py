@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData
 from epochal.layout.dcb.items import read_head
 from epochal.layout.dcb.reading import matches, read_events, read_heads, settled_events, stand
 from epochal.layout.dcb.reads import DcbReads
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
-from epochal.layout.fences import Condition, check_covered
+from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.reads import first_in_the_way
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, own_tags
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
@@ -63,7 +63,11 @@ def _append(
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
         if isinstance(reply, Done):
-            return TaggedAppended(events=planned.events, position=_advanced(position, heads, planned))
+            return TaggedAppended(
+                events=planned.events,
+                position=_advanced(position, heads, planned, bounded=condition is not None),
+                versions={tag: planned.reached[tag].count for tag in own_tags(batch.events)},
+            )
         if reply.reused or any(reply.failed[: len(planned.events)]):
             stored = yield from _stored(site, batch)
             if stored:
@@ -168,9 +172,9 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEven
     for event in batch.events if found else ():
         stored = found.get(event.id or "")
         if stored is None:
-            raise InvalidInput("events", f"some of the ids exist and {event.id} does not")
+            raise IdTaken("events", f"some of the ids exist and {event.id} does not")
         if not recorded(event, stored.sortable_id, stored.timestamp).repeats(stored):
-            raise InvalidInput("events", f"the id {event.id} exists with other contents")
+            raise IdTaken("events", f"the id {event.id} exists with other contents")
     stored_events = tuple(found[event.id or ""] for event in batch.events if found)
     yield from _carried_out(site, batch, stored_events)
     return stored_events
@@ -188,7 +192,11 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[RecordedTag
     yield from settled(keys.values())
 
 
-def _advanced(position: Position, heads: Mapping[str, Reached], planned: Planned) -> Position:
-    seen = {tag: planned.reached.get(tag, reached) for tag, reached in position.seen.items()}
+def _advanced(
+    position: Position, heads: Mapping[str, Reached], planned: Planned, *, bounded: bool
+) -> Position:
+    """The condition's position, past the append; without a condition, where the append is in its tags."""
+    begun = position.seen if bounded else {tag: heads[tag] for tag in own_tags(planned.events)}
+    seen = {tag: planned.reached.get(tag, reached) for tag, reached in begun.items()}
     others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
     return Position(seen=seen, heads=others, items=position.items)

@@ -70,7 +70,7 @@ def append(
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
             # Answered only once the head shows it too, so that the caller finds the append.
             yield TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
-            return _earlier(batch, batch.key, reply.items[-1])
+            return _earlier(batch.append_id, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
             return AggregateWritten(first=base.first, lock=lock_after(batch, base))
@@ -135,21 +135,33 @@ def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
 ) -> Steps[AggregateWritten | AggregateRejected]:
     """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
+    made = None
     if batch.key is not None:
-        head_key = site.keys.key(batch.aggregate, HEAD)
-        keys = ((site.snapshot, batch.key.primary), (site.snapshot, head_key))
-        record, _ = (yield TransactGet(keys=keys)).items
-        if record is not None and int(record["ttl"]["N"]) >= batch.key.now:
-            return _earlier(batch, batch.key, record)
-    return AggregateRejected(head=head)
+        made = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
+    return made or AggregateRejected(head=head)
 
 
-def _earlier(batch: AggregateBatch, key: Key, record: Item) -> AggregateWritten:
+def made_under(
+    site: JournalSite, aggregate: AggregateId, key: Key, append_id: bytes = b""
+) -> Steps[AggregateWritten | None]:
+    """The append under a key, once the head shows it too; None where there is none.
+
+    Raises:
+        InvalidInput: it has other contents.
+    """
+    keys = ((site.snapshot, key.primary), (site.snapshot, site.keys.key(aggregate, HEAD)))
+    record, _ = (yield TransactGet(keys=keys)).items
+    if record is None or int(record["ttl"]["N"]) < key.now:
+        return None
+    return _earlier(append_id, key, record)
+
+
+def _earlier(append_id: bytes, key: Key, record: Item) -> AggregateWritten:
     """What the record of the key says: it was put by the append itself."""
     if bytes(record["contents"]["B"]) != key.contents:
         raise InvalidInput("idempotency_key", "was used before for other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
-    replayed = bytes(record["append_id"]["B"]) != batch.append_id
+    replayed = bytes(record["append_id"]["B"]) != append_id
     return AggregateWritten(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
 
 

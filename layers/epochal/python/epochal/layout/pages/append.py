@@ -16,10 +16,21 @@ page, or by a token that was made from a page of this stream: any other may be f
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.pages.attempt import Blocked, head_from, write
-from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier, FoundAppend, absent_from, find, in_page
+from epochal.layout.pages.batch import Packed, rest_of
+from epochal.layout.pages.find import (
+    Earlier,
+    FoundAppend,
+    SoughtDecision,
+    absent_from,
+    find,
+    in_page,
+    is_decision,
+    sought,
+)
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import Planned, left_by
@@ -74,6 +85,14 @@ def settle(table: str, batch: Packed, head: Page, since: int, *, repeatable: boo
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 
+def decided(table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
+    """What came of a decision that is known by a key, from index `since` on; None where there is none."""
+    found = yield from find(table, head, SoughtDecision(rest=rest_of(append_id)), since, or_later=True)
+    if isinstance(found, FoundAppend):
+        return _left_by(found, replayed=True)
+    return Unknown(first=since) if found is Earlier.PRUNED else None
+
+
 def _settle(
     table: str, batch: Packed, blocked: Blocked, head: Page | None, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
@@ -84,9 +103,10 @@ def _settle(
         return _settle_unfolds(blocked, blocked.page, repeatable=repeatable)
     # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
     # by a key, may be later.
-    found: FoundAppend | Earlier = in_page(blocked.page, batch) or absent_from(blocked.page, since)
+    wanted = sought(batch)
+    found: FoundAppend | Earlier = in_page(blocked.page, wanted) or absent_from(blocked.page, since)
     if not isinstance(found, FoundAppend) and batch.keyed:
-        found = yield from find(table, head, batch, since, or_later=repeatable)
+        found = yield from find(table, head, wanted, since, or_later=repeatable)
     if isinstance(found, FoundAppend):
         return _already(batch, blocked.planned, found)
     doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
@@ -109,12 +129,17 @@ def _already(batch: Packed, planned: Planned | None, found: FoundAppend) -> Writ
 
     Another process may have the key, and even the moment: what it has made of the page, nobody else knows.
     """
-    page, version = found.page, found.first + batch.count
-    ours = planned is not None and planned.stamp == found.stamp
-    if page.version == version and page.stamp is None:
-        token = page.token()
-    elif planned is not None and ours and not batch.keyed:
-        token = planned.token
-    else:
-        token = left_by(page, version, found.stamp)
-    return Written(first=found.first, version=version, token=token, replayed=batch.keyed and not ours)
+    # Two that decide under one key at one moment have one stamp, whatever each of them has decided.
+    ours = planned is not None and planned.stamp == found.stamp and not is_decision(batch)
+    left = _left_by(found, replayed=batch.keyed and not ours)
+    as_found = found.page.version == found.end and found.page.stamp is None
+    if planned is not None and ours and not batch.keyed and not as_found:
+        return replace(left, token=planned.token)
+    return left
+
+
+def _left_by(found: FoundAppend, *, replayed: bool) -> Written:
+    page, version = found.page, found.end
+    as_left = page.version == version and page.stamp is None
+    token = page.token() if as_left else left_by(page, version, found.stamp)
+    return Written(first=found.first, version=version, token=token, replayed=replayed)

@@ -121,13 +121,18 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         content=pack_events(batch.events, batch.now, dictionary=dictionary) if batch.events else EMPTY,
         unfolds=unfolds,
         now=batch.now,
-        rest=identity[:WHOSE] + identity[8 : 16 - WHOSE],
+        rest=rest_of(identity),
         mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
         append_id=identity,
         etag=batch.etag,
         keyed=batch.keyed,
         dictionary=dictionary,
     )
+
+
+def rest_of(append_id: bytes) -> bytes:
+    """What an append's stamp has of its id."""
+    return append_id[:WHOSE] + append_id[8 : 16 - WHOSE]
 
 
 def joined(batches: Sequence[Packed]) -> Packed:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
 from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.key_records import decided_events
 from epochal.layout.pages.batch import WHOSE, Packed
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import query
@@ -23,16 +25,54 @@ class Earlier(Enum):
     PRUNED = "pruned"
 
 
+class Sought(Protocol):
+    """What an append is looked for by."""
+
+    @property
+    def rest(self) -> bytes:
+        """What follows the time in its stamp."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether that stems from a caller's idempotency key."""
+
+    @property
+    def count(self) -> int | None:
+        """How many events it has, with those that went out with it; None where that depends on what was decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoughtDecision:
+    """A decision, looked for by the key that it was made under."""
+
+    rest: bytes
+    keyed = True
+    count = None
+
+
+def sought(batch: Packed) -> Sought:
+    """What a batch is looked for by."""
+    return SoughtDecision(rest=batch.rest) if is_decision(batch) else batch
+
+
+def is_decision(batch: Packed) -> bool:
+    """Whether it is what was decided, which may be otherwise where that is done again."""
+    return batch.keyed and decided_events(batch.append_id) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundAppend:
-    """An append that has been made: its first index, its stamp, and the page that holds it, as it was read."""
+    """An append that has been made: its first index and the one after its last, its stamp, and the page that holds it,
+    as it was read.
+    """
 
     first: int
+    end: int
     stamp: bytes
     page: Page
 
 
-def in_page(page: Page, batch: Packed) -> FoundAppend | None:
+def in_page(page: Page, batch: Sought) -> FoundAppend | None:
     """The append, if the page holds it.
 
     Raises:
@@ -42,11 +82,12 @@ def in_page(page: Page, batch: Packed) -> FoundAppend | None:
     for frame in page.frames:
         at += frame.count
         if _is_of(frame.stamp[8:], batch):
-            return FoundAppend(first=at - batch.count, stamp=frame.stamp, page=page)
+            count = frame.count if batch.count is None else batch.count
+            return FoundAppend(first=at - count, end=at, stamp=frame.stamp, page=page)
     return None
 
 
-def find(table: str, head: Page, batch: Packed, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
+def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
     """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
     found = in_page(head, batch)
     if found is not None:
@@ -78,7 +119,7 @@ def absent_from(page: Page, at: int) -> Earlier:
     return Earlier.PRUNED if page.base > at else Earlier.ABSENT
 
 
-def _is_of(rest: bytes, batch: Packed) -> bool:
+def _is_of(rest: bytes, batch: Sought) -> bool:
     if rest == batch.rest:
         return True
     if batch.keyed and rest[:WHOSE] == batch.rest[:WHOSE]:

@@ -23,6 +23,7 @@ from epochal.layout.pages.fences import StreamFence, StreamRead, confirm, fence
 from epochal.layout.pages.find import Earlier, absent_from
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page
+from epochal.layout.pages.several_once import SeveralKey
 from epochal.layout.pages.shares import (
     Ready,
     State,
@@ -33,7 +34,7 @@ from epochal.layout.pages.shares import (
     page_of,
     without_extending,
 )
-from epochal.layout.streams import Known, Rejected, Results, Unknown, Written
+from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Together, Transact, TransactGet, TransactionWrite
@@ -46,16 +47,21 @@ def append_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) ->
         TooLarge: the events of a stream do not fit an item, or all of them a transaction.
         InvalidInput: a stream is full.
     """
-    return (yield from _append(table, (yield from begun(table, appends))))
+    states = yield from begun(table, appends)
+    results = yield from _append(table, states)
+    return () if isinstance(results, DecidedBefore) else results
 
 
 def append_all_on(
-    table: str, appends: Sequence[tuple[Packed, Known[Page]]], reads: Sequence[StreamRead]
-) -> Steps[Results[Page]]:
+    table: str,
+    appends: Sequence[tuple[Packed, Known[Page]]],
+    reads: Sequence[StreamRead],
+    key: SeveralKey | None = None,
+) -> Steps[Results[Page] | DecidedBefore]:
     """`append_all` on exactly the last pages that are known, where those of `reads` are as known, too.
 
     Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
-    a stream that was only read is in nobody's way.
+    a stream that was only read is in nobody's way. Under a key they may be those of an earlier call.
     """
     if not appends:
         return (yield from confirm(table, reads))
@@ -64,21 +70,30 @@ def append_all_on(
     ]
     for read in reads:
         states.append((yield from fence(table, read)))  # noqa: PERF401  a generator cannot be listed
-    return (yield from _append(table, states))
+    return (yield from _append(table, states, key, reads))
 
 
-def _append(table: str, states: Sequence[State]) -> Steps[Results[Page]]:
+def _append(
+    table: str, states: Sequence[State], key: SeveralKey | None = None, reads: Sequence[StreamRead] = ()
+) -> Steps[Results[Page] | DecidedBefore]:
     while not any(isinstance(state, Rejected) for state in states):
         states = yield from made_ready(table, states)
         ready = [state for state in states if isinstance(state, Ready | StreamFence)]
         if len(ready) < len(states):
             break
-        reply: Done | Overflow | Refusal = yield Transact(writes=tuple(map(_write_of, ready)))
+        note = () if key is None else (key.note(table, ready, reads),)
+        reply: Done | Overflow | Refusal = yield Transact(writes=(*map(_write_of, ready), *note))
         match reply:
             case Done():
                 return tuple(map(_written, ready))
             case Overflow():
                 states = without_extending(ready)
+            case Refusal() if key is not None:
+                # What the record says is all there is to know: it is there if and only if the append is.
+                before = yield from key.told(table, reply.items[-1])
+                if before is not None:
+                    return before
+                states = yield from moved(table, ready, reply)
             case Refusal():
                 made = yield from _was_made(table, ready, reply)
                 if made:
@@ -86,7 +101,8 @@ def _append(table: str, states: Sequence[State]) -> Steps[Results[Page]]:
                 if made is None:
                     return tuple(map(_unknown, ready))
                 states = yield from moved(table, ready, reply)
-    return tuple(state if isinstance(state, Rejected) else None for state in states)
+    before = None if key is None else (yield from key.before(table))
+    return before or tuple(state if isinstance(state, Rejected) else None for state in states)
 
 
 def _write_of(ready: Ready | StreamFence) -> TransactionWrite:

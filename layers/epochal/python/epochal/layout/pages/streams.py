@@ -14,7 +14,17 @@ from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import Batch, Known, PruneProgress, ReadPart, Rejected, Result, Results
+from epochal.layout.streams import (
+    Batch,
+    DecidedBefore,
+    Known,
+    PruneProgress,
+    ReadPart,
+    Rejected,
+    Result,
+    Results,
+    Settled,
+)
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES
@@ -56,7 +66,8 @@ class Pages:
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
         """See `append.append_on`."""
-        return (yield from append.append_on(table, (yield from self._packed(table, batch)), known))
+        packed = yield from self._packed(table, batch)
+        return (yield from append.append_on(table, packed, known, repeatable=batch.keyed))
 
     def append_once(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
@@ -68,6 +79,10 @@ class Pages:
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         packed = yield from self._packed(table, batch)
         return (yield from keyed.append_once(table, packed, expected, record))
+
+    def decided(self, table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
+        """See `append.decided`."""
+        return append.decided(table, head, append_id, since)
 
     def append_all(
         self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]
@@ -94,12 +109,25 @@ class Pages:
         table: str,
         appends: Sequence[tuple[Batch, Known[Page]]],
         reads: Sequence[tuple[str, Known[Page]]],
-    ) -> Steps[Results[Page]]:
+        key: str | None = None,
+    ) -> Steps[Results[Page] | DecidedBefore]:
         """Likewise."""
-        from epochal.layout.pages import several  # noqa: PLC0415  likewise
+        from epochal.layout.pages import several, several_once  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(table, appends)
-        return (yield from several.append_all_on(table, batches, reads))
+        once = None
+        if key is not None and batches:
+            names = [*(batch.stream for batch, _ in batches), *(stream for stream, _ in reads)]
+            once = several_once.SeveralKey.of(names, key, batches[0][0].now)
+        return (yield from several.append_all_on(table, batches, reads, once))
+
+    def decided_all(
+        self, table: str, streams: Sequence[str], key: str, now: Ticks
+    ) -> Steps[DecidedBefore | None]:
+        """See `several_once`."""
+        from epochal.layout.pages import several_once  # noqa: PLC0415  likewise
+
+        return several_once.SeveralKey.of(streams, key, now).before(table)
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

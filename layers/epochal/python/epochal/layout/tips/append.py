@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
+from epochal.layout.key_records import decided_events
 from epochal.layout.streams import Rejected, Settled, Unknown, Written
-from epochal.layout.tips.batch import Known, Result, WireBatch
+from epochal.layout.tips.batch import Known, Result, WireBatch, keyed_etag
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving
-from epochal.layout.tips.find import Earlier, find
+from epochal.layout.tips.find import Earlier, MarkedAppend, find
 from epochal.layout.tips.items import Tip, read_tip
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import create, etag_over, extend, growth_of, restart, token_of
@@ -83,6 +84,14 @@ def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bo
     return (yield from _settle(table, batch, _Blocked(tip=tip), since, repeatable=repeatable))
 
 
+def decided(table: str, tip: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
+    """What came of a decision that is known by a key, from index `since` on; None where there is none."""
+    found = yield from find(table, tip, append_id, since, or_later=True)
+    if isinstance(found, MarkedAppend):
+        return _decided(tip, found)
+    return Unknown(first=since) if found is Earlier.PRUNED else None
+
+
 def _settle(
     table: str, batch: WireBatch, blocked: _Blocked, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
@@ -91,12 +100,17 @@ def _settle(
     if tip is None:
         return None
     last = tip.version - batch.count
-    if tip.etag == batch.etag_at(last):
+    is_decision = batch.keyed and decided_events(batch.append_id) is not None
+    # Two that decide under one key may have decided otherwise, and be as many events: only these tell.
+    if tip.etag == batch.etag_at(last) and not is_decision:
         return _already(batch, tip, last, replayed=_by_another(batch, blocked, last, since))
     if blocked.ambiguous or batch.keyed:
         earlier = yield from _earlier(table, batch, tip, since, repeatable=repeatable)
-        if isinstance(earlier, int):
-            return _already(batch, tip, earlier, replayed=_by_another(batch, blocked, earlier, since))
+        if isinstance(earlier, MarkedAppend):
+            if is_decision:
+                return _decided(tip, earlier)
+            first = earlier.first
+            return _already(batch, tip, first, replayed=_by_another(batch, blocked, first, since))
         if earlier is Earlier.PRUNED:
             return Unknown(first=since)
     return None
@@ -116,7 +130,9 @@ def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip 
     return Rejected(head=tip)
 
 
-def _earlier(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[int | Earlier]:
+def _earlier(
+    table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool
+) -> Steps[MarkedAppend | Earlier]:
     if batch.count:
         # Every try names the state it changes, so ours stands where we tried, if anywhere. Only a try of another
         # process, known by a key, may stand later.
@@ -130,7 +146,16 @@ def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Writt
     """The token is of the Tip that the append left, never of one that another has written since, if only unfolds: an
     append on that would replace what its writer has not seen.
     """
-    version, etag = first + batch.count, batch.etag_at(first)
+    return _left(tip, first, batch.count, batch.etag_at(first), replayed=replayed)
+
+
+def _decided(tip: Tip, found: MarkedAppend) -> Written:
+    events = decided_events(found.append_id) or 0
+    return _left(tip, found.first, events, keyed_etag(found.append_id, found.first), replayed=True)
+
+
+def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Written:
+    version = first + count
     token = tip.token() if tip.etag == etag else Token(version=version, etag=etag)
     return Written(first=first, version=version, token=token, replayed=replayed)
 

@@ -46,7 +46,12 @@ class WireBatch:
         """
         if not self.keyed or not self.count:
             return self.etag
-        return hashlib.sha256(self.append_id + first.to_bytes(8, "big", signed=True)).hexdigest()[:32]
+        return keyed_etag(self.append_id, first)
+
+
+def keyed_etag(append_id: bytes, first: int) -> str:
+    """The etag that an append under a key leaves, its events beginning at index `first`."""
+    return hashlib.sha256(append_id + first.to_bytes(8, "big", signed=True)).hexdigest()[:32]
 
 
 def batch_of(

@@ -8,10 +8,12 @@ which the Tip read again confirms, or that a transaction is still putting a calf
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.layout.key_records import decided_events
 from epochal.layout.tips.items import StoredSpan, Tip, append_id, calf_key, read_span, read_tip, tip_key
 from epochal.plan.ops import Get, Items, Query, Steps
 from epochal.plan.values import Key, number
@@ -30,9 +32,17 @@ class Earlier(Enum):
     PRUNED = "pruned"
 
 
-def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[int | Earlier]:
-    """Index of the append's first event: `at`, or with `or_later` any from there up to the Tip's version. What the Tip
-    carries is looked through in either case.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedAppend:
+    """An append that has been made: the index of its first event, and its id."""
+
+    first: int
+    append_id: bytes
+
+
+def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[MarkedAppend | Earlier]:
+    """The append whose first event has index `at`, or with `or_later` any from there up to the Tip's version. What the
+    Tip carries is looked through in either case.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
@@ -55,7 +65,7 @@ def _is_pruned(table: str, stream: str, at: int) -> Steps[bool]:
     return reply.item is None or read_tip(reply.item).low_water > at
 
 
-def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[int | Earlier]:
+def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[MarkedAppend | Earlier]:
     """Newest calves first: a retry follows its first try closely. They may overlap (see `reading`)."""
     uncovered, last = end, None
     while True:
@@ -87,12 +97,13 @@ def _query(table: str, tip: Tip, at: int, end: int, last: Key | None) -> Query:
     )
 
 
-def _in_span(span: StoredSpan, wanted: bytes) -> int | None:
+def _in_span(span: StoredSpan, wanted: bytes) -> MarkedAppend | None:
     for index, stored in _append_ids(span):
         if stored[:WHOSE] == wanted[:WHOSE]:
-            if stored != wanted:
+            both_decided = decided_events(stored) is not None is not decided_events(wanted)
+            if stored != wanted and not both_decided:
                 raise InvalidInput("idempotency_key", "was used before for other contents")
-            return index
+            return MarkedAppend(first=index, append_id=stored)
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from epochal.layout import streams
 from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import PruneProgress, ReadPart, Rejected
+from epochal.layout.streams import PruneProgress, ReadPart, Rejected, Settled
 from epochal.layout.tips import append, reading
 from epochal.layout.tips.batch import Known, Result, in_wire_form
 from epochal.layout.tips.calving import ROOM, ByCost, Calving
@@ -41,7 +41,7 @@ class Tips:
 
     def append_on(self, table: str, batch: streams.Batch, known: Known) -> Steps[Result]:
         """See `append.append_on`."""
-        return append.append_on(table, in_wire_form(batch), known, self.calving)
+        return append.append_on(table, in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
 
     def append_once(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
@@ -52,6 +52,10 @@ class Tips:
 
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return keyed.append_once(table, in_wire_form(batch), expected, self.calving, record)
+
+    def decided(self, table: str, head: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
+        """See `append.decided`."""
+        return append.decided(table, head, append_id, since)
 
     def load(
         self,

@@ -38,7 +38,7 @@ from epochal.layout.pages.tags.site import TagStreams, id_record, stream_of
 from epochal.layout.pages.writes import Planned, index_of, is_own, place_of, unchanged
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.streams import Known
-from epochal.model.dcb import Position, Reached
+from epochal.model.dcb import Position, Reached, own_tags
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
 from epochal.plan.batches import settled
@@ -126,8 +126,11 @@ def append(
             extending = False
             continue
         if isinstance(reply, Done) or (yield from _was_made(site, plan, reply)):
+            own = own_tags(batch.events)
             return TaggedAppended(
-                events=batch.recorded(plan.stamp), position=_moved(position, heads, shares, plan)
+                events=batch.recorded(plan.stamp),
+                position=_moved(position, heads, shares, plan, tuple(position.seen) if condition else own),
+                versions={tag: plan.writes[tag].token.version for tag in own},
             )
         stored = yield from stored_before(site, batch)
         if stored:
@@ -315,12 +318,18 @@ def _came_back(site: TagStreams, plan: _Plan, reply: Refusal) -> Steps[dict[str,
     return heads
 
 
-def _moved(position: Position, heads: Mapping[str, _Head], shares: list[TagShare], plan: _Plan) -> Position:
-    """The condition's position, past the append."""
+def _moved(
+    position: Position,
+    heads: Mapping[str, _Head],
+    shares: list[TagShare],
+    plan: _Plan,
+    tags: tuple[str, ...],
+) -> Position:
+    """The condition's position, past the append; without a condition, where the append is in its `tags`."""
     now = {tag: head.reached for tag, head in heads.items()}
     events = {share.tag: share.numbers[-1] for share in shares}
     for tag, planned in plan.writes.items():
         last = sortable_id_of(plan.stamp, events[tag])
         now[tag] = Reached(planned.token.version, last, planned.token)
-    seen = {tag: now[tag] for tag in position.seen}
+    seen = {tag: now[tag] for tag in tags}
     return Position(seen=seen, heads={tag: now[tag] for tag in now if tag not in seen}, items=position.items)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from epochal.codec.bodies import Encoded
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData
+from epochal.layout.fences import IdTaken
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
@@ -30,11 +31,11 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedT
     for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
         stored = found.get(event.id or "")
         if stored is None:
-            raise InvalidInput(
+            raise IdTaken(
                 "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
             )
         if not _as_stored(event, bodies[0], stored).repeats(stored):
-            raise InvalidInput("events", f"the id {event.id} exists with other contents")
+            raise IdTaken("events", f"the id {event.id} exists with other contents")
     return tuple(found[event.id or ""] for event in batch.events if found)
 
 
