@@ -79,7 +79,7 @@ def test_what_it_shows_of_the_project_is_in_the_project(shop: Path) -> None:
 
 @pytest.mark.slow
 def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> None:
-    assert "4 passed" in last_line(shop)
+    assert "5 passed" in last_line(shop)
     added = [(file, code) for kind, file, code in BLOCKS if kind == "to"]
     assert [file for file, _ in added] == ["tests/test_orders.py", "service/orders.py", "service/board.py"]
     (first, test), *rest = added
@@ -89,4 +89,4 @@ def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> Non
     for file, code in rest:
         path = shop / file
         path.write_text(replaced(path.read_text(), code))
-    assert "5 passed" in last_line(shop)
+    assert "6 passed" in last_line(shop)
